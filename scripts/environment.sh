@@ -1,6 +1,6 @@
-# Sourced by demo.sh and test.sh: makes .venv once and installs the project into it, with the extras given as $1.
-# Nothing is done when pyproject.toml has not changed since the last installation with the same extras.
-# PYTHON chooses the interpreter (3.11 or newer); VENV chooses another folder than .venv.
+# Make .venv and install the project into it, with the extras given as $1. Sourced by demo.sh and test.sh.
+# The installation is skipped if pyproject.toml has not changed since the last one with the same extras.
+# PYTHON chooses the interpreter (3.11 or newer); VENV chooses a folder other than .venv.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
@@ -22,7 +22,7 @@ prepare_environment() {
     fi
     wanted="$(cat pyproject.toml) $extras $(pwd)"
     if [ "$(cat "$venv/.installed-$extras" 2>/dev/null)" != "$wanted" ]; then
-        echo "Installing MathAMR+ into $venv (a few minutes the first time) ..." >&2
+        echo "Installing MathAMR+ into $venv (the first time takes a few minutes) ..." >&2
         "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e ".${extras:+[$extras]}" || return 1
         printf '%s' "$wanted" > "$venv/.installed-$extras"
     fi

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# A Slurm of one node on this machine, to try batch scripts with: real daemons, everything below one folder.
+# Start a Slurm of one node on this machine, to try batch scripts: real daemons, with all files in one folder.
 #
 #   eval "$(scripts/slurm_sandbox.sh up)"      # sets SLURM_CONF and SLURM_SANDBOX
 #   sinfo
 #   sbatch --wrap hostname
 #   scripts/slurm_sandbox.sh down              # ends its jobs and daemons, removes the folder
 #
-# up takes the folder as a second word (default: a new one below /tmp); down takes $SLURM_SANDBOX. Needs root and, from
-# Debian: apt-get install --no-install-recommends slurmctld slurmd slurm-client munge
-# The node has SANDBOX_CPUS processors (default 4), however many the machine has. There is no accounting: sacct knows nothing.
+# up takes the folder as an optional argument (default: a new one below /tmp); so does down (default: $SLURM_SANDBOX).
+# Root is needed, and on Debian: apt-get install --no-install-recommends slurmctld slurmd slurm-client munge
+# The node has SANDBOX_CPUS processors (default: 4), whatever the machine has; slurm/build_collection.sbatch requests 8
+# for a task. There is no accounting, so sacct shows nothing.
 set -euo pipefail
 
 fail() {
@@ -21,7 +22,7 @@ free_port() {
     for port in $(shuf -i 20000-32000 -n 50); do
         (exec 3<> "/dev/tcp/127.0.0.1/$port") 2> /dev/null || { echo "$port" && return; }
     done
-    fail "found no free port among 50 tried"
+    fail "no free port among 50 random ports from 20000 to 32000; try again"
 }
 
 write_configuration() {
@@ -62,7 +63,7 @@ CONF
 
 up() {
     local folder="$1" program
-    [[ $(id -u) -eq 0 ]] || fail "the daemons start as root only; run it in a container, or as root"
+    [[ $(id -u) -eq 0 ]] || fail "the daemons need root; run this as root, or in a container"
     for program in munged slurmctld slurmd sinfo; do
         command -v "$program" > /dev/null || fail "$program is not installed; \
 apt-get install --no-install-recommends slurmctld slurmd slurm-client munge"
@@ -70,7 +71,7 @@ apt-get install --no-install-recommends slurmctld slurmd slurm-client munge"
     if [[ -z $folder ]]; then
         folder="$(mktemp -d /tmp/slurm-sandbox.XXXXXX)"
     elif [[ -e $folder/slurm.conf ]]; then
-        fail "$folder is in use; take it down first: scripts/slurm_sandbox.sh down $folder"
+        fail "$folder is in use; stop it first: scripts/slurm_sandbox.sh down $folder"
     fi
     mkdir -p "$folder/state" "$folder/spool"
     chmod 755 "$folder"
@@ -78,7 +79,7 @@ apt-get install --no-install-recommends slurmctld slurmd slurm-client munge"
     write_configuration "$folder"
     (umask 077 && head -c 1024 /dev/urandom > "$folder/munge.key")
     export SLURM_CONF="$folder/slurm.conf"
-    # --force: the folder may lie in one that others can write to, as /tmp.
+    # --force: the folder may be in one that others can write to, such as /tmp.
     munged --force --key-file="$folder/munge.key" --socket="$folder/munge.socket" --pid-file="$folder/munged.pid" \
         --seed-file="$folder/munged.seed" --log-file="$folder/munged.log" 2>> "$folder/start.log" ||
         give_up "$folder" munged.log
@@ -99,10 +100,10 @@ give_up() {
     shift
     for log in start.log "$@"; do tail -n 5 "$folder/$log" >&2 || true; done
     down "$folder"
-    fail "Slurm did not start; the last lines of its logs stand above"
+    fail "Slurm did not start; the last lines of its logs are printed above"
 }
 
-# Whether a process ends within a number of tenths of a second; a container without an init keeps its entry, as state Z.
+# Return whether process $1 ends within $2 tenths of a second. In a container without an init it remains as a zombie (Z).
 ended() {
     for _ in $(seq "$2"); do
         [[ $(ps -o state= -p "$1") == [!Z] ]] || return 0
@@ -113,8 +114,8 @@ ended() {
 
 down() {
     local folder="$1" daemon pid
-    [[ -n $folder ]] || fail "which one? scripts/slurm_sandbox.sh down FOLDER"
-    [[ -e $folder/slurm.conf ]] || fail "$folder holds no sandbox"
+    [[ -n $folder ]] || fail "SLURM_SANDBOX is not set; name the folder: scripts/slurm_sandbox.sh down FOLDER"
+    [[ -e $folder/slurm.conf ]] || fail "$folder has no slurm.conf; name a folder that up has made"
     export SLURM_CONF="$folder/slurm.conf"
     if [[ -e $folder/slurmd.pid ]]; then
         timeout 10 scancel --user=root --full 2> /dev/null || true
@@ -126,7 +127,7 @@ down() {
     for daemon in slurmd slurmctld munged; do
         pid="$(cat "$folder/$daemon.pid" 2> /dev/null)" || continue
         kill "$pid" 2> /dev/null || continue
-        ended "$pid" 10 && continue # slurmctld would take five seconds to save what is thrown away next
+        ended "$pid" 10 && continue # slurmctld would take five seconds to save files that are deleted next
         kill -KILL "$pid" 2> /dev/null || continue
         ended "$pid" 50 || echo "slurm_sandbox: $daemon, process $pid, does not end" >&2
     done
@@ -136,5 +137,5 @@ down() {
 case "${1:-}" in
     up) up "${2:-}" ;;
     down) down "${2:-${SLURM_SANDBOX:-}}" ;;
-    *) fail "up or down? $(sed -n 's/^#   //p' "$0" | head -n 1)" ;;
+    *) fail "unknown command '${1:-}'; use up or down: $(sed -n 's/^#   //p' "$0" | head -n 1)" ;;
 esac

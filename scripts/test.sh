@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Every check of the project: installs with [dev] into .venv, then ruff, mypy and pytest.
-# Further arguments go to pytest, e.g. ./scripts/test.sh tests/graphs -k placeholder
+# Run every check of the project: installs it with [dev] into .venv, then runs ruff, mypy and pytest.
+# Arguments are passed to pytest, e.g. ./scripts/test.sh tests/graphs -k placeholder
 #
-# ./scripts/test.sh --quick checks what a change usually breaks, in less than a minute of one core: ruff; imports and their
-# order; the English of messages; posts, graphs, encoder, checkpoints, measures, plans, jobs and reports with their doctests.
-# It leaves out mypy, and nearly all tests that train, parse with spaCy, start Slurm or a browser, or read the shared data.
-# Run everything before a change is merged.
+# ./scripts/test.sh --quick runs the checks that a change is most likely to break, in less than a minute of one core: ruff;
+# imports and their order; the English of messages; posts, graphs, encoder, checkpoints, measures, plans, jobs and reports,
+# with their doctests. It omits mypy, and nearly all tests that train, parse with spaCy, start Slurm or a browser, or read
+# the shared data. Run all checks before a change is merged.
 set -euo pipefail
 . "$(dirname "$0")/environment.sh"
 prepare_environment dev
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" WANDB_MODE=disabled
-unset PYTHONDONTWRITEBYTECODE  # else each process that a test starts compiles the project anew
+unset PYTHONDONTWRITEBYTECODE  # otherwise each process that a test starts compiles the project again
 quick=(
     tests/test_architecture.py tests/test_english.py tests/graphs/graph tests/graphs/corpus/text tests/mathamr/test_maxsim.py
     tests/mathamr/model tests/mathamr/evaluation tests/mathamr/training/test_checkpoint.py tests/mathamr/systems
@@ -25,15 +25,15 @@ if [ "${1:-}" = --quick ]; then
     shift
     set -- "${quick[@]}" "$@"
 else
-    # One core is enough for mypy, so it runs beside the tests, which take all that are left.
+    # mypy needs only one core, so it runs in parallel with the tests, which use the other cores.
     typed="$(mktemp)"
     mypy > "$typed" 2>&1 &
     mypy=$!
     trap 'kill "$mypy" 2> /dev/null || true; rm -f "$typed"' EXIT
 fi
 code=0
-pytest --numprocesses "${PYTEST_WORKERS:-auto}" --dist worksteal "$@" || code=$?  # tests of one folder share what they make
-if [ -n "${mypy:-}" ] && [ "$code" -ne 2 ]; then  # 2: stopped, by Ctrl-C or before the first test
+pytest --numprocesses "${PYTEST_WORKERS:-auto}" --dist worksteal "$@" || code=$?  # tests of one folder share fixtures
+if [ -n "${mypy:-}" ] && [ "$code" -ne 2 ]; then  # 2: stopped by Ctrl-C, or before the first test
     wait "$mypy" || code=$?
     cat "$typed"
 fi

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The whole thesis on a cluster: a chain of jobs from the posts to one report, with its plan and hours printed first.
+# Repeat the whole thesis on a cluster, as a chain of jobs from the posts to one report. The plan with its GPU hours is
+# printed first.
 #
 #   slurm/thesis.sh --dry-run data=arqmath data.root=/data/ARQMath         # prints the plan and submits nothing
 #   slurm/thesis.sh data=arqmath data.root=/data/ARQMath outputs=/scratch/outputs
@@ -7,19 +8,19 @@
 #       --years 2020 2021 2022 --parser transition --option python=envs/transition/bin/python' \
 #       slurm/thesis.sh data=arqmath data.root=/data/ARQMath
 #
-# Start it in the repository, on a login node; the arguments go to every experiment. Finished jobs are skipped, so the
-# same command runs what is missing. With data=arqmath the settings are those of the thesis: topics of 2022, and
-# train=thesis with data.regime=judged, or data.regime=full for the benchmark. Arguments replace them, e.g.
-# data.regime=mini 'data.years=[2020,2021]' train=laptop for a part of ARQMath. Settings by environment:
+# Start it in the repository, on a login node. The arguments are passed to every experiment. Finished jobs are skipped,
+# so the same command runs only missing jobs. With data=arqmath the settings are those of the thesis: topics of 2022, and
+# train=thesis with data.regime=judged, or for the benchmark data.regime=full. Arguments replace them, e.g.
+# data.regime=mini 'data.years=[2020,2021]' train=laptop for a part of ARQMath. Environment variables:
 #
-#   SEEDS        seeds of each condition; default: those of each experiment, five as in the thesis (the benchmark: one)
-#   GPUS         models trained at a time; default: 4
-#   EXPERIMENTS  experiments by name; default: those of Tables 4.6 to 4.22
-#   PARSE        arguments of mathamr build graphs for a neural parser, which runs as an array of SHARDS (16) first;
-#                without it the experiments parse by the embedded parser. Merged graphs are not parsed again: remove
-#                OUTPUTS/parsed to do so
-#   SECONDS_A_MODEL  seconds to train a model, if you know them for your GPU; without it those of the thesis count:
-#                472.5 s for an epoch (Table 4.8), 69.2 min for one of the benchmark (Table 4.20), seven epochs
+#   SEEDS        seeds of each condition, e.g. 42,43; default: those of each experiment (five; the benchmark: one)
+#   GPUS         number of models trained at the same time; default: 4
+#   EXPERIMENTS  names of the experiments; default: those of Tables 4.6 to 4.22
+#   PARSE        arguments of mathamr build graphs for a neural parser, which first runs as an array of SHARDS tasks
+#                (default: 16). Without PARSE, experiments use the embedded parser. Merged graphs are not parsed again;
+#                to parse again, remove OUTPUTS/parsed
+#   SECONDS_A_MODEL  seconds to train a model on your GPU; default: as in the thesis, seven epochs of 472.5 s
+#                (Table 4.8), or of 69.2 minutes in the benchmark (Table 4.20)
 set -euo pipefail
 
 dry=false
@@ -35,16 +36,16 @@ for word in "$@"; do [[ $word == outputs=* ]] && outputs=${word#outputs=}; done
 export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}
 cd "$here"
 if ! command -v "$python" > /dev/null; then
-    echo "There is no interpreter $python; install the project into .venv (scripts/demo.sh), or set PYTHON." >&2
+    echo "Interpreter $python not found; install the project into .venv (scripts/demo.sh), or set PYTHON." >&2
     exit 2
 fi
 
-# Graphs of an earlier chain: its jobs are known by them, and merging would refuse to write them again.
+# Use the graphs of an earlier chain: the keys of its jobs depend on them, and merging would refuse to overwrite them.
 given=("$@")
 parsed=$outputs/parsed/collection.db
 [[ -n ${PARSE:-} && -f $parsed ]] && given+=("data.collection=$parsed")
 
-# Settings of the thesis for an experiment, where the arguments do not name them; sets $settings.
+# Set $settings to the thesis's settings for an experiment, without those that the arguments give.
 choose_settings() { # EXPERIMENT, then the arguments
     local name=$1 regime=judged
     shift
@@ -57,7 +58,7 @@ choose_settings() { # EXPERIMENT, then the arguments
     [[ $name == arqmath3_benchmark || " $*" == *" train="* ]] || settings+=(train=thesis) # the benchmark has its own
 }
 
-# Jobs and models of each experiment; a model that two experiments share is trained once.
+# Count the jobs and models of each experiment; a model that two experiments share is trained once.
 declare -A jobs known
 total=0
 printf '%-24s %6s %12s %8s\n' experiment jobs 'new models' hours
@@ -76,11 +77,11 @@ for name in "${experiments[@]}"; do
     total=$((total + new * seconds))
     printf '%-24s %6d %12d %8s\n' "$name" "${jobs[$name]}" "$new" "$(awk "BEGIN { printf \"%.1f\", $new * $seconds / 3600 }")"
 done
-awk "BEGIN { printf \"training: %.1f GPU hours, %.1f hours on $gpus GPUs; parsing, encoding and search come on top\n\", \
+awk "BEGIN { printf \"training: %.1f GPU hours, %.1f hours on $gpus GPUs; without parsing, encoding and search\n\", \
     $total / 3600, $total / 3600 / $gpus }"
 
 number=0
-submit() { # WHAT, then the arguments of sbatch; sets $last to the number of the job
+submit() { # NAME, then the arguments of sbatch; sets $last to the id of the job
     local what=$1
     shift
     number=$((number + 1))
@@ -116,5 +117,5 @@ for name in "${experiments[@]}"; do
 done
 folders=()
 for name in "${experiments[@]}"; do folders+=("$outputs/$name"); done
-submit 'one report of all' "${after[@]}" --time=00:30:00 \
+submit 'write one report' "${after[@]}" --time=00:30:00 \
     --wrap "$(wrapped -m experiments.report "${folders[@]}" --out "$outputs/report")"

@@ -136,7 +136,7 @@ def test_exit_codes_and_dependencies(slurm: Slurm) -> None:
     after = slurm.submit(f"--dependency=afterok:{partial}", "--wrap", "exit 0")
     anyway = slurm.submit(f"--dependency=afterany:{partial}", "--wrap", "exit 7")
     assert slurm.wait(f"{partial}_2", "FAILED")["ExitCode"] == "2:0"
-    assert "use --array=1-N, or say with JOBS=N" in slurm.log(f"{partial}_2")
+    assert "use --array=1-N, or set JOBS=N" in slurm.log(f"{partial}_2")
     assert slurm.wait(anyway, "FAILED")["ExitCode"] == "7:0"
     slurm.until(lambda: slurm.facts(after)["Reason"] == "DependencyNeverSatisfied", lambda: str(slurm.facts(after)))
     slurm.command("scancel", after)

@@ -49,7 +49,7 @@ def test_the_plan_says_jobs_models_and_hours_and_submits_nothing(tmp_path: Path)
     assert connectivity[1] < 20  # some models are those of vn_structure
     models = structure[1] + connectivity[1]
     assert f"training: {models / 10:.1f} GPU hours, {models / 20:.1f} hours on 2 GPUs" in printed
-    assert "JOB3: one report of all: sbatch --dependency=afterany:JOB2" in printed
+    assert "JOB3: write one report: sbatch --dependency=afterany:JOB2" in printed
 
 
 def test_finished_jobs_and_trained_models_are_left_out(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_missing_interpreter_is_named() -> None:
         command, env={**os.environ, "PYTHON": "nowhere/python"}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "There is no interpreter nowhere/python; install the project" in done.stderr
+    assert "Interpreter nowhere/python not found; install the project" in done.stderr
 
 
 @pytest.mark.parametrize("words", [[], ["optimizer.yaml"], ["a/b/c", "d"]])
