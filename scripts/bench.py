@@ -3,10 +3,10 @@
     python scripts/bench.py relational_conv     # our relational convolution against PyTorch Geometric's
     python scripts/bench.py loader              # loading and collating against PyTorch Geometric's on-disk stores
     python scripts/bench.py collate             # collating from memory, against PyTorch Geometric's Batch
-    python scripts/bench.py train_step          # a training step, and its waiting time for data
+    python scripts/bench.py train_step          # a training step, and the time that it waits for data
     python scripts/bench.py train_epoch         # pairs a second by batch size, projected to the thesis's epochs
     python scripts/bench.py text_training       # memory of fine-tuning on up to 100,000 pairs
-    python scripts/bench.py search              # all strategies and backends, brute force, full ARQMath size
+    python scripts/bench.py search              # all strategies and backends against brute force, up to ARQMath's size
     python scripts/bench.py embedding_geometry  # the measures of mathamr/analysis on 100,000 x 768 embeddings
     python scripts/bench.py smatch --gold FILE  # the embedded AMR parser against gold graphs
     python scripts/bench.py embedded_parser --data mathdocs     # valid graphs, and sentences a second
@@ -14,11 +14,11 @@
     python scripts/bench.py formula_agreement --oracle FILE     # trees from LaTeX against the official ones
     python scripts/bench.py formula_trees       # formulas a second, from MathML and from LaTeX
     python scripts/bench.py formula_vocabulary --root DIR       # labels and edges from LaTeX against those from MathML
-    python scripts/bench.py formula_corpora PATH ...            # formulas of collections that give trees
+    python scripts/bench.py formula_corpora PATH ...            # share of a collection's formulas that can be read
     python scripts/bench.py published_scale     # memory of checking a collection of ten times the size
     python scripts/bench.py full_scale --out DIR                # an experiment at 10,000 to 1,000,000 posts, by stage
-    python scripts/bench.py serve_load --index DIR              # 50 clients ask the page's server for a minute
-    python scripts/bench.py structure           # structure search beside BM25 over pairs; two proofs
+    python scripts/bench.py serve_load --index DIR              # load of 50 clients on the server of the search page
+    python scripts/bench.py structure           # structure search against BM25 over pairs; three checks
 
 Machines are noisy, so compare ratios of two programs timed in one run. ``NAME --help`` lists the options. The extra
 ``bench`` installs the other programs (``pip install -e '.[bench]'``); a message names a missing one.

@@ -148,7 +148,7 @@ def import_file(given: argparse.Namespace, console: Console) -> str:
         summary = import_penman(given.penman, given.out, progress=advance)
     lines = [_summary(given.out, summary)]
     if summary.renamed_roles:
-        lines.append(f"{summary.renamed_roles:,} edges of formula trees had roles of another release and got ours")
+        lines.append(f"{summary.renamed_roles:,} edges of formula trees had roles of another project and were renamed")
     if summary.unknown_roles:
         lines.append("unknown roles in formula trees, kept as they are:")
         ranked = sorted(summary.unknown_roles.items(), key=lambda item: (-item[1], item[0]))

@@ -97,7 +97,9 @@ def get(given: argparse.Namespace, console: Console) -> int:
     free = downloads.require_space(coming)
     left = sum(offer.left for offer in coming)
     present = sum(offer.present for offer in offers)
-    console.say(f"{len(coming)} files to download, {megabytes(left)}; {present} are there; {megabytes(free)} free")
+    console.say(
+        f"{len(coming)} files to download, {megabytes(left)}; {present} already present; {megabytes(free)} free"
+    )
     if given.list:
         for offer in coming:
             print(f"{offer.left:>13,}  {offer.path}")

@@ -52,9 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> str:
     if given.task == 2 and given.visual_ids is None:
         parser.error("Task 2 is judged by visual id: add --visual-ids TSV (the latex_representation TSVs)")
     if given.task == 1 and given.visual_ids is not None:
-        parser.error("--visual-ids belongs to Task 2; Task 1 is judged by post id")
+        parser.error("--visual-ids is an option of Task 2; Task 1 is judged by post id")
     if given.searched is not None and given.regime != "mini":
-        parser.error(f"--collection belongs to --regime mini; {given.regime} takes the qrels as they are")
+        parser.error(
+            f"--collection is an option of --regime mini; the regime {given.regime} uses all qrels; leave it out"
+        )
     if given.searched is None and given.regime == "mini" and given.task == 1:
         parser.error("--regime mini restricts the qrels: add --collection FOLDER (or a file of ids)")
 

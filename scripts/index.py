@@ -146,7 +146,7 @@ def _is_graph(given: argparse.Namespace) -> bool:
 def _system_index(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
     """Index a finished job of any other system; returns what was built."""
     if wrong := [name for name in _OF_GRAPHS if getattr(given, name) != parser.get_default(name)]:
-        parser.error(f"--{wrong[0].replace('_', '-')} is of graph models; leave it out for {given.job[1]}")
+        parser.error(f"--{wrong[0].replace('_', '-')} is an option of graph models; leave it out for {given.job[1]}")
     from experiments.indexes.kept_jobs import index_job
 
     return index_job(Path(given.job[0]), given.job[1], given.seed, given.out, root=given.root)
@@ -161,7 +161,7 @@ def _server_options(given: argparse.Namespace, parser: argparse.ArgumentParser) 
     if not wanted:
         return None
     if not (given.location or "").startswith(("http://", "https://")):  # embedded would drop them
-        parser.error(f"--{min(wanted).replace('_', '-')} belongs to a Qdrant server; give its URL by --location")
+        parser.error(f"--{min(wanted).replace('_', '-')} needs a Qdrant server; give its URL by --location")
     from mathamr.retrieval.server.options import ServerOptions
 
     return ServerOptions(**wanted)

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     index = commands.add_parser("index", help="search an index of mathamr index")
     index.add_argument("--index", type=Path, required=True, help="folder of the index")
-    index.add_argument("--model", type=Path, help="required checkpoint; default: the checkpoint of the index")
+    index.add_argument("--model", type=Path, help="checkpoint that must have made the index (optional check)")
     index.add_argument("--strategy", default="maxsim", help="Task 1: single_vector, doc_vn_maxsim or maxsim")
     index.add_argument("--approximate", action="store_true", help="search through HNSW (backend qdrant)")
     index.add_argument("--pool", type=int, default=1000, help="candidates that doc_vn_maxsim reranks")

@@ -23,7 +23,7 @@ Standard error lists the known and unknown words of the query. A query without a
   exact=false      approximate search with HNSW (with ef=N); needs an index of the backend qdrant
   model=FOLDER     checkpoint that must have made the index
   device=NAME      device of the model, by default cpu
-  --export FILE    write the results to FILE.json or FILE.bib as well (one query)
+  --export FILE    also write the results of a single query to FILE, which ends in .json or .bib
   --json           one line of JSON for each query, with the keys of POST /api/search (docs/search-api.md)
 
 Exit codes: 0 answered; 2 an error, with a message.

@@ -6,12 +6,12 @@ r"""Search an index in a browser, on this machine.
 The page starts with the settings of mathamr search. Further settings:
 
   port=N           port, by default 8000; 0 for any free port, which is printed
-  host=NAME        address or name to listen on, by default 127.0.0.1; any other admits other machines without a
-                   password
+  host=NAME        address or name to listen on, by default 127.0.0.1; with any other, other machines can use the page
+                   without a password
   --log            one line of JSON on standard error for each request, without the text of queries
 
-Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends the server. On the signal HUP it opens the index
-again, e.g. after ``mathamr index``; the old one answers in the meantime.
+Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends the server. On the signal HUP the server opens the
+index again, e.g. after ``mathamr index``; in the meantime it searches the old one.
 
 Exit codes: 0 ended by Ctrl-C; 2 an error, with a message.
 """

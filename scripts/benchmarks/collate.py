@@ -3,9 +3,10 @@
     python scripts/bench.py collate                         # 2,000 generated graphs of the thesis's sizes
     python scripts/bench.py collate --store both-full.db    # graphs of a preprocessed collection
 
-One thread, the same random batches in turns, the fastest round of each. `packed` begins with the stored bytes and adds
-virtual nodes, `arrays` begins with unpacked graphs that have them, `pyg` with `Data` objects: what each has once a file
-was read. `pyg` makes labels, edges and relations only, without sorting by relation. The last line is one JSON object.
+All ways collate the same random batches in turns, on one thread; the fastest round of each counts. Each begins with
+what it has after reading a file: `packed` with the stored bytes, to which it adds virtual nodes, `arrays` with unpacked
+graphs that have virtual nodes, and `pyg` with `Data` objects. `pyg` makes only labels, edges and relations, and does
+not sort by relation. The last line is one JSON object.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
     python scripts/bench.py collection --data jsonl --root ../shared/data/mse-questions --out mse.db --workers 2
 
-Builds like scripts/build_collection.py (the same database, resumed if it exists), then counts it. Each tenth of the
-posts prints a line: posts done, posts per second of wall time and milliseconds of CPU time for each post in that tenth,
-and the largest sum of the resident memory of this process and its workers in it, sampled every ``--every`` seconds.
-Pages that processes share count in each. ``--samples FILE`` keeps every sample as ``seconds, posts, processes, MiB``.
-The last line is one JSON object, with ``flat``: the peak of the last tenth over that of the second, when all workers
-are running.
+The collection is built as by scripts/build_collection.py (the same database, resumed if it exists), and then counted. A
+line is printed for each tenth of the posts: posts done, and in that tenth posts per second of wall time, milliseconds
+of CPU time for each post, and the peak resident memory of this process and its workers together, sampled every
+``--every`` seconds. Pages that processes share count for each. ``--samples FILE`` keeps every sample as ``seconds,
+posts, processes, MiB``. The last line is one JSON object; ``flat`` is the peak of the last tenth divided by that of
+the second, in which all workers are running.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
     OMP_NUM_THREADS=2 python scripts/bench.py embedding_geometry
     python scripts/bench.py embedding_geometry --documents 10000 --queries 200       # a short trial
 
-Embeddings are random, around 500 centres and away from the origin, like those of language models. The goal is five
-minutes and 4 GB on two cores in total. Everything uses all documents, except the nearest distances: they are those of
-``--domain`` documents, drawn at random, to all others, since all to all would be 15 TFLOP. `memory` is the peak of the
-process so far, with the embeddings (0.3 GB) and libraries; `bootstrap` has ``--samples`` samples of 5,000 values. The
-last line is one JSON object.
+Embeddings are random, around 500 centres and away from the origin, like those of language models. The goal for all
+instruments together is five minutes and 4 GB on two cores. Each uses all documents, except the nearest distances: these
+are computed from ``--domain`` documents, drawn at random, to all others, since all pairs would take 15 TFLOP. `memory`
+is the peak of the process so far, including the embeddings (0.3 GB) and libraries. `bootstrap` draws ``--samples``
+samples of 5,000 values. The last line is one JSON object.
 """
 
 from __future__ import annotations

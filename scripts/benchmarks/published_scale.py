@@ -1,13 +1,13 @@
 """Scaling of the check of a collection: memory, and time for each post, at ten times the size.
 
     python scripts/bench.py published_scale                                    # 100,000 and 1,000,000 posts
-    python scripts/bench.py published_scale --posts 1000000 --keep published   # and keep the larger tree there
+    python scripts/bench.py published_scale --posts 1000000 --keep published   # and keep the larger tree in a folder
 
-It writes two trees like the published one (benchmarks/published_tree.py), with a tenth of the posts and with all, and
-runs ``scripts/data.py check`` on each in another process. The counts of the check are compared with the written ones.
-The last line is one JSON object: ``memory_ratio`` and ``time_ratio`` are the peak memory and the time for each post
-with all posts over those with a tenth; ``writer_memory_mib`` is the peak of the writing process. Exit code 1: a wrong
-count.
+The benchmark writes two folders like the published ARQMath (benchmarks/published_tree.py), one with a tenth of the
+posts and one with all. It runs ``scripts/data.py check`` on each in a separate process, and compares the printed counts
+with the number of written items. The last line is one JSON object: ``memory_ratio`` and ``time_ratio`` are the peak
+memory and the time for each post of the larger folder, divided by those of the smaller one; ``writer_memory_mib`` is
+the peak of the writing process. Exit code 1: a wrong count.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def main() -> int:
     """Write, check, compare; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--posts", type=int, default=1_000_000, metavar="N", help="posts of the larger tree")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="folder of the larger tree, which stays")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the larger tree in this folder")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     if given.posts < 1000:

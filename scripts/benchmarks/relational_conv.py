@@ -3,14 +3,14 @@
     python scripts/bench.py relational_conv
     python scripts/bench.py relational_conv --device cuda --precision bf16 --graphs 1024
 
-64 generated graphs of 156 nodes and 660 edges with 532 relations, d = 64, 64 bases: N = 9,984, E = 42,240. Relations
-are as uneven as in posts: Zipf for those of AMR and of formulas, and half of all edges join a virtual node. All three
-layers have the same weights and take turns; medians are compared. Ours includes making its plan for every pass, though
-the layers of an encoder share one. PyG's `RGCNConv` runs once: it takes half a minute. The last line is one JSON
-object; times are in milliseconds.
+The input is 64 generated graphs of 156 nodes and 660 edges, with 532 relations, d = 64 and 64 bases: N = 9,984,
+E = 42,240. Relations are distributed as in posts: those of AMR and of formulas follow Zipf's law, and half of all edges
+join a virtual node. All three layers have the same weights and take turns; medians are compared. Our time includes
+making a plan for every pass, although the layers of an encoder share one. PyG's `RGCNConv` runs only once, because it
+takes half a minute. The last line is one JSON object; times are in milliseconds.
 
-`bandwidth_share` is the shortest time that copying memory allows, as a share of our time without the plan. A layer must
-at least read and write vectors, their gradients and the matrices of the relations, each once forward and once backward.
+`bandwidth_share` is the time to copy the data that a layer must read and write, as a share of our time without the
+plan. This data is the vectors, their gradients and the matrices of the relations, once forward and once backward.
 """
 
 from __future__ import annotations

@@ -5,16 +5,18 @@
     python scripts/bench.py search --posts 3000 --full-posts 30000 --queries 10     # a trial of a minute
     python scripts/bench.py search --device cuda
 
-A size of 0 leaves out a part. **Race**: one query of 16 vectors over 30,000 x 16 x 32, the best 100, by the exact
-index, by numpy and by the package maxsim-cpu (`pip install maxsim-cpu`; left out if missing), in turns.
-**Strategies**: a collection of the size of the thesis's experiments. **Full scale**: the size of ARQMath, 21.9 million
-vectors, in half precision from disk, searched exactly.
+The benchmark has three parts; a size of 0 leaves a part out. **Race**: the exact index, numpy and the package
+maxsim-cpu (`pip install maxsim-cpu`; left out if missing) take turns to find the best 100 of 30,000 documents of 16
+vectors of 32 numbers, for one query of 16 vectors. **Strategies**: all strategies search a collection of the size of
+the thesis's experiments. **Full scale**: exact search of 21.9 million vectors, the size of ARQMath, in half precision
+from disk.
 
-A collection consists of originals, those of an index or generated, each repeated with more and more noise. A query is
-an original with other noise. The copies of its original are its relevant posts, with grades 3, 2, 1 by their noise, and
-ten times as many others are judged 0. Recall@100 is relative to exact search by the same strategy. `ms` is the median
-and `p95` the 95th percentile of single queries, `queries/s` of all together. Compare only numbers of one run, with as
-many threads for all: `OMP_NUM_THREADS=2`. The last line is one JSON object.
+A collection consists of original documents, from an index or generated, and of copies of each with more and more noise.
+A query is an original with other noise. The copies of its original are its relevant posts, with grades 3, 2 and 1 by
+their noise; ten times as many other posts are judged 0. Recall@100 is relative to exact search by the same strategy.
+`ms` is the median and `p95` the 95th percentile of the times of single queries; `queries/s` is the rate for all queries
+in one batch. Compare only numbers of one run, and set the same number of threads for all: `OMP_NUM_THREADS=2`. The last
+line is one JSON object.
 """
 
 from __future__ import annotations

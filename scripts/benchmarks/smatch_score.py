@@ -4,8 +4,8 @@
 
 Prints precision, recall and F1 over all sentences (micro-averaged, as usual for Smatch) and sentences per second. The
 last line is one JSON object with ``precision``, ``recall``, ``f1``, ``sentences_per_second`` (wall time, in one
-process) and ``sentences_per_cpu_second`` (more reliable on a shared machine). Smatch climbs hills from random starts:
-the seed is fixed, and differences below 0.002 mean nothing.
+process) and ``sentences_per_cpu_second`` (more reliable on a shared machine). Smatch climbs hills from random starts;
+the seed is fixed, and differences below 0.002 are noise.
 """
 
 from __future__ import annotations

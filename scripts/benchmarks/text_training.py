@@ -1,11 +1,11 @@
-"""Memory of text training: a tiny encoder is trained for an epoch on few pairs and on many.
+"""Memory of text training: growth with the number of pairs, for a tiny encoder and one epoch.
 
     python scripts/bench.py text_training                      # 10,000 and 100,000 pairs
     python scripts/bench.py text_training --pairs 1000 20000
 
-Each number of pairs runs in another process. ``memory`` is the rise of its peak since before the pairs were opened, in
-bytes; ``bytes_a_pair`` is the rise for each further pair between the smallest and the largest number. The last line is
-one JSON object.
+Each number of pairs runs in a separate process. ``memory`` is the increase of its peak memory since the pairs were
+opened, in bytes; ``bytes_a_pair`` is the increase for each further pair, from the smallest to the largest number. The
+last line is one JSON object.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@
 Each batch size trains on the same number of pairs, as the trainer does: loading, augmentation, encoder, loss, backward,
 AdamW. Settings are those of conf/model and conf/train, and arguments change them. A batch with more nodes than
 train.node_budget is encoded twice, in chunks. Pairs are drawn at random, since they cost the same as true ones. An
-epoch has 45,000 pairs in the thesis's experiments (Table 4.8) and 491,000 in its benchmark run (Table 4.20), without
-validation. `cpu_s` is the processor time of a pair, all threads together, and `epoch_45000_cpu_s` that of an epoch. On
-a CPU both hardly depend on the load of the machine, unlike `pairs_per_s`. The last line is one JSON object.
+epoch has 45,000 pairs in the experiments of the thesis (Table 4.8) and 491,000 in its benchmark run (Table 4.20), not
+counting validation. `cpu_s` is the processor time of a pair, all threads together, and `epoch_45000_cpu_s` that of an
+epoch. On a CPU, the load of the machine hardly changes them, unlike `pairs_per_s`. The last line is one JSON object.
 """
 
 from __future__ import annotations

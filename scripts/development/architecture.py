@@ -1,10 +1,10 @@
 """Write the generated parts of docs/modules.md: the import graph and the list of modules.
 
     python scripts/development/architecture.py            # rewrite both parts
-    python scripts/development/architecture.py --check    # exit code 1 where they are out of date
+    python scripts/development/architecture.py --check    # exit code 1 if they are out of date
 
-The import graph is a Mermaid drawing of packages. An arrow says "imports"; it is left out where a longer way says the
-same. A module of the list has the first line of its docstring.
+The import graph is a Mermaid drawing of packages. An arrow means "imports", and is left out if a longer path implies
+it. The list has the first line of each module's docstring.
 """
 
 from __future__ import annotations

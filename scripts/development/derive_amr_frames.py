@@ -4,9 +4,9 @@
 
 Reads ``propbank-amr-frames-arg-descr.txt``, ``verbalization-list-v1.06.txt``, ``morph-verbalization-v1.01.txt`` and the
 gold graphs of ``little-prince-train.txt`` and ``bio-train.txt`` (all from amr.isi.edu); the development sets are not
-read. Written are a first sense and its roles for each lemma, nouns that stand for verbs, and what the words of the gold
-sentences became in their graphs most often; not the lists themselves. graphs/amr/embedded/lexicon.py describes the
-file's form.
+read. The output has the first sense of each lemma with its roles, nouns that express verbs, and the most frequent
+concept of each word of the gold sentences. The lists themselves are not copied. graphs/amr/embedded/lexicon.py
+describes the form of the file.
 """
 
 from __future__ import annotations

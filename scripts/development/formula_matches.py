@@ -4,12 +4,12 @@
         --corpus arqmath --root D --years 2020 2021 \\
         --formulas outputs/shared/COLLECTION/formulas.db --out matches.html
 
-Topics are spread over the scores of the job, from the lowest nDCG' to the highest. Each found formula has its grade,
-and its common part with the query as :mod:`mathamr.structure` aligns it, coloured in both, whichever system found it.
-Symbols weigh as they are rare among the formulas of the page, so a common part may differ from that in a large index.
-The page is one file that loads nothing; browsers draw its MathML.
+Topics are chosen at regular steps of the scores of the job, from the lowest nDCG' to the highest. Each found formula is
+shown with its grade. Whichever system found it, its common part with the query is aligned by :mod:`mathamr.structure`
+and coloured in both. Symbols are weighted by their rarity among the formulas of the page, so a common part may differ
+from that in a large index. The page is one file that loads nothing else; browsers draw its MathML.
 
-Exit codes: 0 written; 2 a message says what is wrong.
+Exit codes: 0 written; 2 an error, with a message.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--years", type=int, nargs="*", default=[], help="years of the topics, e.g. 2020 2021")
     parser.add_argument("--topics", type=int, default=20, help="number of topics")
     parser.add_argument("--results", type=int, default=5, help="formulas of each topic")
-    parser.add_argument("--out", type=Path, required=True, help="page that is written")
+    parser.add_argument("--out", type=Path, required=True, help="output page")
     given = parser.parse_args(arguments)
     scores = read_scores(given.job / "per_topic-task2.csv")
     ordered = sorted(scores, key=lambda topic: (scores[topic], topic))

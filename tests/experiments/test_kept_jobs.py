@@ -215,4 +215,4 @@ def test_an_index_that_cannot_be_used_is_refused(
         open_index(index)
     with pytest.raises(SystemExit):
         scripts.index.main(["--from", str(experiment), "words", "--backend", "qdrant"])
-    assert "--backend is of graph models; leave it out for words" in capsys.readouterr().err
+    assert "--backend is an option of graph models; leave it out for words" in capsys.readouterr().err

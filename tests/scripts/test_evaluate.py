@@ -103,7 +103,9 @@ def test_regime_mini_restricts_the_qrels_to_the_collection(tmp_path: Path) -> No
     done = evaluate(*command, "--collection", folder)
     assert (json.loads(done.stdout)["topics"], done.stderr) == (2, "")
     assert "add --collection FOLDER" in evaluate(*command).stderr
-    assert "belongs to --regime mini" in evaluate(*command[:-2], "--collection", tmp_path / "ids").stderr
+    assert (
+        "--collection is an option of --regime mini" in evaluate(*command[:-2], "--collection", tmp_path / "ids").stderr
+    )
     missing = evaluate(*command, "--collection", tmp_path / "none")
     assert (missing.returncode, "cannot be read as a list of ids" in missing.stderr) == (2, True)
 

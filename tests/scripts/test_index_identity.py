@@ -50,7 +50,7 @@ def test_settings_of_a_server_need_a_server(
     arguments = [*index_arguments(work, tmp_path / "index"), "--backend", "qdrant", *place, *option]
     with pytest.raises(SystemExit):
         scripts.index.main(arguments)
-    assert f"{option[0]} belongs to a Qdrant server; give its URL by --location" in capsys.readouterr().err
+    assert f"{option[0]} needs a Qdrant server; give its URL by --location" in capsys.readouterr().err
 
 
 def test_pairs_of_other_posts_are_refused(

@@ -3,13 +3,13 @@
 
     python scripts/bench.py formula_agreement --oracle ../shared/data/tangent/oracle_2020_2021.jsonl --part dev
 
-prints the share of formulas with identical trees, the F1 of labelled edges, the most frequent kinds of difference,
-and the speed; the last line is JSON. Each line of the oracle file is a JSON object with ``formula_id``, ``year``,
-``latex``, ``slt_string`` and ``opt_string``. ``--part heldout`` is the third of the formulas whose
+The command prints the share of formulas with identical trees, the F1 of labelled edges, the most frequent kinds of
+difference, and the speed; the last line is JSON. Each line of the oracle file is a JSON object with ``formula_id``,
+``year``, ``latex``, ``slt_string`` and ``opt_string``. ``--part heldout`` is the third of the formulas whose
 ``crc32(formula_id) % 3`` is 0: the grammar was not fitted to them, and their differences are not printed.
 
-Two kinds of row are left out and counted: rows of 2020 in which LaTeXML did not know a command of the AMS packages (its
-merror has the command's name), and rows with LaTeX escaped for HTML (``&lt;``), which is another formula.
+Two kinds of rows are counted and left out: rows of 2020 in which LaTeXML did not know a command of the AMS packages (an
+merror has the name of the command), and rows whose LaTeX is escaped for HTML (``&lt;``), which changes the formula.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-r"""Coverage of a collection: each different formula is parsed from LaTeX, and nothing may be raised.
+r"""Coverage of a collection: each different formula is parsed from LaTeX, and no exception may be raised.
 
     python scripts/bench.py formula_corpora ../shared/data/arqmath-mini ../shared/data/math-train/train.jsonl \
         ../shared/data/mse-questions/questions_03.jsonl.gz
 
 A path is a folder in the layout of ARQMath (the formulas of its LaTeX TSVs, posts and topics) or a file of JSON lines,
-also gzipped (the formulas in all of its strings, as found by ``graphs/corpus/text/text_formulas.py``). Macros defined
-in a post hold in its formulas, as in graphs. For each path the output has: different formulas, exceptions, formulas
-with no layout or no operator tree, formulas with an ``E!`` node, formulas per second, and the growth of the process in
-MiB during the last nine tenths. ``E!`` marks parts that could not be read (``unread``: fragments, unknown commands),
-and, as in the official trees, cells that a matrix or an alignment leaves empty (``empty cells``). The next line has the
-reasons for unread formulas: a ``fence`` without a beginning or an end, an undefined ``command``, or another reason. For
-several paths, a line has their different formulas ``together``. The last line is one JSON object. Exit code 1: an
-exception.
+possibly gzipped (the formulas in all of its strings, as found by ``graphs/corpus/text/text_formulas.py``). Macros
+defined in a post apply to its formulas, as in graphs. For each path the output has: different formulas, exceptions,
+formulas with no layout or no operator tree, formulas with an ``E!`` node, formulas per second, and the growth of the
+process in MiB during the last nine tenths. ``E!`` marks parts that could not be read (``unread``: fragments, unknown
+commands), and, as in the official trees, cells that a matrix or an alignment leaves empty (``empty cells``). The next
+line has the reasons for unread formulas: a ``fence`` without a beginning or an end, an undefined ``command``, or
+another reason. For several paths, a line has their different formulas ``together``. The last line is one JSON object.
+Exit code 1: an exception.
 """
 
 from __future__ import annotations

@@ -1,20 +1,23 @@
-"""Structure search: its speed beside BM25 over symbol pairs, and the proofs with renamed and with enclosed formulas.
+"""Structure search: its speed compared with BM25 over symbol pairs, and checks with renamed and enclosed formulas.
 
     python scripts/bench.py structure                                         # formulas of the embedded collection
     python scripts/bench.py structure --data titles --root DIR --formulas 100000 --proofs 0
     python scripts/bench.py structure --data arqmath --root DIR --formulas 100000 --latent --formulas-db formulas.db
     python scripts/bench.py structure --data titles --root DIR --formulas 1000000 --fill --proofs 0
 
-All searches get the same formulas and queries, in turns, in one process; a search returns ``--k`` results. Formulas
-are the first different ones of a collection, with trees made from LaTeX or those of a formulas.db. Where the
-collection has fewer, ``--fill`` adds its formulas with other letters. Queries are drawn from those of the collection.
-Times are CPU times, which the load of the machine moves little.
+All searches take turns on the same formulas and queries, in one process; a search returns ``--k`` results. The formulas
+are the first different ones of a collection, with trees made from LaTeX or read from a formulas.db. If the collection
+has fewer, ``--fill`` adds its formulas with other letters. Queries are drawn from the formulas of the collection. Times
+are CPU times, on which the load of the machine has little effect.
 
-**Renamed**: the variables of a formula get other letters, each its own. The formula itself, or one that is equal to it
-up to a renaming, is to be first. **Enclosed**: a formula becomes a part of a larger one: of a root, a fraction, a sum
-or an equation. It is to be among the first ten. **Beside**: a formula becomes one side of an equation whose other side
-is another formula of the collection, which may be longer. Formulas that are asked for have five symbols or more, one
-of them a variable.
+Three checks search for a formula by a changed form of it. The formula has five symbols or more, one of them a variable.
+
+- **Renamed**: each variable of the formula gets a different letter. The formula itself, or one that is equal to it up
+  to a renaming, should be first.
+- **Enclosed**: the formula becomes a part of a root, a fraction, a sum or an equation. It should be among the first
+  ten.
+- **Beside**: the formula becomes one side of an equation whose other side is another formula of the collection, which
+  may be longer.
 """
 
 from __future__ import annotations
@@ -59,13 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="mathdocs", help="kind of the collection")
     parser.add_argument("--root", type=Path, help="folder of the collection, if it has one")
-    parser.add_argument("--formulas", type=int, default=20_000, help="number of formulas, at most")
-    parser.add_argument("--fill", action="store_true", help="fill up to --formulas with formulas in other letters")
-    parser.add_argument("--queries", type=int, default=200, help="number of queries that are timed")
-    parser.add_argument("--proofs", type=int, default=1000, help="number of formulas in each proof; 0: no proofs")
+    parser.add_argument("--formulas", type=int, default=20_000, help="largest number of formulas")
+    parser.add_argument(
+        "--fill", action="store_true", help="fill up to --formulas with formulas whose letters are changed"
+    )
+    parser.add_argument("--queries", type=int, default=200, help="number of timed queries")
+    parser.add_argument("--proofs", type=int, default=1000, help="number of formulas in each check; 0: no checks")
     parser.add_argument("--k", type=int, default=10, help="number of results")
     parser.add_argument("--formulas-db", type=Path, help="formulas.db: published trees instead of those from LaTeX")
-    parser.add_argument("--latent", action="store_true", help="dense vectors beside the others (track=latent)")
+    parser.add_argument("--latent", action="store_true", help="also time dense vectors (track=latent)")
     given = parser.parse_args(arguments)
     if min(given.formulas, given.queries, given.k) < 1:
         raise ConfigError("--formulas, --queries and --k must be 1 or more")

@@ -3,11 +3,11 @@ r"""Speed of making formula trees on one core: from MathML, from LaTeX, and by o
     python scripts/bench.py formula_trees --root ../shared/data/arqmath-mini     # formulas of an ARQMath collection
     python scripts/bench.py formula_trees                                        # formulas of the embedded collection
 
-Formulas are drawn as they occur in the posts, so that frequent ones are frequent. Those of at most 10 characters of
-LaTeX (half of all) are also timed as ``short``. Each way to a tree gets the same formulas, in turns; its fastest round
-counts. Time is CPU time of this process and its child programs. latex2mathml makes Presentation MathML and no tree.
-LaTeXML, if installed, makes both kinds of MathML of a few formulas, its start included. The embedded collection has no
-MathML; there latex2mathml's is used for the layout tree. The last line is one JSON object.
+Formulas are drawn as often as they occur in posts. Those of at most 10 characters of LaTeX (half of all) are also timed
+separately, as ``short``. All ways to make a tree take turns on the same formulas; the fastest round of each counts.
+Times are CPU times of this process and its child programs. latex2mathml makes Presentation MathML, but no tree.
+LaTeXML, if installed, makes both kinds of MathML of a few formulas; its start is included. The embedded collection has
+no MathML, so the MathML of latex2mathml is used for its layout trees. The last line is one JSON object.
 """
 
 from __future__ import annotations

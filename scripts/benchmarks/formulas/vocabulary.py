@@ -4,15 +4,16 @@ r"""Overlap of the vocabularies from MathML and from LaTeX of the same formulas:
 
 Every formula of the posts with LaTeX and MathML is made into trees both ways; formulas whose MathML gives no tree are
 skipped, since their tree is made from LaTeX in any case. Labels are normalised as in ``graphs/graph/labels.py``. Some
-published MathML is not that of the post's formula: LaTeX escaped for HTML was converted as it was (``a&lt;b`` became
-``a & l t ; b``), other formulas of a batch got into it, or LaTeXML did not know a command. So there are figures for
-``all`` formulas and for the ``intact`` ones, and the number of skipped ones, by reason. Each line compares two bags:
+published MathML does not match the formula in the post: LaTeX was converted with its HTML escapes (``a&lt;b`` became
+``a & l t ; b``), other formulas of a batch got into it, or LaTeXML did not know a command. Therefore the figures are
+given for ``all`` formulas and for the ``intact`` ones, with the number of the others by reason. Each line compares the
+labels or roles from both sources:
 
 * coverage: share of nodes (or edges) from one source whose label (or role) the other source has too;
-* common: nodes with the same label in both bags, as a share of the larger bag;
+* common: nodes with the same label in both sources, as a share of the larger source;
 * Jaccard: labels in both vocabularies, as a share of those in either; also for labels seen at least 5 times in either.
 
-Then come the labels whose counts differ most. The last line is one JSON object.
+The labels whose counts differ most follow. The last line is one JSON object.
 """
 
 from __future__ import annotations

@@ -3,16 +3,16 @@ r"""An experiment from the posts to the scores, at growing sizes: seconds a post
     python scripts/bench.py full_scale --sizes 10000,100000 --out scale
     python scripts/bench.py full_scale --sizes 10000,100000 --out scale --data arqmath --root arqmath-mini
 
-Each size is one generated ARQMath (benchmarks/published_tree.py), the graphs of its posts, and one ``+exp=trial`` over
-all of it: texts, formula trees, tensors, an epoch, encoding, index, search and evaluation of 100 topics. Posts of
-``--data`` are parsed once; their graphs, given new ids, are the graphs of every tree. So parsing is measured on real
-text, and the stages after it on graphs of real sizes. ``KEY=VALUE`` changes the run.
+For each size, the benchmark generates an ARQMath (benchmarks/published_tree.py) and runs ``+exp=trial`` over all of it:
+texts, formula trees, tensors, an epoch, encoding, index, search and evaluation of 100 topics. Posts of ``--data`` are
+parsed once; their graphs get new ids and serve as the graphs of the generated posts. Parsing is therefore measured on
+real text, and later stages on graphs of real sizes. ``KEY=VALUE`` changes a setting of the run.
 
-Every stage of a console (``mathamr.stages.console``) is a row: items, milliseconds an item, the resident memory of the
-process at its begin, its peak, and the peak of what is not mapped from files, sampled: pages of files are given back
-when others need the memory. "after X" is what comes between stage X and the next. A stopped command resumes:
-finished sizes are read from ``OUT/SIZE/stages.jsonl``, a begun one goes on where its files end. The last line is one
-JSON object, with the ratio of each size to the one before it.
+Every stage that the console shows (``mathamr.stages.console``) is a row: items, milliseconds an item, resident memory
+at the beginning, its peak, and the peak without pages mapped from files, which the system can reclaim; the last one is
+sampled. "after X" is the time between stage X and the next one. The same command resumes: finished sizes are read from
+``OUT/SIZE/stages.jsonl``, and an interrupted one continues from its files. The last line is one JSON object with the
+rows of each size.
 """
 
 from __future__ import annotations
@@ -221,8 +221,8 @@ def main() -> None:
     parser.add_argument("--sizes", default="10000,100000,1000000", help="numbers of posts, growing")
     parser.add_argument("--out", type=Path, required=True, help="output folder (resumed if it exists)")
     parser.add_argument("--data", choices=sorted(NAMES), default="mathdocs", help="form of the collection to parse")
-    parser.add_argument("--root", type=Path, help="folder of that collection, where it has one")
-    parser.add_argument("--parsed", type=int, default=5000, metavar="N", help="its posts that are parsed")
+    parser.add_argument("--root", type=Path, help="folder of that collection, if it has one")
+    parser.add_argument("--parsed", type=int, default=5000, metavar="N", help="number of posts to parse")
     parser.add_argument("--seed", type=int, default=0)
     given, changes = parser.parse_known_args()
     given.out.mkdir(parents=True, exist_ok=True)

@@ -1,13 +1,13 @@
-"""Load on the server of the page: clients that ask without a pause, and its answers, errors, waits and memory.
+"""Load on the server of the search page: answers, errors, waiting times and memory with clients that never pause.
 
     python scripts/bench.py serve_load --index index                        # 50 clients for a minute
     python scripts/bench.py serve_load --index index --clients 8 --seconds 10
 
-The server is a separate process, started by mathamr serve; the clients are threads of this one, on the same cores. A
-client asks for the beginning of a post, another one each time, and waits for the answer. Where the server has no place
-(503) it waits as long as the server says and asks again; its time goes on. Every other status, and a connection that
-breaks, is an error. ``memory`` is resident memory of the server, in MiB: ``first`` after a tenth of the time, ``last``
-at the end. The last line is one JSON object.
+The server is a separate process, started by mathamr serve. The clients are threads of this process, on the same cores.
+A client sends the beginning of a post as its query, a different post each time, and waits for the answer. If the server
+is full (503), the client waits as long as the server says and asks again; the waiting counts for the query. Every other
+status, and a broken connection, is an error. ``memory`` is the resident memory of the server, in MiB: ``first`` after a
+tenth of the time, ``last`` at the end. The last line is one JSON object.
 
 Exit codes: 0 no error; 1 errors, which are listed.
 """
