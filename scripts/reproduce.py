@@ -5,7 +5,7 @@
     ARQMATH=/data/ARQMath mathamr reproduce 4.10 workers=16 train.workers=8
     mathamr reproduce all --list                 # every row: its command, its expected values, its data
 
-A table is one of the thesis (4.6 to 4.22), the same table on arqmath-mini (``mini-4.11``; ``mini`` for all of them),
+TABLE is a table of the thesis (4.6 to 4.22), the same table on arqmath-mini (``mini-4.11``; ``mini`` for all of them),
 the table on the embedded collection (``docs``), or ``all``. The rows and their expected values are in
 ``experiments/report/reproduction.yaml``. Results go to ``outputs/reproduction/DATA``; finished jobs are not run again.
 Settings that change no result are allowed: workers, train.device, train.workers, index.location, wandb.

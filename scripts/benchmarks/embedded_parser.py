@@ -3,7 +3,7 @@
     python scripts/bench.py embedded_parser --data arqmath --root ../shared/data/arqmath-mini --workers 2
 
 Each sentence of each post (its title included, with ``FORMULA_i`` for its formulas) is parsed as a separate chunk. A
-graph is invalid if the package ``penman`` cannot read it, or reads other triples than this project does. ``lost``
+graph is invalid if the package ``penman`` cannot read it, or reads triples different from this project's. ``lost``
 counts the placeholders of sentences whose graphs have no concept with that name. The time is spent in the parser alone:
 ``sentences_per_second`` of wall time, summed over the processes, and ``sentences_per_cpu_second`` of one of them, which
 is the fairer number if processes wait for a core. The last line is one JSON object. Exit code 1: an invalid graph or a

@@ -1,13 +1,13 @@
-r"""A generated ARQMath of any size, with the files, names, ids and sizes of the published one; written in flat memory.
+r"""A generated ARQMath of any size, with the files, names, ids and sizes of the published one, in constant memory.
 
     python scripts/benchmarks/published_tree.py --posts 100000 --out published
 
-Its distributions are those measured on arqmath-mini, 2,331 questions and 2,863 answers of the published posts, as
-natural logarithms with mean and standard deviation:
+Sizes are drawn from distributions measured on arqmath-mini (2,331 questions and 2,863 answers of the published posts).
+The numbers are mean and standard deviation of natural logarithms, unless the line says otherwise:
 
 - text of a body without formulas, in characters: 5.900 and 0.903 (questions), 5.898 and 1.237 (answers)
 - formulas in a body of t characters, if any: 0.639 log t - 2.230 and 0.767; 0.599 log t - 1.571 and 0.763
-- bodies without formulas: 0.122 and 0.097; formulas in a title: 0.70 on average
+- share of bodies without formulas: 0.122 and 0.097; formulas in a title: 0.70 on average
 - LaTeX of a formula: 21.3 characters on average; Presentation MathML 336; Content MathML 339; 745 in 50,714 have none
 
 The rest follows published totals: 1.1 million questions to 1.4 million answers, 491,000 accepted answers, ids with gaps

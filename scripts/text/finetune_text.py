@@ -7,12 +7,12 @@
 
 mathamr text pairs makes the file of pairs. Any key of the group ``text`` of ``conf/`` can be set. ``model/best`` is the
 encoder of the lowest validation loss, a folder of sentence-transformers; ``model/log.jsonl`` has a record for every
-step. With ``text.pretraining_epochs`` the encoder is pretrained first, into ``model/pretrained``, on ``--texts`` (one a
-line) or the documents of the pairs. The encoder ``tiny`` is made from the pairs' texts, in ``model/tiny-RANK``. The
-same command resumes an interrupted run.
+step. With ``text.pretraining_epochs`` the encoder is first pretrained on ``--texts`` (one per line) or on the documents
+of the pairs, and saved as ``model/pretrained``. The encoder ``tiny`` is made from the pairs' texts, in
+``model/tiny-RANK``. The same command resumes an interrupted run.
 
-Exit codes: 0 trained; 2 error, with a message; 75 stopped by SIGTERM, SIGUSR1 or Ctrl-C, saved: run the command again
-to resume; 130 stopped by a second Ctrl-C, which does not wait.
+Exit codes: 0 trained; 2 an error, with a message; 75 stopped by SIGTERM, SIGUSR1 or Ctrl-C, saved: run the command
+again to resume; 130 stopped by a second Ctrl-C, which does not wait.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     statements.add_argument("--server", metavar="URL", help="address of the model's server, up to /v1")
     statements.add_argument("--answers", type=Path, help="file of the model's answers; default: beside the papers")
     statements.add_argument("--per-minute", type=float, help="largest number of requests to the server a minute")
-    statements.add_argument("--estimate", action="store_true", help="print an estimate of the requests, and end")
+    statements.add_argument("--estimate", action="store_true", help="print an estimate of the requests, and stop")
     statements.add_argument(
         "--prices", type=float, nargs=2, metavar=("IN", "OUT"), help="prices of a million tokens, for the estimate"
     )
@@ -89,11 +89,19 @@ def _parser() -> argparse.ArgumentParser:
         place.add_argument("--out", type=Path, help="JSON lines of pairs")
         place.add_argument("--benchmark", "--collection", type=Path, help="folder of a collection with tests")
         one.add_argument("--seed", type=int, default=0, help="seed of the choice of tests")
-    answers.add_argument("--test-share", type=float, default=0.2, help="share of the questions, with their answers")
+    answers.add_argument(
+        "--test-share", type=float, default=0.2, help="share of the questions for tests, with their answers"
+    )
     statements.add_argument("--unseen-papers", type=int, default=15, help="number of papers kept for tests only")
-    statements.add_argument("--test-share", type=float, default=0.1, help="share of the statements, with those papers")
-    formulas.add_argument("--test-share", type=float, default=0.2, help="share of the pairs, in separate papers")
-    concepts.add_argument("--test-share", type=float, default=0.4, help="share of the concepts, unknown in training")
+    statements.add_argument(
+        "--test-share", type=float, default=0.1, help="share of the statements for tests, with those papers"
+    )
+    formulas.add_argument(
+        "--test-share", type=float, default=0.2, help="share of the pairs for tests, from separate papers"
+    )
+    concepts.add_argument(
+        "--test-share", type=float, default=0.4, help="share of the concepts for tests, not in training"
+    )
     return parser
 
 
