@@ -11,8 +11,8 @@ r"""A paper's LaTeX files as one text: the main file with all files that it incl
 
 The main file is the one with ``\documentclass``; if there are several, the largest with all its includes; if there is
 none, the largest file (ModernBERT thesis, section 3). A preamble in a separate file is not a main file. ``\input``,
-``\include``, ``\subfile``, ``\import`` and a paper's own commands with such names (``\olimport``) are followed only among
-the paper's files; others are listed in ``missing``. Commands that the paper defines are replaced
+``\include``, ``\subfile``, ``\import`` and a paper's own commands with such names (``\olimport``) are followed only
+among the paper's files; others are listed in ``missing``. Commands that the paper defines are replaced
 (:mod:`mathamr.text.latex.macros`).
 """
 
