@@ -4,9 +4,9 @@
     exported.documents, exported.queries    # 1435643, 77
 
 Documents are the answers. Texts are plain, with formulas as LaTeX between dollar signs (or in ``\\(..\\)`` if dollar
-signs would be misread); :func:`graphs.corpus.queries.beir.open_beir` reads the same ids, grades and formulas from them. The
-questions of training pairs become queries with judgments of one grade in ``train.tsv``; questions that are topics are
-left out.
+signs would be misread); :func:`graphs.corpus.queries.beir.open_beir` reads the same ids, grades and formulas from them.
+The questions of training pairs become queries with judgments of one grade in ``train.tsv``; questions that are topics
+are left out.
 """
 
 from __future__ import annotations

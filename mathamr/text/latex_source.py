@@ -9,8 +9,8 @@ r"""A paper's LaTeX files as one text: the main file with all files that it incl
 \documentclass{article}\title{On $p$-groups}Let $G$ be a $p$-group.
 <BLANKLINE>
 
-The main file is the one with ``\documentclass``; if there are several, the largest with all its includes; if there is
-none, the largest file (ModernBERT thesis, section 3). A preamble in a separate file is not a main file. ``\input``,
+The main file is the one with ``\documentclass``; of several, the largest with all its includes; without any, the
+largest file (ModernBERT thesis, section 3). A preamble in a separate file is not a main file. ``\input``,
 ``\include``, ``\subfile``, ``\import`` and a paper's own commands with such names (``\olimport``) are followed only
 among the paper's files; others are listed in ``missing``. Commands that the paper defines are replaced
 (:mod:`mathamr.text.latex.macros`).
