@@ -5,7 +5,7 @@
     model = MathAMR.from_pretrained("models/arqmath")
     model.similarity(model.encode("Is $x^2+1$ prime?"), model.encode("Prove that $x^2+1$ is irreducible."))
 
-Names are imported on first use, so that a part of the package is imported without torch.
+Names are imported on first use, so modules that do not need torch can be imported without it.
 """
 
 from typing import TYPE_CHECKING

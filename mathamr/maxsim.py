@@ -1,7 +1,7 @@
 """MaxSim between sets of vectors: the one definition that training and retrieval share.
 
-A query of two vectors against two documents, of one and of two vectors. Each query vector takes its best match in a
-document, and the matches are added up (thesis Eq. 3.4):
+A query of two vectors is compared with two documents, of one and of two vectors. Each query vector takes its best match
+in a document, and these similarities are added up (thesis Eq. 3.4):
 
 >>> import torch
 >>> queries = VectorSets.of([torch.tensor([[1.0, 0.0], [0.0, 1.0]])])
@@ -39,7 +39,7 @@ SMALL_CHUNK = 4_096  # up to this size one padded chunk is faster than several c
 
 @dataclass(frozen=True, slots=True)
 class VectorSets:
-    """B sets of vectors, one after the other; the last vector of a set is the document's.
+    """B sets of vectors, one after the other; the last vector of each set represents the whole document.
 
     Shapes: ``vectors`` (V, p), of unit length if an encoder made them; ``ptr`` (B + 1,) int64, set ``i`` is
     ``vectors[ptr[i]:ptr[i + 1]]``. No set is empty.
@@ -118,7 +118,7 @@ class VectorSets:
         return self.vectors[self.ptr[1:] - 1]
 
     def documents_only(self) -> VectorSets:
-        """Sets of one vector, the document's: MaxSim over them is single-vector similarity."""
+        """Return sets with only the document's vector: MaxSim over them is single-vector similarity."""
         return VectorSets(self.document_vectors(), torch.arange(len(self) + 1, device=self.ptr.device))
 
     def select(self, sets: Tensor) -> VectorSets:
@@ -148,7 +148,7 @@ class Chunk:
 
 
 def scores(queries: VectorSets, documents: VectorSets, *, normalize: bool = False) -> Tensor:
-    """MaxSim of every query with every document (thesis Eq. 3.5) -> (num_queries, num_documents) float32.
+    """Return the MaxSim of every query with every document (thesis Eq. 3.5), (num_queries, num_documents) float32.
 
     Differentiable in both arguments. If several document vectors reach a maximum, they share its gradient evenly. The
     computation is in float32, even under autocast and with half-precision vectors. With ``normalize``, a query's scores

@@ -1,4 +1,4 @@
-"""Interface of AMR parsers, and parsing of documents: in chunks, in batches, halving a batch that fails.
+"""Interface of AMR parsers, and parsing of documents in chunks and batches; a batch that fails is halved.
 
 A parser takes chunks (lists of sentences) and returns a Penman text for each. A chunk of one sentence has its own root;
 others have a root ``multi-sentence`` or ``document`` with ``:snt1``, ``:snt2`` ...
@@ -36,7 +36,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 class AMRParser(Protocol):
-    """Parser of sentences with ``FORMULA_i`` placeholders; a collection keeps its name, version and model."""
+    """Parser of sentences with ``FORMULA_i`` placeholders; collections record its name, version and model."""
 
     @property
     def name(self) -> str: ...
@@ -57,7 +57,7 @@ class AMRParser(Protocol):
 
 @runtime_checkable
 class DocumentSource(Protocol):
-    """Parser that returns whole documents by post id, e.g. a reader of graphs made elsewhere."""
+    """Parser that returns whole documents by post id, e.g. a reader of existing graphs."""
 
     def document(self, post_id: str, sentences: Sequence[str]) -> DocumentAMR | Failure: ...
 
@@ -146,11 +146,11 @@ def parse_documents(
     max_tokens: int = MAX_TOKENS,
     batch_size: int = 64,
 ) -> list[DocumentAMR | Failure]:
-    """Yield the AMR of each document, given as post id and sentences; a :class:`Failure` if no chunk has a graph.
+    """Return the AMR of each document, given as post id and sentences; a :class:`Failure` if no chunk has a graph.
 
-    Chunks go to the parser ``batch_size`` at a time, across documents. A chunk of which the parser read a part only is
-    divided and parsed again (:mod:`graphs.amr.completeness`). A document that lost some chunks is made of the others,
-    with the failures in ``DocumentAMR.failures``. A :class:`DocumentSource` is asked by post id instead.
+    Chunks go to the parser ``batch_size`` at a time, across documents. If the parser read only a part of a chunk, the
+    chunk is split and parsed again (:mod:`graphs.amr.completeness`). A document with failed chunks is made from the
+    others, with the failures in ``DocumentAMR.failures``. A :class:`DocumentSource` is asked by post id instead.
     """
     if isinstance(parser, DocumentSource):
         return [parser.document(post_id, sentences) for post_id, sentences in documents]

@@ -1,4 +1,4 @@
-"""Interface of every collection, and how one is opened by name.
+"""Interfaces of collections, and a function that opens a collection by its name.
 
 >>> corpus = open_corpus("mathdocs")
 >>> corpus.name
@@ -8,9 +8,9 @@ Traceback (most recent call last):
     ...
 graphs.errors.ConfigError: data.root is missing: collection 'arqmath' needs the folder it lies in, e.g. data.root=...
 
-Each collection has :class:`Documents`: posts (the answers are what is searched), and the files in which its formulas'
-trees are published, if they are. It may be a :class:`Benchmark` with topics (the queries) and judgments (the qrels),
-and have :class:`TrainingPairs`:
+Each collection is a :class:`Documents`: it has posts (the answers are searched) and, if they are published, files with
+the trees of its formulas. It can also be a :class:`Benchmark`, with topics (the queries) and judgments (the qrels), and
+have :class:`TrainingPairs`:
 
 >>> isinstance(corpus, Benchmark), isinstance(corpus, TrainingPairs)
 (True, True)
@@ -54,7 +54,7 @@ _PUBLISHED = frozenset(("arqmath", "mathdocs"))
 
 
 class Named(Protocol):
-    """A collection by its name."""
+    """A collection with a name."""
 
     @property
     def name(self) -> str: ...
@@ -62,21 +62,21 @@ class Named(Protocol):
 
 @runtime_checkable
 class Documents(Protocol):
-    """A collection of posts for training and search. Iterators read step by step, so it need not fit into memory."""
+    """A collection of posts for training and search. Posts are read one at a time, so they need not fit in memory."""
 
     @property
     def name(self) -> str: ...
 
     def posts(self) -> Iterator[Post | Failure]:
-        """Questions and answers, in a fixed order; a post that cannot be read is a :class:`Failure` in its place."""
+        """Yield questions and answers in a fixed order; a :class:`Failure` replaces a post that cannot be read."""
         ...
 
     def formulas(self) -> FormulaFiles | None:
-        """Location of the published formula trees; ``None``: make them from the posts' LaTeX."""
+        """Return the location of the published formula trees; ``None``: trees are made from the LaTeX of the posts."""
         ...
 
     def fingerprints(self) -> Fingerprints:
-        """Return one hash for each part; they change with the content, not with time or place of the files."""
+        """Return a hash for each part; hashes depend on the content of files, not on their dates or places."""
         ...
 
 
@@ -88,11 +88,11 @@ Corpus = Documents
 class Benchmark(Protocol):
     """A collection with topics and judgments, by task and year.
 
-    Where tests have names it is :class:`graphs.corpus.queries.collection.NamedTests` instead.
+    A collection whose tests have names is a :class:`graphs.corpus.queries.collection.NamedTests` instead.
     """
 
     def tasks(self) -> list[int]:
-        """Return the tasks that there are topics of, in whichever year."""
+        """Return the tasks that have topics in any year."""
         ...
 
     def topics(self, task: int, years: Sequence[int]) -> list[Topic]:
@@ -100,13 +100,13 @@ class Benchmark(Protocol):
         ...
 
     def judgments(self, task: int, years: Sequence[int]) -> list[Judgment]:
-        """Return the qrels of a task, also of posts outside the collection; Task 2 judges visual ids."""
+        """Return the qrels of a task, also for posts outside the collection; documents of Task 2 are visual ids."""
         ...
 
 
 @runtime_checkable
 class TrainingPairs(Protocol):
-    """A collection with pairs to learn from."""
+    """A collection with training pairs."""
 
     def pairs(self) -> Iterator[Pair]:
         """Yield the training pairs, in a fixed order; both posts are in the collection, and neither is a topic."""
@@ -118,13 +118,13 @@ class PairsOfPosts(Protocol):
     """A collection whose training pairs follow from its posts."""
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
-        """Yield the pairs of ``pairs()``, from all posts of the collection, with or without texts."""
+        """Yield the same pairs as ``pairs()``, from all posts of the collection, with or without their texts."""
         ...
 
 
 @runtime_checkable
 class Completed(Protocol):
-    """A collection that completes some posts by other files, which are read after the posts."""
+    """A collection whose posts are partly completed from other files, which are read after the posts."""
 
     def posts_as_read(self) -> Iterator[Post | Failure]:
         """Yield the posts in their order, in one pass; some are incomplete."""
@@ -135,15 +135,15 @@ class Completed(Protocol):
         ...
 
     def completed(self, posts: Callable[[], Iterable[Post]]) -> Iterator[Post]:
-        """Yield ``posts``, which are incomplete, in the form in which ``posts()`` of the collection has them."""
+        """Yield the incomplete ``posts`` in their complete form, as in ``posts()``."""
         ...
 
 
 def benchmark(corpus: Documents) -> Benchmark:
-    """Return a collection that has topics.
+    """Return ``corpus`` as a collection with topics.
 
     Raises:
-        CorpusError: it has none, or its tests have names.
+        CorpusError: it has no topics, or its tests have names.
     """
     if isinstance(corpus, Benchmark):
         return corpus
@@ -154,7 +154,7 @@ def benchmark(corpus: Documents) -> Benchmark:
 
 
 def topics_may_be_posts(corpus: Named) -> bool:
-    """Return whether a topic may be one of the posts: people chose both. ARQMath's and mathdocs' topics are no posts.
+    """Return whether a topic may be one of the posts. It cannot be in ARQMath and mathdocs, whose topics are separate.
 
     >>> topics_may_be_posts(MathDocs())
     False
@@ -165,7 +165,7 @@ def topics_may_be_posts(corpus: Named) -> bool:
 def answers_ask(corpus: Named) -> bool:
     """Return whether the text of an answer asks a question.
 
-    In the collection ``titles`` it is the question's body; of ``pairs`` a test may ask with documents.
+    In the collection ``titles``, an answer is the body of the question; in ``pairs``, documents can be queries.
     """
     return corpus.name in ("titles", "pairs")
 
@@ -184,14 +184,14 @@ def open_corpus(
     Args:
         name: one of :data:`NAMES`, or of a package (:mod:`graphs.corpus.installed`).
         root: folder of the collection, for those that need one.
-        judgments: edition of the judgments, if a collection has several (arqmath).
-        split: judgments to test on (beir); ``None``: ``test``.
+        judgments: edition of the judgments, for collections with several editions (arqmath).
+        split: split to test on (beir); ``None``: ``test``.
         dataset_id: id of the data set (ir_datasets).
-        relevant: lowest grade of a training pair, where pairs are made of judgments (beir, ir_datasets).
+        relevant: lowest grade of a training pair, for collections that make pairs from judgments (beir, ir_datasets).
 
     Raises:
-        ConfigError: an unknown name, a root that is missing or superfluous, an option that the collection lacks.
-        CorpusError: the folder does not hold such a collection; the message names the most similar form.
+        ConfigError: an unknown name, a missing or superfluous root, or an option that the collection does not have.
+        CorpusError: the folder is not such a collection; the message names the most similar form.
     """
     opened = None if name in NAMES else installed.opener(name)
     if name not in NAMES and opened is None:

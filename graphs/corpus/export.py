@@ -1,12 +1,12 @@
-"""A collection in the form of BEIR: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/SPLIT.tsv`` and ``qrels/train.tsv``.
+"""Export to BEIR: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/SPLIT.tsv`` and ``qrels/train.tsv``.
 
     exported = export_beir(open_corpus("arqmath", "/data/ARQMath"), Path("arqmath-beir"), years=[2020])
     exported.documents, exported.queries    # 1435643, 77
 
-Documents are the answers. Texts are plain, with formulas as LaTeX between dollars (or in ``\\(..\\)``, where dollars
-would be misread); :func:`graphs.corpus.queries.beir.open_beir` reads the same ids, grades and formulas from them. The
-questions of training pairs become queries with judgments of one grade in ``train.tsv``; those that are topics are left
-out.
+Documents are the answers. Texts are plain, with formulas as LaTeX between dollar signs (or in ``\\(..\\)`` if dollar
+signs would be misread); :func:`graphs.corpus.queries.beir.open_beir` reads the same ids, grades and formulas from them.
+The questions of training pairs become queries with judgments of one grade in ``train.tsv``; questions that are topics
+are left out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HEADER = "query-id\tcorpus-id\tscore\n"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Counts of what was written, and of posts that could not be read."""
+    """Numbers of written records, and of posts that could not be read."""
 
     documents: int
     queries: int
@@ -58,15 +58,15 @@ def export_beir(
 
     Args:
         corpus: any collection with topics.
-        folder: made where it is missing; files of an earlier export are replaced.
+        folder: created if missing; files of an earlier export are replaced.
         task: 1, or the name of a test.
         years: years of the topics.
-        split: name of the judgments; ``train`` is that of the training pairs.
-        progress: called with the number of posts written since the last call.
+        split: name of the file of judgments; ``train`` is reserved for training pairs.
+        progress: function called with the number of posts written since its last call.
 
     Raises:
-        ConfigError: Task 2, for BEIR has no form for formulas in their context; or a split that is no file name.
-        CorpusError: no judged topics, or ids that no file of judgments can hold.
+        ConfigError: Task 2, because BEIR has no form for formulas in context; or a split that cannot be a file name.
+        CorpusError: no judged topics, or ids that cannot be written to a file of judgments.
     """
     if task == 2:
         raise ConfigError("task 2 finds formulas in posts, which BEIR's form cannot tell; export task 1")
@@ -121,7 +121,7 @@ def export_beir(
 
 
 def plain_text(post: Post) -> str:
-    r"""Return the sentences of a post with its formulas as LaTeX between delimiters that are read back.
+    r"""Return the sentences of a post as text, with LaTeX formulas between delimiters, so that they can be read back.
 
     >>> plain_text(Post("7", "answer", body="<p>It costs $5; <span class='math-container'>$x$</span> is odd.</p>"))
     'It costs \\$5; $x$ is odd.'

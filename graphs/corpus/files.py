@@ -23,7 +23,7 @@ class TopicFormulaFiles:
 
     Columns are ``id, topic_id, thread_id, type, <formula>``.
 
-    ``prefix`` (``2020:``) begins their ids everywhere outside these files. ``None``: there is no such file.
+    Outside these files, their ids begin with ``prefix`` (``2020:``). ``None``: a missing file.
     """
 
     prefix: str
@@ -44,7 +44,7 @@ class FormulaFiles:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """Hashes of the parts of a collection, so that each stage names the parts that it depends on.
+    """Hashes of the parts of a collection; each stage depends on some of them.
 
     >>> from dataclasses import replace
     >>> parts = Fingerprints(posts="1f", formulas="2e", topics="3d", judgments="4c")
@@ -75,7 +75,7 @@ class Fingerprints:
 
 
 def hash_files(root: Path, files: Iterable[Path]) -> str:
-    """SHA-256 over names (below ``root``), sizes and content: all of it up to 1 MiB, else 16 samples of 64 KiB."""
+    """Return a SHA-256 over names (below ``root``), sizes and content: whole up to 1 MiB, else 16 samples of 64 KiB."""
     digest = hashlib.sha256()
     for path in sorted(files):
         try:
@@ -92,7 +92,7 @@ def hash_files(root: Path, files: Iterable[Path]) -> str:
 
 
 def hash_contents(files: Mapping[str, PackedFile]) -> str:
-    """Return a SHA-256 over the content of files, each under a label that says what it is; names do not count.
+    """Return a SHA-256 over the content of labelled files; their names do not count.
 
     Content of up to 1 MiB is hashed whole, so that it does not matter how it is packed. Beyond, a plain file counts by
     its size and 16 samples of 64 KiB, a packed one by its size and its checksum: packing or unpacking such a file
@@ -126,7 +126,7 @@ def file_in(folder: Path, name: str) -> Path | None:
     """Return the file ``name`` in ``folder``, packed (``name.gz``) or not.
 
     Raises:
-        CorpusError: both are there.
+        CorpusError: both files exist.
     """
     present = [path for path in (folder / name, folder / f"{name}.gz") if path.is_file()]
     if len(present) == 2:
@@ -135,5 +135,5 @@ def file_in(folder: Path, name: str) -> Path | None:
 
 
 def open_packed(path: Path) -> IO[bytes]:
-    """Open a file for reading, one with the ending ``.gz`` unpacked."""
+    """Open a file for reading; a file with the ending ``.gz`` is decompressed."""
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]

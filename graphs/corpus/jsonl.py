@@ -1,6 +1,7 @@
-"""Any collection as JSON lines: a folder with ``posts.jsonl``, and beside it ``topics.jsonl`` and ``qrels.tsv``.
+"""Collections in JSON lines: a folder with ``posts.jsonl`` and, for tests, ``topics.jsonl`` and ``qrels.tsv``.
 
-A line of ``posts.jsonl`` is one post; one of ``topics.jsonl`` the same without ``kind`` (Task 2: and ``formula_id``)::
+A line of ``posts.jsonl`` is a post; a line of ``topics.jsonl`` is the same without ``kind`` (in Task 2 with
+``formula_id``)::
 
     {"post_id": "7", "kind": "question", "title": "Is $x$ odd?", "body": "..."}
     {"post_id": "8", "kind": "answer", "body": "<p>...</p>", "markup": "html", "parent_id": "7"}
@@ -8,21 +9,22 @@ A line of ``posts.jsonl`` is one post; one of ``topics.jsonl`` the same without 
     >>> post_from({"post_id": "7", "kind": "question", "title": "Is $x$ odd?"}).title
     'Is $x$ odd?'
 
-Keys: ``post_id`` and ``kind`` (question, answer) are needed; ``title``, ``body``, ``markup`` (html or text), ``tags``,
-``parent_id``, ``accepted_answer_id``, ``score`` and ``formula_prefix`` may follow, as in
-:class:`graphs.corpus.post.Post`. An unknown key is an error, for it is a misspelt one. A post that does not tell its
-``markup`` is html where it has an end tag or a named character, else text. Qrels: ``topic 0 doc grade``.
-Any of these files may be packed (``posts.jsonl.gz``; qrels not). Task 2 has ``topics2.jsonl`` and ``qrels2.tsv``.
+Keys: ``post_id`` and ``kind`` (question, answer) are required; ``title``, ``body``, ``markup`` (html, text), ``tags``,
+``parent_id``, ``accepted_answer_id``, ``score`` and ``formula_prefix`` are optional, as in
+:class:`graphs.corpus.post.Post`. An unknown key is an error, because it is usually a misspelling. A post without
+``markup`` is html if it has an end tag or a named character, and text otherwise. Lines of qrels are
+``topic 0 doc grade``. Files may be compressed (``posts.jsonl.gz``), except qrels. Task 2 has ``topics2.jsonl`` and
+``qrels2.tsv``.
 
-Without ``posts.jsonl`` the posts are in any number of ``questions*.jsonl`` and ``answers*.jsonl``, read in the order of
-their names, questions first; there the file tells the kind. Ids may be whole numbers, and have the names that the Stack
-Exchange API gives them: ``id`` or ``question_id`` of a question; ``id`` or ``answer_id`` of an answer, whose
+Without ``posts.jsonl`` the posts are in any number of ``questions*.jsonl`` and ``answers*.jsonl``, read in the
+order of their names, questions first; the name of the file gives the kind. Ids may be whole numbers, with the names of
+the Stack Exchange API: ``id`` or ``question_id`` of a question; ``id`` or ``answer_id`` of an answer, whose
 ``question_id`` is its parent::
 
     >>> post_from({"question_id": 931212, "title": "Is $x$ odd?", "tags": ["parity"]}, kind="question").post_id
     '931212'
 
-Pairs are made as for ARQMath: question and accepted answer, or each answer where no question has one.
+Training pairs are made as for ARQMath: a question and its accepted answer, or each answer if no question has one.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ class JsonPosts:
         self.posts_files = self._posts_files()
 
     def posts(self) -> Iterator[Post | Failure]:
-        """Yield the posts in the order of the files; a line without a post is a Failure with file and line."""
+        """Yield the posts in the order of the files; a line that is not a post gives a Failure with file and line."""
         for path, kind in self.posts_files:
             for line, record in read_lines(path):
                 if isinstance(record, Failure):
@@ -139,7 +141,7 @@ class JsonLines(JsonPosts):
         return read_qrels(path)
 
     def pairs(self) -> Iterator[Pair]:
-        """(question, accepted answer) if any question has one, else (question, answer) for every answer."""
+        """Yield (question, accepted answer) if any question has one, else (question, answer) for every answer."""
         return self.pairs_of(self.posts)
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
@@ -199,7 +201,7 @@ def post_from(fields: Mapping[str, Any], *, kind: str | None = None) -> Post:
 
 
 def topic_from(fields: Mapping[str, Any], task: int = 1, test: str = "") -> Topic:
-    """Return the topic that a line's JSON object describes; its post has the id of a query.
+    """Return the topic of a line's JSON object; its post has the id of a query.
 
     >>> topic = topic_from({"post_id": "7", "body": "Is $x$ odd?", "formula_id": "7:0"}, task=2)
     >>> topic.topic_id, topic.post.post_id, topic.formula_id
@@ -208,10 +210,10 @@ def topic_from(fields: Mapping[str, Any], task: int = 1, test: str = "") -> Topi
     Args:
         fields: the line.
         task: 1 or 2; a topic of Task 2 names its formula, by the id in the markup or as ``{post_id}:{number}``.
-        test: name of the test, where several tests have topics of their own.
+        test: name of the test, if several tests have different topics.
 
     Raises:
-        CorpusError: names the key that is wrong.
+        CorpusError: a wrong key; the message names it.
     """
     fields = dict(fields)
     formula_id = fields.pop("formula_id", None)
@@ -230,10 +232,10 @@ def topic_from(fields: Mapping[str, Any], task: int = 1, test: str = "") -> Topi
 
 
 def read_topics(path: Path, task: int = 1, test: str = "") -> list[Topic]:
-    """Read the topics of a file; every broken line is an error, for a query must not get lost.
+    """Read the topics of a file; a broken line is an error, because no query may be lost.
 
     Raises:
-        CorpusError: names the line.
+        CorpusError: a broken line; the message names it.
     """
     topics: list[Topic] = []
     for line, record in read_lines(path):
@@ -247,7 +249,7 @@ def read_topics(path: Path, task: int = 1, test: str = "") -> list[Topic]:
 
 
 def taken(post: Post, path: Path, line: int) -> Failure | None:
-    """Return a Failure for a document whose id is in the name space of queries."""
+    """Return a Failure for a document whose id begins as the id of a query."""
     if not post.post_id.startswith(QUERY):
         return None
     message = f"{path}:{line}: post_id {post.post_id!r}: ids that begin with {QUERY!r} are those of queries; rename it"
@@ -288,7 +290,7 @@ def _is_id(post_id: object) -> TypeGuard[str]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Failure]]:
-    """Yield ``(line number, object)`` of every line that is not blank; a Failure if a line is no JSON object."""
+    """Yield ``(line number, object)`` for lines that are not blank; a Failure for a line that is not a JSON object."""
     line = 0
     try:
         with open_packed(path) as file:

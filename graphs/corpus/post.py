@@ -20,7 +20,7 @@ QUERY = "query:"
 
 
 def query_post_id(topic_id: str, test: str = "") -> str:
-    """Return the id of a query among posts; ``test`` names the test, where several tests have queries of their own.
+    """Return the post id of a query; ``test`` names the test if several tests have different queries.
 
     >>> query_post_id("7"), query_post_id("7", "easy")
     ('query:7', 'query:easy/7')
@@ -29,7 +29,7 @@ def query_post_id(topic_id: str, test: str = "") -> str:
 
 
 def is_id(text: str) -> bool:
-    """Return whether tables and run files can hold ``text`` as an id: printable, without blanks, not empty.
+    """Return whether ``text`` can be an id in tables and run files: printable, without blanks, not empty.
 
     >>> is_id("255/body"), is_id("a b"), is_id("a\\0"), is_id("")
     (True, False, False, False)
@@ -43,8 +43,8 @@ class Post:
 
     ``title`` and ``body`` hold markup: ``html`` (formulas in ``<span class="math-container" id="...">$...$</span>``,
     or between dollar signs) or plain ``text`` (formulas between dollar signs, ``\\(..\\)`` or ``\\[..\\]``).
-    ``formula_prefix`` begins every formula id found in the markup: topic files number their formulas anew each
-    year, so the topics of 2020 have the prefix ``2020:``.
+    ``formula_prefix`` is put before every formula id in the markup: topic files of each year count formulas from
+    the start, so the topics of 2020 have the prefix ``2020:``.
     """
 
     post_id: str
@@ -81,10 +81,10 @@ class PlaceholderText:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A query: ``post`` is its text, ``formula_id`` the query formula of Task 2, with its prefix.
+    """Query: ``post`` is its text, and ``formula_id`` the id of its formula in Task 2, with the prefix.
 
     ``topic_id`` is the id in run files, judgments and reports. ``post.post_id`` is the id in graphs, vectors and
-    indexes; where people choose ids it is :func:`query_post_id`.
+    indexes; in collections with ids chosen by users, it is made by :func:`query_post_id`.
     """
 
     topic_id: str
@@ -102,7 +102,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """A line of a qrels file: how well ``doc_id`` answers ``topic_id``, from 0 (not); ARQMath's highest is 3."""
+    """Line of a qrels file: how well ``doc_id`` answers ``topic_id``, from 0 (not relevant) to 3 in ARQMath."""
 
     topic_id: str
     doc_id: str

@@ -33,7 +33,7 @@ def read_qrels(path: Path) -> list[Judgment]:
     """Read ``topic 0 doc grade`` lines (tabs or spaces, LF or CRLF, grades like ``2`` or ``2.0``).
 
     Raises:
-        CorpusError: with the line, for anything else, and for a document that is judged twice with two grades.
+        CorpusError: a line in another form, or a document judged twice with two grades; the message names the line.
     """
     return judgments_of(_rows(path), path)
 
@@ -42,7 +42,7 @@ def judgments_of(rows: Iterable[Row], path: Path) -> list[Judgment]:
     """Return the judgments in ``rows``, each once.
 
     Raises:
-        CorpusError: a grade that is no whole number, or a document that is judged twice with two grades.
+        CorpusError: a grade that is not a whole number, or a document judged twice with two grades.
     """
     judgments: dict[tuple[str, str], Judgment] = {}
     for line, topic, doc, written in rows:
@@ -57,7 +57,7 @@ def judgments_of(rows: Iterable[Row], path: Path) -> list[Judgment]:
 
 
 def grade_of(written: str) -> int | None:
-    """Return a grade as a number from 0; ``None`` where ``written`` is no whole number.
+    """Return a grade as a number from 0; ``None`` if ``written`` is not a whole number.
 
     >>> [grade_of(written) for written in ("4", "2.0", "-2", "0.5", "high")]
     [4, 2, 0, None, None]
@@ -69,11 +69,11 @@ def grade_of(written: str) -> int | None:
 
 
 def relevant_grade(judgments: Iterable[Judgment], given: int | None = None) -> tuple[int, str]:
-    """Return the lowest grade that counts as relevant, and a sentence to tell the user where it was derived.
+    """Return the lowest grade that counts as relevant, and a sentence for the user if it follows from judgments.
 
     Args:
         judgments: all judgments of a question.
-        given: the grade that the user chose (``data.relevant_grade``); it wins.
+        given: grade chosen by the user (``data.relevant_grade``); it has precedence.
 
     Raises:
         ConfigError: ``given`` is below 1.

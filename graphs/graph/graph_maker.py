@@ -36,8 +36,8 @@ from graphs.graph import mathamr_plus
 
 @dataclass(frozen=True, slots=True)
 class StoredGraph:
-    """A row of the collection: ``kind`` is question, answer or topic; ``reattached`` counts the parts of its AMR
-    that were connected to nothing when they came from the parser."""
+    """Row of the collection: ``kind`` is question, answer or topic; ``reattached`` counts the parts of its AMR
+    that the parser left unconnected."""
 
     post_id: str
     kind: str
@@ -53,7 +53,7 @@ class StoredGraph:
 
 @dataclass(frozen=True, slots=True)
 class ParserFactory:
-    """Makes the parser in each worker process: ``factory`` is importable, ``options`` its keyword arguments."""
+    """Factory of the parser in each worker process: an importable ``factory`` and its keyword arguments ``options``."""
 
     factory: Callable[..., AMRParser]
     options: dict[str, object] = field(default_factory=dict)
@@ -71,7 +71,7 @@ _NO_TREES = ParsedFormula(None, None)
 
 
 class FormulaTrees:
-    """Trees of formulas: from formulas.db if it has them, else made from the LaTeX in process."""
+    """Trees of formulas: read from formulas.db if it has them, otherwise made from the LaTeX in process."""
 
     def __init__(self, formulas_db: str | os.PathLike[str] | None = None) -> None:
         self._store = None if formulas_db is None else FormulaStore.open(formulas_db)
@@ -80,7 +80,7 @@ class FormulaTrees:
     def of(self, formulas: Sequence[FormulaRef], beyond: list[str] | None = None) -> list[ParsedFormula]:
         """Return both trees of each formula of a post; trees missing in the store are made from the LaTeX.
 
-        Macros that one formula of the post defines hold in all of them, as they do where posts are rendered. A formula
+        Macros that one formula of the post defines apply to all of them, as in rendered posts. A formula
         past a bound (of characters, tokens, depth, macros, operands; :data:`MAX_TREE_NODES`, :data:`MAX_POST_NODES`)
         lacks a tree or both; ``beyond`` gets a message for each.
         """
@@ -132,7 +132,7 @@ class MadeGraphs:
 
 
 class GraphMaker:
-    """Posts -> rows of the collection. ``formulas_db`` has trees of the formulas by id; it may lack some."""
+    """Maker of the rows of a collection from posts. ``formulas_db`` has trees of formulas by id; it may lack some."""
 
     def __init__(self, parser: ParserFactory, formulas_db: str | os.PathLike[str] | None = None) -> None:
         self._parser = parser()
@@ -222,7 +222,7 @@ def _penman_of_nothing() -> penman.Graph:
 
 
 def single(posts: list[Post | Failure]) -> list[list[Post | Failure]]:
-    """Split a batch into single posts, to retry a batch that ended its process."""
+    """Split a batch into single posts, to retry a batch whose process died."""
     return [[post] for post in posts]
 
 

@@ -162,7 +162,7 @@ def maxsim(queries: VectorSets, documents: VectorSets) -> Similarities:
 
 
 def of_kind(sets: VectorSets, kinds: NDArray[np.integer], kind: int) -> tuple[VectorSets, NDArray[np.int64]]:
-    """Return the vectors of one kind, and a mask of the sets that have any.
+    """Return the vectors of one kind, and the positions of the sets that have any.
 
     A set with a formula (0) and a document (2), and one with a document:
 

@@ -1,6 +1,6 @@
 """ARQMath measures: nDCG', MAP', P'@10 and Bpref, with the official protocol.
 
-Five posts are judged for a topic; the run returns four of them and one, ``x``, without a judgment:
+Five posts are judged for a topic; the run returns four of them and ``x``, a post without a judgment:
 
 >>> qrels = {"A.1": {"a": 3, "b": 0, "c": 2, "d": 1, "e": 0}, "A.2": {"f": 2}}
 >>> run = Run.from_results("demo", {"A.1": [("b", 5.0), ("x", 4.0), ("a", 3.0), ("d", 2.0), ("c", 1.0)]})
@@ -22,8 +22,8 @@ collections may have another lowest relevant grade, e.g. 1 if grades are 0 and 1
 >>> binary.aggregate["map_prime"], evaluate(run, {"A.1": {"a": 1, "b": 0}}).aggregate["map_prime"]
 (0.5, 0.0)
 
-Other collections have other measures, by their names in ir_measures. With these gains nDCG is that of
-2^grade - 1, (7/2 + 1/log2(5) + 3/log2(6)) / (7 + 3/log2(3) + 1/2):
+Other collections can use other measures, by their names in ir_measures. With these gains, nDCG has gains of
+2^grade - 1: (7/2 + 1/log2(5) + 3/log2(6)) / (7 + 3/log2(3) + 1/2):
 
 >>> papers = {name: measure_of(name) for name in ("Success@1", "RR(rel=2)@10", "nDCG(gains={2:3,3:7})@10")}
 >>> {name: round(value, 4) for name, value in evaluate(run, qrels, measures=papers).per_topic["A.1"].items()}
@@ -51,7 +51,7 @@ Regime = Literal["full", "judged", "mini"]
 
 
 def measures_of_grade(relevant: int) -> dict[str, Measure]:
-    """Return the ARQMath measures with ``relevant`` as the lowest relevant grade, by our names.
+    """Return the ARQMath measures by name, with ``relevant`` as the lowest relevant grade.
 
     ``recall_1000`` (relevant judged posts among the first 1,000) is for development only.
 
@@ -71,7 +71,7 @@ def measures_of_grade(relevant: int) -> dict[str, Measure]:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Scores of one run: the mean over topics, and each topic's own, by measure name."""
+    """Scores of one run by measure: the mean over topics, and the score of each topic."""
 
     aggregate: dict[str, float]
     per_topic: dict[str, dict[str, float]]
@@ -79,7 +79,7 @@ class Evaluation:
 
     @property
     def topics(self) -> int:
-        """Number of topics averaged over: those of the qrels."""
+        """Number of topics in the mean: all topics of the qrels."""
         return len(self.per_topic)
 
 

@@ -48,7 +48,7 @@ MAX_PER_TOPIC = 1000
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A result: a post (Task 1), or a formula with its post (Task 2)."""
+    """Result: a post (Task 1), or a formula with its post (Task 2)."""
 
     doc_id: str
     score: float
@@ -57,7 +57,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Results of one system; ``rankings[topic_id]`` has the order of the file.
+    """Results of one system; ``rankings[topic_id]`` is in the order of the file.
 
     A run from :meth:`from_results` is a valid submission; one from :func:`read_run` is as in the file.
     """
@@ -122,10 +122,10 @@ def strictly_decreasing(scores: Sequence[float]) -> list[float]:
 
 
 def write_run(run: Run, path: str | os.PathLike[str], *, form: Literal["arqmath", "trec"] = "arqmath") -> None:
-    """Write ``run`` as a submission, replacing ``path`` in one step: a reader never sees half a file.
+    """Write ``run`` as a submission, replacing ``path`` atomically.
 
     ``form`` is the official form of the run's task, or TREC's six columns. The run first passes through
-    :meth:`Run.from_results`, so the file is valid even for a run made elsewhere.
+    :meth:`Run.from_results`, so the file is valid for any run.
     """
     path = Path(path)
     valid = Run.from_results(run.name, run.rankings, task=run.task)
@@ -220,7 +220,7 @@ def qrels_of(judgments: Iterable[Judgment]) -> Qrels:
 
 
 def read_visual_ids(path: str | os.PathLike[str], wanted: Container[str] | None = None) -> dict[str, str]:
-    """Read formula id -> visual id from a formula TSV with a header line, or from every ``*.tsv`` of a folder or a zip.
+    """Read formula id -> visual id from a formula TSV with a header line, or from all ``*.tsv`` of a folder or a zip.
 
     A TSV may be gzipped (``*.tsv.gz``).
 

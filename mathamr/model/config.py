@@ -6,7 +6,7 @@
 >>> config.num_layers
 2
 
-Neither torch nor a layer is imported, so a plan of experiments reads settings without them.
+This module does not import torch, so experiments can be planned without it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def check_start(vn_init: str, vn_learned: str) -> None:
     """Raise for a pair outside :data:`VIRTUAL_NODE_STARTS`.
 
     Raises:
-        ConfigError: names the pairs.
+        ConfigError: another pair; the message lists the supported ones.
     """
     if (vn_init, vn_learned) not in VIRTUAL_NODE_STARTS:
         known = ", ".join("/".join(pair) for pair in sorted(VIRTUAL_NODE_STARTS))
@@ -51,13 +51,13 @@ class EncoderConfig:
         projection_dim: p, size of the vectors that MaxSim compares.
         num_layers: number of relational layers, at least 1.
         num_bases: number of matrices that relations share, or None; exclusive with ``num_blocks``.
-        num_blocks: number of blocks of block-diagonal relation matrices, or None.
+        num_blocks: number of blocks in block-diagonal relation matrices, or None.
         edge_vectors: add a learned vector of the relation to each message, one for each layer.
         vn_init: initial value of virtual nodes: zero, random or mean.
-        vn_learned: learned part of it: none, embedding, projection or typed_projection.
+        vn_learned: learned part of this initial value: none, embedding, projection or typed_projection.
         vn_aggregation: aggregation of constituents in a virtual node: their mean, or attention over them
             (:mod:`mathamr.model.constituent_attention`, beyond the thesis).
-        label_vectors: hash of frozen vectors of the labels' words, projected and added to the learned embedding
+        label_vectors: hash of frozen text vectors of labels, which are projected and added to the learned embeddings
             (:mod:`mathamr.model.label_vectors`, beyond the thesis), or None. Experiments also accept the name of a text
             encoder.
         sentence_vectors: identity of a text encoder, or None. Its frozen vectors of sentences are projected and added

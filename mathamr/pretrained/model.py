@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 class MathAMR:
-    """Encoder with its vocabulary, the virtual nodes of its graphs, and an AMR parser.
+    """Trained model: an encoder with its vocabulary, the settings of its graphs, and an AMR parser.
 
     Args:
         files: content of a model's folder.
@@ -123,7 +123,7 @@ class MathAMR:
         Args:
             path: folder of the checkpoint.
             tensors: preprocessed.db that it was trained on; it holds the vocabulary.
-            parser_name: name of the AMR parser of these graphs.
+            parser_name: name of the AMR parser that made these graphs.
             device: device of the encoder.
 
         Raises:
@@ -179,7 +179,7 @@ class MathAMR:
     ) -> None:
         """Write the model to a folder that :meth:`from_pretrained` opens, with a model card.
 
-        Where an argument is omitted, the statement of the opened model is kept.
+        If an argument is omitted, the card keeps the entry of the opened model.
 
         Args:
             path: new or empty folder, or the folder of a saved model, which is replaced.
@@ -280,7 +280,7 @@ class MathAMR:
     # -- encoding and search -----------------------------------------------------------------------------------------
 
     def read(self, texts: str | Sequence[str | Post], *, show_progress_bar: bool | None = None) -> list[EncodedQuery]:
-        """Return the vectors of each text with their sources: its formulas, its sentences and the whole text.
+        """Return the vectors of each text with the source of each vector: a formula, a sentence or the whole text.
 
         Args:
             texts: texts, or posts with ids.
@@ -313,7 +313,7 @@ class MathAMR:
             texts: texts, or posts with ids.
             show_progress_bar: show progress on standard error; None: only for many texts, on a terminal.
 
-        Shapes: ``vectors`` (V, p), of unit length; the last vector of a set is its document's.
+        Shapes: ``vectors`` (V, p), of unit length; the last vector of each set represents the whole text.
 
         Raises:
             RetrievalError: no texts, or a text without a graph; the message gives its position.
@@ -353,7 +353,7 @@ class MathAMR:
         return explain(own, first.nodes, other, second.nodes)
 
     def index(self, posts: Sequence[str | Post], folder: str | os.PathLike[str] | None = None) -> PostIndex:
-        """Return an index of posts that mathamr search and mathamr serve can open.
+        """Return an index of posts; ``mathamr search`` and ``mathamr serve`` can open its folder.
 
         Args:
             posts: texts, whose positions become their ids, or posts with ids.
@@ -368,7 +368,7 @@ class MathAMR:
 
 
 def as_posts(texts: str | Sequence[str | Post]) -> list[Post]:
-    """Return texts as posts, whose ids are their positions.
+    """Return texts as posts; the id of each is its position.
 
     >>> [(post.post_id, post.body) for post in as_posts(["$x$", Post("7", "answer", body="$y$")])]
     [('0', '$x$'), ('7', '$y$')]

@@ -105,9 +105,9 @@ class PostIndex:
         Args:
             query: text with formulas between dollar signs.
             k: number of results, at most 1,000.
-            task: searched objects: answers or formulas.
-            strategy: search strategy for posts; None: exact MaxSim.
-            explain: add an explanation to each result.
+            task: what to search: ``answers`` (all posts of the index) or ``formulas``.
+            strategy: search strategy for posts (:class:`mathamr.retrieval.Strategy`); None: exact MaxSim.
+            explain: add to each result the similarities of its virtual nodes with those of the query.
 
         Raises:
             MathAMRError: a query that cannot be read, or a number of results out of range.
@@ -118,7 +118,7 @@ class PostIndex:
         return results if explain else [replace(result, explanation=None) for result in results]
 
     def close(self) -> None:
-        """Close all files; a temporary index is removed."""
+        """Close all files, and remove a temporary index."""
         self._engine.close()
         if self._temporary is not None:
             self._temporary.cleanup()

@@ -1,6 +1,6 @@
 """Search: vectors in an index, BM25 over text, fusion of runs.
 
-Names are imported on first use: a module of this package may be imported without torch.
+Names are imported on first use, so modules that do not need torch can be imported without it.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
 r"""Explanation of a result: the best match in the post for each virtual node of the query.
 
-A query of one formula against a post of one sentence with one formula:
+A query and a post, each of one sentence with one formula, are compared:
 
 >>> import torch
 >>> from graphs.corpus.post import FormulaRef
@@ -15,7 +15,7 @@ A query of one formula against a post of one sentence with one formula:
 >>> why.score  # MaxSim of the two (thesis Eq. 3.4)
 3.0
 
-The similarities of all pairs are what the thesis's heat map shows (Figure 4.1).
+The heat map of the thesis (Figure 4.1) shows the similarities of all pairs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NodeName = Literal["formula", "sentence", "document"]
 class VirtualNode:
     """Part of a post that a vector represents: the LaTeX of a formula, the text of a sentence, or the whole document.
 
-    ``number`` counts within the kind. ``text`` is "" for a document, and where the graph does not tell which sentence.
+    ``number`` counts within the kind. ``text`` is "" for a document, and for a sentence node with an unknown sentence.
     """
 
     kind: NodeName
@@ -49,7 +49,7 @@ class VirtualNode:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Virtual node of the query with the most similar one of the document."""
+    """Virtual node of the query with the most similar virtual node of the document, and their similarity."""
 
     query: VirtualNode
     document: VirtualNode
@@ -66,7 +66,7 @@ class Explanation:
 
     @property
     def matches(self) -> list[Match]:
-        """Best match of each virtual node of the query, in their order."""
+        """Best match of each virtual node of the query, in the order of these nodes."""
         best = self.similarities.max(1)
         pairs = zip(self.query, best.indices.tolist(), best.values.tolist(), strict=True)
         return [Match(node, self.document[place], score) for node, place, score in pairs]
@@ -82,8 +82,8 @@ def explain(
 ) -> Explanation:
     """Compare every virtual node of a query with every one of a document.
 
-    Shapes: ``query`` (num_query_nodes, p), ``document`` (num_document_nodes, p). Raises :class:`RetrievalError` where
-    nodes and vectors do not fit.
+    Shapes: ``query`` (num_query_nodes, p), ``document`` (num_document_nodes, p). Raises :class:`RetrievalError` if
+    the numbers of nodes and vectors differ.
     """
     for name, vectors, nodes in (("query", query, query_nodes), ("document", document, document_nodes)):
         if len(vectors) != len(nodes):

@@ -1,4 +1,4 @@
-"""Search of every index by one function: ``search(index, queries, strategy, k)``.
+"""Search of an index with any backend: ``search(index, queries, strategy, k)``.
 
 >>> import torch
 >>> from mathamr.retrieval.backends import build
@@ -31,12 +31,12 @@ def search(
     *,
     model_hash: str | None = None,
 ) -> list[Ranking]:
-    """Return at most ``k`` ``(post_id, score)`` for each query, best first, equal scores by post id, descending.
+    """Return at most ``k`` pairs ``(post_id, score)`` for each query, best first; equal scores by post id, descending.
 
     ``strategy`` is a :class:`Strategy`, or the name of an exact one. With ``model_hash``, the hash of the model
     that encoded the queries, an index of another model is refused. No queries give no rankings.
     Raises :class:`RetrievalError` for an unknown strategy, a strategy that the backend lacks (the message
-    names a possible one), a query without vectors, and vectors of another dimension.
+    names one that it has), a query without vectors, and vectors of another dimension.
     """
     if isinstance(strategy, str):
         strategy = Strategy(strategy)
@@ -53,7 +53,7 @@ def search(
 def search_reference(
     post_ids: Sequence[str], documents: VectorSets, queries: VectorSets, strategy: Strategy, k: int
 ) -> list[Ranking]:
-    """Return the results of :func:`search` in an index of ``documents``, by the definition."""
+    """Return the results of :func:`search` for ``documents``, computed by the definition, as a reference."""
     single = maxsim.scores_reference(queries.documents_only(), documents.documents_only())
     multi = maxsim.scores_reference(queries, documents)
     rankings = []

@@ -1,14 +1,14 @@
-r"""Index with its model, opened once, for queries that a person types.
+r"""Search engine for typed queries: an index with its model, opened once.
 
-    engine = Engine.open(Path("index"))                                 # seconds
-    answer = engine.answer(r"Why is $\sqrt 2$ irrational?", k=3)        # a tenth of one
+    engine = Engine.open(Path("index"))                                 # takes seconds
+    answer = engine.answer(r"Why is $\sqrt 2$ irrational?", k=3)        # takes a tenth of a second
     answer.results[0].post.title, answer.results[0].score
     answer.results[0].explanation.matches          # best part of the post for each part of the query
     engine.answer(r"$\sqrt 2$", task="formulas").results[0].formula     # formulas like the first one of the query
     (result,) = engine.explain(r"Why is $\sqrt 2$ irrational?", "255").results
     result.explanation.similarities                     # the heat map (thesis, Figure 4.1)
 
-mathamr search and the web page of mathamr serve both use it.
+``mathamr search`` and the web page of ``mathamr serve`` both use it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ENCODED_QUERIES_KEPT = 32  # a heat map is asked for after the search with the s
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Post that was found, with its explanation; for the task ``formulas``, a formula of a post.
+    """Found post with its explanation or, for the task ``formulas``, found formula with its post.
 
     A formula found by its structure has a ``match``, unless it is too large to draw.
     """
@@ -60,8 +60,8 @@ class Result:
 class Answer:
     """Results, best first, and the seconds spent on ``query`` (encoding), ``search`` and ``explanation``.
 
-    ``best`` is the score of a perfect match: the number of query vectors for MaxSim, else 1; None for a system whose
-    scores have no such bound.
+    ``best`` is the score of a perfect match: the number of query vectors for MaxSim, otherwise 1; None for systems
+    whose scores have no upper bound.
     """
 
     query: EncodedQuery | TypedQuery

@@ -8,8 +8,8 @@ A system declares its own settings as a subclass, with a field for each of its g
 >>> list(CountingSettings.groups())
 ['index', 'retrieval', 'thread', 'graph']
 
-A dataclass of the library, such as ``TrainConfig``, can be a group, so a setting is described where it acts. Neither
-torch nor OmegaConf is imported: the values come from ``conf/``, and :mod:`experiments.config` fills them in.
+A group can be a dataclass of the library, such as ``TrainConfig``, so a setting is documented where it is used. Neither
+torch nor OmegaConf is imported: :mod:`experiments.config` fills in the values from ``conf/``.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from mathamr.training.config import TrainConfig
 
 @dataclass(frozen=True)
 class SourceSettings:
-    """A further collection to learn from.
+    """A further collection with training pairs.
 
     Attributes:
         name: kind of the collection, as ``data.name``.
         root: folder of the collection, if it has one.
-        most_pairs: maximum number of pairs, taken from the first on; None: all.
+        most_pairs: maximum number of pairs; the first ones are used. None: all.
     """
 
     name: str
@@ -48,14 +48,14 @@ class DataSettings:
         years: years of the topics.
         regime: what is indexed (:data:`mathamr.evaluation.metrics.Regime`).
         posts: posts to parse: needed or all (:mod:`mathamr.stages.needed`).
-        collection: collection.db that was made elsewhere.
-        formulas: formulas.db that was made elsewhere.
-        graphs: preprocessed.db that was made elsewhere.
+        collection: existing collection.db; None: made by the job.
+        formulas: existing formulas.db; None: made by the job.
+        graphs: existing preprocessed.db; None: made by the job.
         judgments: edition of the judgments: official or all.
         split: split of the judgments, for collections with several splits.
         id: name of a data set of ir_datasets.
-        relevant_grade: lowest grade that counts as relevant; None: 2, or 1 where no grade is above 1.
-        sources: further collections to learn from, by names of your choice; used where ``train.pairs`` lists their
+        relevant_grade: lowest grade that counts as relevant; None: 2, or 1 if no grade is above 1.
+        sources: further collections with training pairs, by names of your choice; used if ``train.pairs`` lists their
             names.
     """
 
@@ -94,14 +94,14 @@ class JobSettings:
         experiment: name of the experiment.
         outputs: folder of all experiments.
         seed: seed of the job.
-        workers: processes that parse posts and make tensors.
+        workers: number of processes that parse posts and make tensors.
         data: the collection.
         parsers: options of each AMR parser, by the parser's name.
         tasks: tasks of ARQMath or names of tests.
         example: topic and post of the heat map.
         conf: folder with the values of a package's groups, ``GROUP/default.yaml`` and further choices; None: the
             repository's ``conf/``.
-        free: settings that change no result, by group.
+        free: settings that do not change results, by group.
         judged: True if the system learns from judgments, so rankings depend on them.
     """
 
@@ -150,7 +150,7 @@ class JobSettings:
         """Return the conditions whose rankings are read; their jobs with the same seed run first.
 
         Raises:
-            ConfigError: they cannot be used together.
+            ConfigError: these conditions cannot be used together.
         """
         return ()
 
@@ -161,7 +161,7 @@ class JobSettings:
             needed: settings of these conditions by name, of the same seed.
 
         Raises:
-            ConfigError: rankings cannot be made from one of them.
+            ConfigError: the rankings of one of them cannot be used.
         """
 
 
@@ -182,7 +182,7 @@ class GraphConfig:
     thread: str = "none"
 
     def key_parts(self) -> dict[str, Any]:
-        """Return what models depend on; keys stay unchanged where no thread takes part."""
+        """Return the settings that models depend on; ``thread`` only if it is set, so that older keys stay valid."""
         values = asdict(self)
         if self.thread == "none":
             del values["thread"]
@@ -193,10 +193,10 @@ class GraphConfig:
 class IndexConfig:
     """Storage of vectors: ``backend`` is exact or qdrant; ``location`` of qdrant is embedded or a server's URL.
 
-    For qdrant's HNSW graphs, ``m`` is the number of edges per node in the graph of document vectors, and ``m_all`` is
-    that in the graph of all vectors, which approximate maxsim needs; ``ef_construct`` is the breadth of construction. A
-    server keeps the index of each job under its own name.
-    ``keep`` leaves the index in the job's folder; otherwise it is removed after the search.
+    In Qdrant's HNSW graphs, ``m`` is the number of edges of a node in the graph of document vectors, ``m_all`` that in
+    the graph of all vectors, which approximate MaxSim needs, and ``ef_construct`` is the number of candidates when a
+    node is added. A server keeps a separate collection for each job. With ``keep``, the index stays in the job's
+    folder; otherwise it is removed after the search.
     """
 
     backend: str
@@ -231,7 +231,7 @@ class ThreadConfig:
     depth: int | None = None
 
     def key_parts(self) -> dict[str, Any]:
-        """Return what rankings depend on; keys stay unchanged where the thread takes no part."""
+        """Return the settings that rankings depend on; empty for the default, so that older keys stay valid."""
         return {} if self == ThreadConfig() else {"thread": asdict(self)}
 
     def results(self, k: int) -> int:

@@ -37,16 +37,16 @@ SelectPosts = Callable[[Sequence[str]], Sequence[str]]
 
 @dataclass(frozen=True)
 class TopicSet:
-    """Topics of a task or a test, with the judgments of their answers.
+    """Topics of a task or a test, with their judgments.
 
     Attributes:
-        collection: ids of all posts, in the regime mini.
-        name: name of a test beyond ARQMath's tasks, which finds answers as Task 1 does.
-        measures: measures by the names of their columns.
+        collection: ids of all posts; only in the regime ``mini``.
+        name: name of a test that is not a task of ARQMath; such a test finds answers, as Task 1 does.
+        measures: measures by column name.
         relevant: lowest grade that counts as relevant.
         searched: ids of the answers that may be found; None: all.
-        swapped: queries and documents trade roles, compared with the training pairs.
-        learned: the queries are part of the training on purpose, so leak control skips them.
+        swapped: True if queries and documents trade roles, compared with the training pairs.
+        learned: True if the queries are part of the training on purpose, so leak control skips them.
         judged_by: files of the judgments, if the collection has several.
         kind: kind of the searched posts (:mod:`mathamr.stages.retrieval.threads`); Task 2 searches every kind.
     """
@@ -133,16 +133,16 @@ class EmbeddingSpace:
     Attributes:
         topics: ids of the topics.
         queries: a set of vectors for each topic.
-        query_kinds: kind of each vector (:data:`mathamr.analysis.collapse.KINDS`); a model of one vector a post has
-            the kind of documents alone.
+        query_kinds: kind of each vector (:data:`mathamr.analysis.collapse.KINDS`); models with one vector for each
+            post have only the kind of documents.
         posts: ids of the posts.
         documents: a set of vectors for each post.
         document_kinds: kind of each vector.
-        single_vector: the search compares document vectors alone.
-        lengths: returns of posts the lengths of their tokens' vectors (T,), and of the pooled ones (S,); None of a
-            model without tokens.
-        encode: returns the vectors of other texts (S, d), and the lengths of their tokens' vectors (T,); None of a
-            model without tokens.
+        single_vector: True if the search compares only document vectors.
+        lengths: function that returns, for posts, the lengths of token vectors (T,) and of pooled vectors (S,); None
+            for models without tokens.
+        encode: function that returns the vectors of other texts (S, d) and the lengths of their token vectors (T,);
+            None for models without tokens.
     """
 
     topics: Sequence[str]

@@ -16,8 +16,8 @@ A system of another package is a class with the decorator, and a line in that pa
     random = "mathamr_random:RandomSystem"
 
 A system is imported when it is used. Its settings are known earlier: those of this package are in
-:mod:`mathamr.systems.settings.built_in`; a package is imported for them. An entry point runs code of an installed
-package, as an import does.
+:mod:`mathamr.systems.settings.built_in`; those of a package are known after the package is imported. Loading an entry
+point runs code of the installed package, as an import does.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def system(name: str) -> Callable[[Kind], Kind]:
     """Register a class as the system that ``track=name`` chooses.
 
     Raises:
-        ConfigError: another class has the name.
+        ConfigError: another class is registered under this name.
     """
 
     def register(kind: Kind) -> Kind:
@@ -72,10 +72,10 @@ def names() -> list[str]:
 
 
 def find(name: str) -> type[System[Any]]:
-    """Return the system of a name.
+    """Return the system with a name.
 
     Raises:
-        ConfigError: there is no such system, two have the name, or the package that has it cannot be imported.
+        ConfigError: an unknown name, a name of two systems, or a package that cannot be imported.
     """
     if name in _registered:
         return _registered[name]
@@ -89,7 +89,7 @@ def find(name: str) -> type[System[Any]]:
 
 
 def settings_of(name: str) -> type[JobSettings]:
-    """Return the type of a system's settings; of a system of this package, without importing the system.
+    """Return the type of a system's settings; a system of this package is not imported for this.
 
     Raises:
         ConfigError: as :func:`find`.
@@ -98,7 +98,7 @@ def settings_of(name: str) -> type[JobSettings]:
 
 
 def loadable() -> dict[str, type[JobSettings]]:
-    """Return the settings of all systems but those of packages that cannot be imported.
+    """Return the settings of all systems, except those of packages that cannot be imported.
 
     :func:`find` names these packages when asked for one.
 
@@ -115,10 +115,10 @@ def loadable() -> dict[str, type[JobSettings]]:
 
 
 def check_abilities(kind: type[System[Any]], topic_sets: Sequence[TopicSet]) -> None:
-    """Raise for a task or a test that a system cannot do.
+    """Raise for a task or a test that a system does not support.
 
     Raises:
-        ConfigError: names the systems that can.
+        ConfigError: an unsupported task or test; the message names systems that support it.
     """
     lacking = {topic_set.task for topic_set in topic_sets} - kind.tasks
     if lacking:

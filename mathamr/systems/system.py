@@ -16,8 +16,8 @@ A job calls ``prepare``; ``train``, unless its model is finished; ``encode``; th
 ``retrieve``. Between these calls a system keeps its state in the returned objects, or in the folder of its model.
 Its settings list the dependencies of its model and its rankings (:class:`mathamr.stages.settings.JobSettings`).
 
-The base class is a system without a model and without vectors: neither ``train`` nor ``encode`` is called where
-``model_key_parts`` of the settings returns None. :class:`mathamr.systems.graph.GraphSystem` overrides every step.
+The base class is a system without a model and without vectors: if ``model_key_parts`` of the settings returns None,
+neither ``train`` nor ``encode`` is called. :class:`mathamr.systems.graph.GraphSystem` overrides every step.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ Settings = TypeVar("Settings", bound=JobSettings)
 
 
 class System(ABC, Generic[Settings]):
-    """Method for learning from a collection and searching its posts.
+    """Ranking method that can learn from a collection and searches its posts.
 
     Attributes:
         name: the value of ``track=``, set by :func:`mathamr.systems.registry.system`.
         settings: type of its settings, the argument of ``System[...]``.
         tasks: supported tasks: 1 finds answers, 2 formulas.
         partial: True if it can search a part of the answers, which named tests may require.
-        reads: supported values of ``thread.read``; with question, it searches the posts of ``topic_set.kind``.
+        reads: supported values of ``thread.read``; with ``question``, the system searches posts of ``topic_set.kind``.
         corpus: the collection.
         shared: folder of files that jobs share.
         console: progress and messages.
@@ -93,12 +93,12 @@ class System(ABC, Generic[Settings]):
     # -- before anything runs ------------------------------------------------------------------------------------
 
     def check(self, settings: Settings, topic_sets: Sequence[TopicSet]) -> None:
-        """Raise a ``MathAMRError`` for settings that cannot work, before anything runs."""
+        """Check the settings before anything runs; raise a ``MathAMRError`` for settings that cannot work."""
 
     # -- what jobs share -----------------------------------------------------------------------------------------
 
     def prepare(self, settings: Settings, topic_sets: Sequence[TopicSet]) -> None:
-        """Make the shared files of a job, unless they are finished. The base class makes texts for examples."""
+        """Make the shared files of a job, unless they are finished. The base class makes the texts of examples."""
         self.prepare_texts(settings, topic_sets, formulas=any(topic_set.task == 2 for topic_set in topic_sets))
 
     def prepare_texts(self, settings: Settings, topic_sets: Sequence[TopicSet], *, formulas: bool) -> None:
@@ -112,21 +112,21 @@ class System(ABC, Generic[Settings]):
                 self._formulas_db = collection.formulas(settings)
 
     def posts_for(self, topic_set: TopicSet) -> Iterator[Post | Failure]:
-        """Yield at least all posts with searched answers or formulas, in the order of the collection."""
+        """Yield posts in the order of the collection, at least all that have searched answers or formulas."""
         if self._some_posts is not None and topic_set.regime == "judged":
             return self.post_files.posts(self._some_posts.all)
         return self.post_files.every_post()
 
     def source(self, settings: Settings) -> str:
-        """Return the identity of the files of ``prepare``; a model trained on other files is not used."""
+        """Return the identity of the files that ``prepare`` made; a model trained on other files is not used."""
         return self.corpus.fingerprints().graphs[:16]
 
     def rankings_source(self, settings: Settings) -> str:
-        """Return the identity of the sources of rankings; rankings of other sources are not used."""
+        """Return the identity of the files that rankings are made from; rankings from other files are not used."""
         return self.source(settings)
 
     def pairs(self, settings: Settings) -> Mapping[str, PairsApart]:
-        """Return the pairs that ``train`` learns from and those left out, by source; "" is the collection."""
+        """Return the training pairs of ``train`` and those left out, by source; "" is the collection itself."""
         return {}
 
     # -- the model -----------------------------------------------------------------------------------------------
@@ -136,20 +136,20 @@ class System(ABC, Generic[Settings]):
         return Trained(folder)
 
     def best(self, folder: Path) -> Path | None:
-        """Return the checkpoint that ``train`` left in ``folder``; None where it is missing or incomplete."""
+        """Return the checkpoint that ``train`` wrote to ``folder``; None if it is missing or incomplete."""
         return None
 
     def tidy(self, folder: Path) -> None:
-        """Remove files that only an unfinished training needs."""
+        """Remove files that are needed only while training is unfinished."""
 
     def encode(self, settings: Settings, trained: Trained, topic_sets: Sequence[TopicSet]) -> Encoded:
-        """Return vectors of all posts that may be retrieved, and of the topics; kept beside the model and reused."""
+        """Return vectors of the topics and of all posts that may be retrieved; stored beside the model and reused."""
         return Encoded(None)
 
     # -- retrieval -----------------------------------------------------------------------------------------------
 
     def index(self, settings: Settings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
-        """Index the searched posts; files go to ``folder``."""
+        """Index the searched posts; write the files of the index to ``folder``."""
         return Indexed(None)
 
     @abstractmethod
@@ -157,7 +157,7 @@ class System(ABC, Generic[Settings]):
         """Return at most 1,000 results for every topic, best first."""
 
     def visual_ids(self, settings: Settings) -> Mapping[str, str]:
-        """Return the visual id of each formula of the collection, for Task 2; read once."""
+        """Return the visual id of each formula of the collection, for Task 2; the files are read only once."""
         if self._visual_ids is None:
             store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
             self._visual_ids = {}
@@ -166,10 +166,10 @@ class System(ABC, Generic[Settings]):
         return self._visual_ids
 
     def threads(self, topic_sets: Sequence[TopicSet]) -> Threads:
-        """Return the answers with their questions, and the questions that are topics; read once.
+        """Return the answers with their questions, and the questions that are topics; the collection is read only once.
 
         Args:
-            topic_sets: all topics that jobs are measured on; read by the first call only.
+            topic_sets: all topic sets of the jobs; used by the first call only.
         """
         if self._threads is None:
             with self.post_files.catalogue() as catalogue:
@@ -193,7 +193,7 @@ class System(ABC, Generic[Settings]):
         return self._threads
 
     def joined_questions(self, settings: JobSettings, answers: Sequence[str]) -> Mapping[str, str]:
-        """Return the question that forms one document with each answer; empty unless ``thread.read`` is both.
+        """Return the question that forms one document with each answer; empty unless ``thread.read`` is ``both``.
 
         A question that is a topic is left out.
         """
@@ -225,7 +225,7 @@ class System(ABC, Generic[Settings]):
     # -- examples and analyses -----------------------------------------------------------------------------------
 
     def explain(self, settings: Settings, encoded: Encoded, topic: Topic, post_id: str) -> Explanation | None:
-        """Return the similarities of a topic and a post, part by part; None where one of them has no vectors."""
+        """Return the similarities of the parts of a topic and of a post; None if one of them has no vectors."""
         return None
 
     def space(
@@ -234,13 +234,13 @@ class System(ABC, Generic[Settings]):
         """Return vectors of the topics and of some posts; None for a system without vectors.
 
         Args:
-            select: function from the ids of all searched posts with vectors to the wanted ids; a collection may be too
-                large to take all.
+            select: function that receives the ids of all searched posts with vectors and returns those to use; a
+                collection may be too large to use all.
         """
         return None
 
     def searchable(self, encoded: Encoded, post_ids: Sequence[str]) -> Sequence[str]:
-        """Return the searched posts among ``post_ids``: with vectors if the system makes vectors, else with a text."""
+        """Return the searched posts among ``post_ids``: those with a vector, or with a text if there are no vectors."""
         if isinstance(encoded.vectors, EncodedPosts):
             return encoded.vectors.encoded(post_ids)
         if self._texts is None:
@@ -262,7 +262,7 @@ class System(ABC, Generic[Settings]):
         return self._texts
 
     def readable(self, encoded: Encoded, post_ids: Sequence[str]) -> Sequence[str]:
-        """Return the ids of the topics' posts that the system can search with."""
+        """Return the post ids of the topics that the system can search with."""
         return encoded.vectors.encoded(post_ids) if isinstance(encoded.vectors, EncodedPosts) else post_ids
 
     def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:

@@ -13,20 +13,19 @@ r"""Benchmarks of a text encoder: documents to search, pairs to learn from, and 
 >>> sorted(grades)  # the statement that the query was made for, and the others of its paper
 [1, 2]
 
-:func:`write` makes a folder of it, the collection ``pairs`` (:mod:`graphs.corpus.pair_sets.pair_collection`). It serves
-the experiments of these papers:
+:func:`write` writes a benchmark to a folder as a collection ``pairs`` (:mod:`graphs.corpus.pair_sets.pair_collection`).
+The benchmarks are:
 
-- answers: all answers, searched by questions of threads without a training pair, the test ``unseen``;
-- statements (ModernBERT thesis, section 3): all statements are searched. A test queries statements without a training
-  pair: ``regular`` of papers with other training pairs, ``unseen`` of papers without;
-- formulas (formula-text paper): formulas by their sentences, and sentences by their formulas, of papers without a
-  training pair; ``short`` and ``long`` are the queries of the first kind for formulas of less than 15 tokens and of
-  more;
-- concepts (knowledge-graph paper): the chunks of a concept's papers by its name: ``trained`` for concepts in training,
-  as in the paper, and ``unseen`` for concepts whose name, description and edges are in no training pair.
+- answers: questions search all answers; the test ``unseen`` has questions of threads without a training pair;
+- statements (ModernBERT thesis, section 3): queries search all statements. Tests have queries for statements without a
+  training pair: ``regular`` from papers with other training pairs, ``unseen`` from papers without;
+- formulas (formula-text paper): sentences search formulas, and formulas search sentences, of papers without a training
+  pair; ``short`` and ``long`` have the sentences whose formulas have fewer than 15 tokens, and more;
+- concepts (knowledge-graph paper): names of concepts search the chunks of their papers: ``trained`` has concepts in
+  training, as in the paper, ``unseen`` concepts whose name, description and edges are in no training pair.
 
-Leaks are left out and counted: a training pair that shares a document or a query with a test, and a test query that is
-contained word by word in its document, or has other documents in training.
+Leaks are left out and counted: training pairs that share a document or a query with a test, and test queries that their
+document contains word for word, or that have other documents in training.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ r"""A knowledge graph without a language model: terms of definitions and names o
 
 A concept is a term emphasised in a definition, or the bracketed name of a statement if it is not a reference to the
 literature. Spellings that differ in case, hyphens or a plural ``s`` are one. Its papers are those that define it or
-name a statement after it, not all that mention it. Its description is the sentence with the term, or the statement's
-first. An edge leads from each concept to the concepts whose names its descriptions contain.
+name a statement after it, not all that mention it. Its description is the sentence with the term, or the first
+sentence of the statement. An edge leads from each concept to the concepts whose names its descriptions contain.
 
-The knowledge-graph paper asks a language model for concepts and relations (section 3.2). This module finds fewer, but
-all of them are in the papers.
+The knowledge-graph paper asks a language model for concepts and relations (section 3.2). This module finds fewer
+concepts, but all of them occur in the papers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PARENTHESES = re.compile(r"\s*[(\[][^)\]]*[)\]]")
 
 
 def graph_of(papers: Iterable[Paper], *, least_papers: int = 2) -> KnowledgeGraph:
-    """Return the concepts of at least ``least_papers`` papers, in the order found, and their edges."""
+    """Return the concepts that at least ``least_papers`` papers have, in the order found, and their edges."""
     names: dict[str, str] = {}
     found_in: dict[str, dict[str, None]] = {}
     described: dict[str, list[str]] = {}

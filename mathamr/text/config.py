@@ -39,26 +39,26 @@ class TextConfig:
 
     Attributes:
         encoder: name for :func:`mathamr.text.encoder.open_encoder`; ``tiny`` is made on the collection.
-        revision: branch, tag or commit of an encoder of the hub; None: the newest.
-        dtype: ``fp32`` or ``bf16``, type of the weights of an encoder that is taken as it is.
+        revision: branch, tag or commit of an encoder on the hub; None: the newest.
+        dtype: type of the weights, ``fp32`` or ``bf16``; ``bf16`` only for an encoder that is not trained.
         trust_remote_code: run Python code that comes with the encoder. Read the code first, and name its ``revision``.
-        pooling: vector of a text from those of its tokens: ``mean``, ``cls`` (the first token), ``max``, ``lasttoken``,
-            ``weightedmean`` or ``mean_sqrt_len_tokens``. None: the encoder's own.
+        pooling: method that makes the vector of a text from those of its tokens: ``mean``, ``cls`` (the first token),
+            ``max``, ``lasttoken``, ``weightedmean`` or ``mean_sqrt_len_tokens``. None: the encoder's own.
         query_prompt: text before each query; None: the encoder's own. ``document_prompt`` the same for documents.
-        truncate_dim: length to which vectors are cut; None: whole vectors. Training has whole vectors.
+        truncate_dim: dimension to which vectors are cut for the search, but not in training; None: whole vectors.
         max_length: largest number of tokens of a text; longer texts are cut. None: the encoder's limit.
         late_interaction: search by MaxSim over the vectors of tokens, instead of one vector for each text. Training
             uses one vector in either case.
         linearize: write formulas in a collection's posts by :func:`mathamr.text.linearize.linearize`, not as typed; a
             separate file of pairs is left as it is.
         separate: use two encoders, for queries and for documents, equal at the start, instead of one.
-        loss: ``mnrl`` (MultipleNegativesRanking: the own document against all others of the batch), ``symmetric``
-            (the mean of that and of finding each document's query), ``triplet`` or ``cosine`` (mean squared error of
-            the cosine, 1 for the own document, 0 for hard negatives); the last two use only hard negatives.
+        loss: ``mnrl`` (MultipleNegativesRanking: the query's document against all others of the batch),
+            ``symmetric`` (the mean of that loss in both directions), ``triplet`` or ``cosine`` (mean squared error of
+            the cosine, 1 for the query's document, 0 for hard negatives); the last two use only hard negatives.
         scale: factor of cosines in ``mnrl``, ``symmetric`` and the validation loss; 1/temperature.
-        margin: cosine by which ``triplet`` wants the own document nearer than each hard negative.
-        matryoshka: dimensions of shortened vectors over which the loss is summed, the whole one first; or their shares
-            of the encoder's dimension, 1.0 first. None takes whole vectors.
+        margin: margin of ``triplet``: difference of cosines between the query's document and each hard negative.
+        matryoshka: dimensions of cut vectors over which the loss is summed, the full dimension first; or shares of it,
+            1.0 first. None: whole vectors only.
         batch_size: pairs in a batch, over all ranks; no two of them share a query or a document.
         mini_batch: texts encoded at once. A batch is then encoded twice, without and with gradient (the cached form
             of each loss), which bounds memory and does not change the gradient. None: all at once.
@@ -70,22 +70,24 @@ class TextConfig:
         patience: epochs in a row without a lower validation loss before training stops.
         validation_fraction: share of the groups of pairs (papers, threads) held out, with all their pairs.
         negatives: hard negatives drawn for each query.
-        negative_source: ranking that they come from: ``bm25``, or ``model``, the encoder under training, which ranks
-            the results of BM25 again. Without ``negatives`` this and the next four settings have no effect.
+        negative_source: ranking that hard negatives are drawn from: ``bm25``, or ``model``, in which the encoder under
+            training ranks the results of BM25 again. Without ``negatives`` this and the next four settings have no
+            effect.
         negative_candidates: number of documents that BM25 ranks for each query.
-        negative_pool: largest number of them to keep, best first; each batch draws from them.
-        negative_closest: ratio; candidates that score above it times the positive are dropped; None drops nothing.
+        negative_pool: number of candidates to keep, best first; each batch draws from them.
+        negative_closest: largest ratio of a candidate's score to that of the query's document; closer candidates are
+            dropped. None drops nothing.
         negative_refresh: epochs after which ``model`` ranks again.
-        precision: ``fp32`` or ``bf16``, arithmetic of training, or of encoding where the encoder is taken as it is; the
-            loss is always float32.
+        precision: arithmetic of training, or of encoding if nothing is trained: ``fp32`` or ``bf16``; the loss is
+            always float32.
         checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves only at the ends of epochs.
         pretraining_epochs: passes of masked language modelling over the collection's texts before fine-tuning; 0: none.
-        pretraining_window: tokens of a window; longer texts are cut into several.
+        pretraining_window: number of tokens of a window; longer texts are cut into several windows.
         pretraining_overlap: tokens that a window shares with the one before it.
-        pretraining_mask: share of the tokens that is hidden.
+        pretraining_mask: share of the tokens that are masked.
         pretraining_batch_size: windows in a batch.
-        pretraining_texts: largest number of texts to pretrain on; from more, a random sample is taken, the same for
-            every seed. None takes all.
+        pretraining_texts: largest number of texts to pretrain on; if there are more, a random sample is used, the same
+            for every seed. None: all.
         pretraining_learning_rate: learning rate of pretraining; warm-up and weight decay are those of fine-tuning.
     """
 

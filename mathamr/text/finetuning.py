@@ -58,7 +58,7 @@ _FREE = ("checkpoint_every", "late_interaction", "linearize")
 
 
 class Miner(Protocol):
-    """Source of hard negatives under the current encoder (:class:`mathamr.negatives.text.Mining`)."""
+    """Source of hard negatives, ranked by the current encoder (:class:`mathamr.negatives.text.Mining`)."""
 
     def __call__(self, encoder: TextEncoder) -> tuple[Rows, dict[str, Any]]:
         """Return the negatives of each pair, int64 (n, negative_pool) with -1 after the last, and a record."""
@@ -71,8 +71,8 @@ class Finetuned:
     Attributes:
         best: folder of the encoder with the lowest validation loss.
         before: validation scores of the original encoder.
-        best_val_loss: validation loss of ``best``. ``best_val_mrr`` is its mean reciprocal rank of a query's document
-            among all held-out documents.
+        best_val_loss: validation loss of ``best``. ``best_val_mrr`` is the mean reciprocal rank of the document
+            of each query among all held-out documents.
         history: record of each epoch; empty if ``text.epochs`` is 0.
         stopped_early: True if the validation loss stopped falling before the last epoch.
         loss_curve: training loss of every step.
@@ -103,20 +103,20 @@ def finetune(
     resume: Literal["auto", "never"] = "auto",
     progress: Progress | None = None,
 ) -> Finetuned:
-    """Fine-tune ``encoder``, which ends with the best weights; ``OUT/best`` is the same on disk.
+    """Fine-tune ``encoder`` in place, and save it to ``OUT/best``; both have the weights of the best epoch.
 
     Args:
-        pairs: training pairs: all of them with ``validation``, otherwise all but ``config.validation_fraction``.
+        pairs: training pairs; without ``validation``, the share ``config.validation_fraction`` of them is held out.
         seed: seed of order, negatives and dropout. The held-out pairs do not depend on it.
         log: function that receives records of the kinds start, step, epoch and negatives, on rank 0 only.
-        validation: other pairs that select the best epoch.
-        mining: source of hard negatives of the training pairs; needed with ``config.negatives``.
+        validation: separate pairs that select the best epoch.
+        mining: source of hard negatives for the training pairs; required if ``config.negatives`` is above 0.
         resume: ``auto`` resumes an interrupted run from ``OUT``, ``never`` starts anew.
         progress: function called with the number of steps done since its last call.
 
     Raises:
-        ConfigError: settings that contradict each other, the encoder or the pairs.
-        TrainingError: too few pairs, a gradient that is not finite, a checkpoint of another run, a full disk.
+        ConfigError: settings that contradict each other, or do not fit the encoder or the pairs.
+        TrainingError: too few pairs, a gradient that is not finite, a checkpoint of another run, or a full disk.
         Interrupted: SIGTERM, SIGUSR1 or Ctrl-C; the same call resumes.
     """
     if resume not in ("auto", "never"):
@@ -182,7 +182,7 @@ def finetune(
 
 
 def tidy(out: Path) -> None:
-    """Remove files from ``out`` that only an unfinished run needs: about five times the size of the model."""
+    """Remove the files of ``out`` that only an unfinished run needs, about five times the size of the model."""
     for name in ("last.safetensors", "best.safetensors"):
         (out / name).unlink(missing_ok=True)
 
@@ -203,7 +203,7 @@ class ValidationPairs:
     def score(self, queries: Tensor, documents: Tensor, scale: float) -> ValidationScore:
         """Return cross-entropy and reciprocal rank of each pair's document among all, from unit vectors (n, d), (m, d).
 
-        Other answers to a query do not count.
+        Other documents that answer the query are left out of the comparison.
         """
         row_of = {text: i for i, text in enumerate(self.queries)}
         column_of = {text: i for i, text in enumerate(self.documents)}

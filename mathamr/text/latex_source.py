@@ -9,10 +9,11 @@ r"""A paper's LaTeX files as one text: the main file with all files that it incl
 \documentclass{article}\title{On $p$-groups}Let $G$ be a $p$-group.
 <BLANKLINE>
 
-The main file has ``\documentclass`` (of several, the largest with all its includes). Without any it is the largest file
-(ModernBERT thesis, section 3). A preamble in a separate file is not a main file. ``\input``, ``\include``,
-``\subfile``, ``\import`` and a paper's own commands with such names (``\olimport``) are followed only among the paper's
-files; others are listed in ``missing``. The paper's own commands are replaced (:mod:`mathamr.text.latex.macros`).
+The main file is the one with ``\documentclass``; of several, the largest with all its includes; without any, the
+largest file (ModernBERT thesis, section 3). A preamble in a separate file is not a main file. ``\input``,
+``\include``, ``\subfile``, ``\import`` and a paper's own commands with such names (``\olimport``) are followed only
+among the paper's files; others are listed in ``missing``. Commands that the paper defines are replaced
+(:mod:`mathamr.text.latex.macros`).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _TITLE = re.compile(r"\\title\s*(?:\[[^\]]{0,1000}\])?\s*\{")
 
 @dataclass(frozen=True)
 class LatexSource:
-    """Paper as one text without comments and without its own commands.
+    """Paper as one text, without comments, and with the commands that it defines replaced.
 
     ``declarations`` are its style files, which declare environments. ``files`` names the included files, the main file
     first; ``missing`` names those that were not found.

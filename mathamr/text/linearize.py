@@ -65,7 +65,7 @@ _DEPTH = 60  # depth of arguments that get braces; deeper ones stay as typed
 
 
 def linearize(latex: str) -> str:
-    """Return the tokens of ``latex``, separated by spaces; never fails for any string."""
+    """Return the tokens of ``latex``, separated by spaces; any string is accepted."""
     found = [_SAME.get(token, token) for token in _merged(tokens(latex))]
     given = [token for token in found if token not in _STYLE]
     out: list[str] = []
@@ -77,7 +77,7 @@ def linearize(latex: str) -> str:
 
 
 def linearized(text: PlaceholderText) -> PlaceholderText:
-    r"""Linearize all formulas in a post's text.
+    r"""Return a post's text with all formulas linearised.
 
     >>> from graphs.corpus.post import FormulaRef
     >>> linearized(PlaceholderText(("Is FORMULA_0 odd?",), (FormulaRef("7", r"x^2"),))).formulas
@@ -87,7 +87,7 @@ def linearized(text: PlaceholderText) -> PlaceholderText:
 
 
 def linearize_text(text: str) -> str:
-    r"""Linearize the formulas between dollars in a text.
+    r"""Linearize the formulas between dollar signs in a text.
 
     >>> linearize_text(r"Is $x^2$ odd?")
     'Is $x ^ { 2 }$ odd?'

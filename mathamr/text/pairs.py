@@ -1,4 +1,4 @@
-"""Pairs of a query and a document that answers it, on disk: one JSON object a line, read on demand.
+"""Pairs of a query and a document that answers it, in a file with one JSON object a line, read on demand.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "pairs.jsonl"
@@ -9,8 +9,8 @@
 (2, 'By convention.', '{"query": "Is there a largest prime?", "docum')
 
 Each pair keeps 48 bytes in memory: its place in the file, and hashes of its texts, ids and group. So a hundred thousand
-pairs need little more memory than a hundred. :mod:`mathamr.text.sources.pair_sources` makes pairs of posts, statements,
-formulas and knowledge graphs.
+pairs need little more memory than a hundred. :mod:`mathamr.text.sources.pair_sources` makes pairs from posts,
+statements, formulas and knowledge graphs.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _TEXT_FIELDS = ("query", "document", "query_id", "document_id", "group")
 class TextPair:
     """Query and a document that answers it.
 
-    ``group`` is their thread or paper. Groups are held out as a whole, and documents of a query's own group are never
-    its negatives. ``categories`` are those of the document's paper, or tags; may be empty.
+    ``group`` is their thread or paper. Groups are held out as a whole, and documents from the group of a query are
+    never its negatives. ``categories`` are the categories or tags of the document's paper or thread; may be empty.
     """
 
     query: str
@@ -115,7 +115,7 @@ class PairFile:
 
 
 def write_pairs(path: Path, pairs: Iterable[TextPair]) -> PairFile:
-    """Write the pairs to a file that appears whole, and open it."""
+    """Write the pairs to a file, atomically, and open it."""
     with whole_file(path) as partial, partial.open("w", encoding="utf-8") as file:
         for pair in pairs:
             file.write(json.dumps(asdict(pair), ensure_ascii=False) + "\n")

@@ -61,7 +61,7 @@ _COMMAND = re.compile(r"\\(?P<word>[a-zA-Z@]+)\*?(?:\s*\[[^\]]{0,500}\](?=\s*\{)
 
 
 def plain(latex: str) -> str:
-    """Return the text of LaTeX without comments; white space is folded, formulas are in ``$...$`` (linear time)."""
+    """Return LaTeX without comments as plain text with ``$...$`` formulas; white space is folded. Takes linear time."""
     pieces: list[str] = []
     formulas: list[str] = []
     unclosed: set[str] = set()
@@ -85,7 +85,7 @@ def plain(latex: str) -> str:
 
 
 def formula_spans(text: str) -> list[tuple[int, int]]:
-    """Yield start and end of the formulas ``$...$`` of a plain text."""
+    """Yield the start and the end of each formula ``$...$`` in a plain text."""
     spans, position, unclosed = [], 0, set[str]()
     while (opening := _MATH.search(text, position)) is not None:
         position, inner = _formula(text, opening, unclosed)

@@ -1,11 +1,11 @@
-r"""Queries for a statement: from the paper's own words, or from a language model.
+r"""Queries for a statement, from the words of the paper or from a language model.
 
 >>> statement = Statement("theorem", "thm", "Euclid", "There are infinitely many primes.", "On primes",
 ...                       "Is there a largest prime, as Mersenne might have asked?")
 >>> queries_from_paper(statement)
 ['Euclid', 'Is there a largest prime, as Mersenne might have asked?', 'On primes: theorem']
 
-A language model answers in prose around JSON, with single backslashes that JSON forbids; both are repaired:
+A language model may put prose around its JSON and write single backslashes, which JSON forbids; both are repaired:
 
 >>> answer = r'Sure! {"questions": ["What is $f(c)$ for $c \in (a, b)$?"]} Explanation: The theorem states ...'
 >>> questions_of(answer)
@@ -79,11 +79,11 @@ class PaperQueries:
 
 
 class ModelQueries:
-    """Questions of a language model, one for each statement; answers are kept in a file.
+    """Questions written by a language model, one for each statement; its answers are kept in a file.
 
     Args:
-        model: model that is asked.
-        answers: file of answers, which is resumed.
+        model: language model to ask.
+        answers: file of answers; statements with an answer in it are not asked about again.
         progress: function called with 1 for each new answer.
     """
 
@@ -98,7 +98,7 @@ class ModelQueries:
 
 
 def questions_for(statements: Sequence[Statement], names: Sequence[str]) -> list[Question]:
-    """Return what a model is asked about statements with these ids."""
+    """Return the questions to a model about statements; ``names`` are their ids."""
     return [Question(name, messages(one)) for one, name in zip(statements, names, strict=True)]
 
 
@@ -111,8 +111,8 @@ def _queries_of(answer: str | NoAnswer, name: str) -> list[str] | Failure:
 def queries_from_paper(statement: Statement) -> list[str]:
     """Return queries from the paper for a statement, most specific first; may be empty.
 
-    They are its title, the sentence before it, and its heading with its kind. Sentences that only point ("The following
-    lemma is due to Sylow:") and sentences too short or too long for a query are left out.
+    They are its title, the sentence before it, and its heading with its kind. Sentences that only point ahead ("The
+    following lemma is due to Sylow:") and sentences too short or too long for a query are left out.
     """
     queries = [statement.title] if len(statement.title) > 2 and not statement.title[0].isdigit() else []
     before = statement.before
@@ -132,7 +132,7 @@ def messages(statement: Statement) -> list[dict[str, str]]:
 def questions_of(answer: str) -> list[str]:
     r"""Return the questions in a model's answer; empty without readable JSON.
 
-    Of an answer that ends too early the whole questions are read:
+    From an answer that ends too early, complete questions are read:
 
     >>> questions_of('{"questions": ["Is \\\\frac{1}{2} \\nu?", ""]}'), questions_of("I do not know.")
     (['Is \\frac{1}{2} \\nu?'], [])

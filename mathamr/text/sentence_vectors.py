@@ -1,4 +1,4 @@
-"""Vectors of the sentences of posts by a text encoder, which a hybrid model reads beside their graphs.
+"""Vectors of posts' sentences by a text encoder, which a hybrid model reads in addition to graphs.
 
 A text encoder here is any function from texts to vectors, one for each. This one counts letters:
 
@@ -13,9 +13,9 @@ A text encoder here is any function from texts to vectors, one for each. This on
 >>> vectors.of(["255", "256"], [2, 1]).tolist()
 [[12.0, 0.0], [9.0, 2.0], [0.0, 0.0]]
 
-A file (SQLite) holds a post's vectors as float16, independent of the graph, so graphs of all configurations share it. A
-graph and its post may differ in the number of sentences, if a parser failed on one or split it. The assignment is then
-unknown, and each node gets the mean of the post's vectors:
+An SQLite file holds the vectors of posts as float16. They do not depend on graphs, so graphs of all configurations
+share it. A graph and its post may differ in the number of sentences, if a parser failed on one or split it. The
+assignment is then unknown, and each node gets the mean of the post's vectors:
 
 >>> vectors.of(["255"], [1]).tolist()
 [[10.5, 1.0]]

@@ -1,9 +1,9 @@
-r"""Sentences of a text with formulas in ``$...$``: no cut falls inside a formula.
+r"""Sentences of a text with formulas in ``$...$``, which is never split inside a formula.
 
 >>> split(r"Let $f(x) = x. y$ be e.g. a map. Then $f'(x) = \text{1. If $x$}$. It is.")
 ['Let $f(x) = x. y$ be e.g. a map.', "Then $f'(x) = \\text{1. If $x$}$.", 'It is.']
 
-Formulas become placeholders, the text is cut as in the graph track (:mod:`graphs.corpus.text.sentences`), and the
+Formulas become placeholders, the text is split as in the graph track (:mod:`graphs.corpus.text.sentences`), and the
 formulas are put back. A dollar without a partner is a plain dollar.
 """
 

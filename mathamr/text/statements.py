@@ -80,10 +80,10 @@ _EDGE = re.compile(r"\\(?P<edge>begin|end)\s*\{(?P<name>[^{}\\]+)\}")
 
 @dataclass(frozen=True)
 class Statement:
-    """Statement as text with ``$...$`` formulas: ``kind``, ``environment`` as the paper names it, optional ``title``.
+    """Statement as text with ``$...$`` formulas; ``environment`` is its name in the paper, ``title`` may be empty.
 
-    ``section`` is its heading, and ``before`` the sentence before it; both may be empty. ``terms`` are its emphasised
-    words, in a definition the defined ones.
+    ``section`` is the heading above it, and ``before`` the sentence before it; both may be empty. ``terms`` are its
+    emphasised words, which a definition defines.
     """
 
     kind: Kind
@@ -96,13 +96,13 @@ class Statement:
 
     @property
     def sentences(self) -> list[str]:
-        """Text cut at the ends of sentences, never inside a formula."""
+        """Sentences of the text, split never inside a formula."""
         return split(self.text)
 
 
 @dataclass(frozen=True)
 class Found:
-    """Statements of a paper in order, and the number ``dropped`` by reason (overlong, empty, unended, nested)."""
+    """Statements of a paper in order; ``dropped`` counts the others by reason (overlong, empty, unended, nested)."""
 
     statements: tuple[Statement, ...]
     dropped: Counter[str]
@@ -182,7 +182,7 @@ class _Context:
 
 
 def environment_kinds(*texts: str) -> dict[str, Kind | None]:
-    r"""Return the kinds of environments: those with known names, and those that ``texts`` declare, the last one wins.
+    r"""Return the kinds of environments: known ones, and those that ``texts`` declare; the last declaration wins.
 
     >>> kinds = environment_kinds(r"\newtheorem{satz}{Theorem}\newtheorem{obs}{Observation}")
     >>> kinds["lem"], kinds["satz"], kinds["obs"]

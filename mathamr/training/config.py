@@ -37,32 +37,34 @@ class TrainConfig:
     """Settings of a training.
 
     Attributes:
-        positives: answers that make a pair with a question (:data:`graphs.corpus.pairs.POSITIVES`): ``accepted``,
-            ``answers`` (all with ``least_score``), ``duplicates`` (accepted ones, also of duplicates), ``all``, or
-            ``related`` (of a knowledge graph, also over edges).
-        least_score: votes that an answer needs; see ``positives``.
-        max_pairs: largest number of pairs (training and validation together); more pairs are sampled at random, equally
-            for every seed. None takes all. Pairs of further collections do not count.
+        positives: answers that form a pair with a question (:data:`graphs.corpus.pairs.POSITIVES`): ``accepted``,
+            ``answers`` (all with ``least_score``), ``duplicates`` (accepted ones, also those of duplicate questions),
+            ``all``, or ``related`` (in a knowledge graph, also over edges).
+        least_score: lowest number of votes of an answer; see ``positives``.
+        max_pairs: largest number of pairs (training and validation together); if there are more, a
+            random sample is used, the same for every seed. None: all. Pairs of further collections do not count.
         pairs: names of the collections with training pairs; None: only the searched collection. Only pairs of the
             searched collection are held out.
-        pair_weights: share of the pairs of each of ``pairs`` in an epoch, e.g. 0.5 for half of them; None: all once.
-        pretrain_pairs: collections of a first stage, each pair once an epoch. Training starts with its last weights,
-            temperature and optimizer moments; the learning rate falls in both stages. None: no such stage.
-        pretrain_epochs: epochs of that stage, in addition to ``epochs``; ``patience`` does not apply to it.
-        batch_size: pairs in a batch, over all ranks; each question is compared with the answers of all of them.
+        pair_weights: share of the pairs of each collection in ``pairs`` that an epoch uses, e.g. 0.5; None: all pairs.
+        pretrain_pairs: collections of a first stage, which uses each pair once in an epoch. Training starts with the
+            last weights, temperature and optimizer moments of this stage; the learning rate falls in both. None: no
+            such stage.
+        pretrain_epochs: epochs of the first stage, in addition to ``epochs``; ``patience`` does not apply to it.
+        batch_size: pairs in a batch, over all ranks; each question is compared with all answers of the batch.
         negatives: hard negatives drawn for each question, in addition to the other answers of the batch.
-        negative_source: ranking of their candidates: ``bm25``, ``tags`` or ``model``, the one under training
-            (:mod:`mathamr.negatives.mining`). Without ``negatives`` this and the next four settings have no effect.
+        negative_source: ranking that hard negatives are drawn from: ``bm25``, ``tags``, or ``model``, the model under
+            training (:mod:`mathamr.negatives.mining`). Without ``negatives`` this and the next four settings have no
+            effect.
         negative_candidates: number of answers ranked for each question.
-        negative_pool: largest number of them to keep, best first; each batch draws from them.
+        negative_pool: number of candidates to keep, best first; each batch draws from them.
         negative_closest: largest ratio of a candidate's score to the positive's; closer candidates are dropped, because
             they may be unmarked answers. ``None`` drops nothing. Shared tags have no such score.
         negative_refresh: epochs after which ``model`` ranks again.
         accumulate: batches whose gradients are averaged for one optimizer step.
-        node_budget: nodes encoded at once on one device. A larger batch is encoded in chunks, twice (without, then with
-            gradient), which bounds memory and does not change the gradient. Augmentation is drawn chunk by chunk, so
-            another budget masks other nodes.
-        edge_budget: edges encoded at once, inverses included; see ``node_budget``.
+        node_budget: largest number of nodes encoded at once on one device. A larger batch is encoded in chunks, twice
+            (first without gradient, then with it), which bounds memory and does not change the gradient. Augmentation
+            is drawn for each chunk, so another budget masks other nodes.
+        edge_budget: largest number of edges encoded at once, including inverse edges; see ``node_budget``.
         epochs: largest number of passes over the training pairs.
         learning_rate: learning rate of AdamW at the first step; it falls along a cosine to ``min_learning_rate``.
         min_learning_rate: learning rate at the last step.
@@ -75,12 +77,12 @@ class TrainConfig:
         edge_dropout: probability that an edge is dropped.
         rename: probability that the variables of a graph swap letters (:mod:`graphs.graph.renaming`).
         beta: weight of the MaxSim loss; 1 - beta is the weight of the loss of the document vectors.
-        symmetric: also find the question of each answer.
+        symmetric: add the loss in the other direction, of finding the question of each answer.
         normalize: divide MaxSim scores by the number of query vectors.
-        formula_weight: weight of a loss in which equal formulas find each other
+        formula_weight: weight of a contrastive loss between equal formulas
             (:mod:`mathamr.training.graph.formula_pairs`); 0 switches it off.
-        formula_view_weight: weight of a loss in which both trees of a formula find each other.
-        teacher: text encoder (:mod:`mathamr.text.encoder`) whose order of the documents is a further target
+        formula_view_weight: weight of a contrastive loss between the two trees of a formula; 0 switches it off.
+        teacher: text encoder (:mod:`mathamr.text.encoder`) whose ranking of the documents is a further target
             (:mod:`mathamr.training.graph.distillation`), or None. Without it the next two settings have no effect.
         distill_weight: weight of the distillation loss.
         distill_temperature: divisor of the teacher's cosines.
@@ -137,7 +139,7 @@ class TrainConfig:
     rename: float = 0.0
 
     def key_parts(self) -> dict[str, Any]:
-        """Return what models depend on; keys stay unchanged where no variable is renamed."""
+        """Return the settings that models depend on; ``rename`` only above 0, so that older keys stay valid."""
         values = asdict(self)
         if not self.rename:
             del values["rename"]

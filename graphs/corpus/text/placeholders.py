@@ -11,13 +11,13 @@ r"""Sentences of a post with placeholders, and the formulas of the placeholders.
 Every occurrence of a formula has its own number, in the order of the post, the title first. What counts as a formula:
 
 - each ``<span class="math-container">``, with the id that the collection gave it, whatever is in it;
-- each ``<math>`` element of HTML that tells its LaTeX;
+- each ``<math>`` element of HTML that contains its LaTeX;
 - text between ``$``, ``$$``, ``\(..\)``, ``\[..\]`` or in an environment such as ``align``, unless the dollars look
   like money or the two do not belong together; its id, and that of a span without one, is ``{post_id}:{i}``.
 
-Placeholders are words of their own, as a parser's tokenizer needs them: ``FORMULA_0-th`` becomes ``FORMULA_0 th``,
+Placeholders are separate words, as a parser's tokenizer needs them: ``FORMULA_0-th`` becomes ``FORMULA_0 th``,
 ``non-FORMULA_0`` ``non FORMULA_0``, ``f(FORMULA_0)`` ``f (FORMULA_0)``; closing punctuation stays at the placeholder
-and is followed by a space. A word ``FORMULA_3`` of the post's own is written ``FORMULA 3``. A formula that ends with
+and is followed by a space. A word ``FORMULA_3`` in the post itself is written ``FORMULA 3``. A formula that ends with
 the full stop of its sentence ends the sentence. A paragraph of formulas only goes with the paragraph before it, and
 what follows in small letters with both: "Let / FORMULA_0 / be fields" is one sentence.
 """
@@ -52,8 +52,8 @@ MAX_JOINED = 3
 def extract(post: Post) -> PlaceholderText:
     """Return the sentences of ``post`` with ``FORMULA_i`` for its formulas, title first, and the formulas by ``i``.
 
-    Never fails, whatever the markup; an empty post has no sentences. No formula is lost, and each has one place.
-    A post past the bounds (:mod:`graphs.corpus.post_limits`) is read up to them, as ``cut`` of the result then says.
+    Any markup is accepted; an empty post has no sentences. Every formula is kept, with one placeholder. A post that
+    exceeds the limits (:mod:`graphs.corpus.post_limits`) is read up to them; ``cut`` of the result then says so.
     """
     read = read_html if post.markup == "html" else read_text
     formulas: list[FormulaRef] = []

@@ -15,14 +15,14 @@ The modules, in the order of their use: :mod:`.tokens` (text to tokens, and macr
 :mod:`.commands` (tokens to lists of symbols with their parts of speech), :mod:`.grammar` (a parse of each list),
 :mod:`.layout` and :mod:`.content` (the parse to the two trees), :mod:`.parser` (all of it).
 
-The trees follow LaTeXML, which made the indexes, wherever LaTeXML has a reading. A formula that LaTeXML leaves unread
-is read if its meaning is plain (:mod:`.grammar.repair`), and otherwise becomes an ``E!`` tree that keeps its symbols.
+The trees equal those of LaTeXML, which made the published indexes, if LaTeXML can parse the formula. Another formula is
+parsed if its meaning is clear (:mod:`.grammar.repair`), and otherwise becomes an ``E!`` tree that keeps its symbols.
 Scripts of functions such as ``max`` are beside the function, as in an inline formula; after ``\displaystyle`` they are
 below and above.
 
-No library does this. latex2mathml lays a formula out, but without content, and it puts all symbols of a formula in one
-row: without a grammar there are no fences, no elements within them, no differentials. Of 1,094 official formulas of
-ARQMath, 58 % get the official layout tree through it, 99 % through this package, at three times its speed. pylatexenc
+No other library does this. latex2mathml makes a layout without content, with all symbols of a formula in one row:
+without a grammar it recognises no fences, no elements within them, and no differentials. Of 1,094 official formulas of
+ARQMath, 58 % get the official layout tree from it, and 99 % from this package, which is three times as fast. pylatexenc
 reads TeX well, with macros and environments, but its reading alone takes five times as long as this whole package.
 """
 
