@@ -2,6 +2,7 @@ r"""Search an index in a browser, on this machine.
 
     mathamr serve index=outputs/index                     # then open http://127.0.0.1:8000
     mathamr serve index=outputs/index port=9000 task=formulas strategy=doc_vn_maxsim k=20
+    mathamr serve index=outputs/bm25 index=outputs/text       # two systems, to compare side by side
 
 The page starts with the settings of mathamr search. Further settings:
 
@@ -23,7 +24,11 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.command import HELP, command
@@ -52,28 +57,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = [word for word in words if word != "--log"]
 
     from mathamr.search.reloading import ReloadableEngine
-    from mathamr.search.settings import read
+    from mathamr.search.settings import as_settings, read
     from mathamr.search_index import open_engine
 
+    words, folders = split_indexes(as_settings(words))
     settings, others = read(words, ("host", "port"))
+    if folders and settings.model is not None:
+        raise ConfigError(f"model={settings.model} is about one index, but {len(folders) + 1} are given; leave it out")
     host, port = place(others)
     for package in ("fastapi", "uvicorn"):
         if find_spec(package) is None:
             raise ConfigError(f"{package} is not installed; pip install -e '.[web]' brings what the page needs")
 
-    def opened() -> SearchEngine:
-        engine, message = open_engine(settings)
+    def opened(own: Settings) -> SearchEngine:
+        engine, message = open_engine(own)
         print(message, file=sys.stderr, flush=True)
         return engine
 
-    with listen(host, port) as listener:
-        engine = ReloadableEngine(opened)
-        try:
-            reload_on_signal(engine)
-            serve(engine, settings, listener, host, with_log)
-        finally:
-            engine.close()
+    with ExitStack() as stack:
+        listener = stack.enter_context(listen(host, port))
+        served = []
+        for own in (settings, *(replace(settings, index=folder) for folder in folders)):
+            engine = ReloadableEngine(partial(opened, own))
+            stack.callback(engine.close)
+            served.append((engine, own))
+        reload_on_signal([engine for engine, _ in served])
+        serve(served, listener, host, with_log)
     return 0
+
+
+def split_indexes(words: Sequence[str]) -> tuple[list[str], list[Path]]:
+    """Return the words with their first ``index=FOLDER`` alone, and the folders of the others.
+
+    >>> split_indexes(["index=a", "k=3", "index=b"])
+    (['index=a', 'k=3'], [PosixPath('b')])
+    """
+    indexes = [word for word in words if word.startswith("index=")]
+    others = [word for word in words if word not in indexes]
+    return [*indexes[:1], *others], [Path(word.removeprefix("index=")) for word in indexes[1:]]
 
 
 def place(words: Sequence[str]) -> tuple[str, int]:
@@ -106,34 +127,37 @@ def listen(host: str, port: int) -> socket.socket:
         raise ConfigError(f"host={host} port={port}: {reason}; give another one") from error
 
 
-def reload_on_signal(engine: ReloadableEngine) -> None:
-    """Open the index again at each SIGHUP while searches continue; if that fails, keep the old one and print why."""
+def reload_on_signal(engines: Sequence[ReloadableEngine]) -> None:
+    """Open every index again at each SIGHUP while searches continue; if that fails, keep the old one and print why."""
     from graphs.errors import MathAMRError
 
     def reload() -> None:
-        try:
-            engine.reload()
-        except MathAMRError as error:
-            print(f"not reloaded; searches use the old index: {error}", file=sys.stderr, flush=True)
+        for engine in engines:
+            try:
+                engine.reload()
+            except MathAMRError as error:
+                print(f"not reloaded; searches use the old index: {error}", file=sys.stderr, flush=True)
 
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, lambda *_: threading.Thread(target=reload).start())
 
 
-def serve(engine: SearchEngine, settings: Settings, listener: socket.socket, host: str, with_log: bool = False) -> None:
+def serve(
+    served: Sequence[tuple[SearchEngine, Settings]], listener: socket.socket, host: str, with_log: bool = False
+) -> None:
     """Answer requests on ``listener`` until Ctrl-C; with a log, write a line on standard error for each."""
     if not listener.getsockname()[0].startswith(("127.", "::1")):
         print("note: other machines can reach this page without a password", file=sys.stderr)
     try:
-        server_of(engine, settings, listener, host, with_log).run(sockets=[listener])
+        server_of(served, listener, host, with_log).run(sockets=[listener])
     except KeyboardInterrupt:
         print("ended", file=sys.stderr)
 
 
 def server_of(
-    engine: SearchEngine, settings: Settings, listener: socket.socket, host: str, with_log: bool = False
+    served: Sequence[tuple[SearchEngine, Settings]], listener: socket.socket, host: str, with_log: bool = False
 ) -> uvicorn.Server:
-    """Return the server of the page; it prints its address when it answers."""
+    """Return the server of the page for one index or several; it prints its address when it answers."""
     import uvicorn
 
     from mathamr.search.web.app import create_app
@@ -151,7 +175,7 @@ def server_of(
         print(line, file=sys.stderr, flush=True)
 
     config = uvicorn.Config(
-        create_app(engine, settings, names=[host], log=log if with_log else None),
+        create_app(*served[0], more=served[1:], names=[host], log=log if with_log else None),
         http=PatientProtocol,
         log_level="warning",
         lifespan="off",

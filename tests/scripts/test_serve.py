@@ -111,7 +111,7 @@ def test_half_sent_requests_keep_nobody_out(index: Path, monkeypatch: pytest.Mon
     settings, _ = read([f"index={index}"])
     engine = Engine.open(index)
     listener = socket.create_server(("127.0.0.1", 0))
-    server = serve.server_of(engine, settings, listener, "127.0.0.1")
+    server = serve.server_of([(engine, settings)], listener, "127.0.0.1")
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     half_body = (

@@ -41,7 +41,10 @@ from typing import Any
 from mathamr.search.web.guard import App, Message, Receive, Send
 
 BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # seconds, of the histogram
-PATHS = ("/api/search", "/api/export", "/api/heat-map", "/api/posts/", "/api/index", "/api/health", "/api/metrics")
+PATHS = (
+    *("/api/search", "/api/compare", "/api/export", "/api/heat-map", "/api/posts/"),
+    *("/api/index", "/api/health", "/api/metrics"),
+)
 OTHER = "other"
 
 
