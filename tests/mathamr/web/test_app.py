@@ -373,6 +373,21 @@ def test_every_response_tells_the_browser_to_load_nothing_from_elsewhere(client:
     assert "unsafe" not in HEADERS["Content-Security-Policy"]
 
 
+def test_the_frame_of_the_formula_editor_may_set_styles_and_run_only_our_scripts(client: TestClient) -> None:
+    policy = client.get("/editor.html").headers["Content-Security-Policy"]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["style-src-attr"] == "'unsafe-inline'"
+    assert {name: rules[name] for name in ("default-src", "script-src", "style-src", "frame-ancestors")} == {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "frame-ancestors": "'self'",
+    }
+    assert "connect-src" not in rules
+    program = client.get("/mathlive/mathlive.min.mjs")
+    assert (program.status_code, program.headers["content-type"].partition(";")[0]) == (200, "text/javascript")
+
+
 @pytest.mark.parametrize("path", ["/../app.py", "/%2e%2e/app.py", "/katex/%2e%2e/app.py", "/..%2fapp.py"])
 def test_files_beside_the_page_are_not_served(client: TestClient, path: str) -> None:
     assert client.get(path).status_code == 404
