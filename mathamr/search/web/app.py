@@ -120,6 +120,7 @@ def create_app(
     *,
     more: Sequence[tuple[SearchEngine, Settings]] = (),
     names: Collection[str] = (),
+    counts_of: Callable[[Callable[[], int]], Counts] = Counts,
     log: Callable[[str], None] | None = None,
 ) -> Watched:
     """Return the application that answers from ``engine``, by ``settings`` unless asked otherwise.
@@ -127,13 +128,14 @@ def create_app(
     Args:
         more: further indexes, to choose from and to compare with.
         names: names of this host, see :mod:`mathamr.search.web.guard`.
+        counts_of: makes the counts from a function that returns the number of waiting questions.
         log: called with a line of JSON after each request.
     """
     # FastAPI's pages of documentation load their program from elsewhere; the schema itself does not.
     app = FastAPI(title="MathAMR+ search", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
     _explain_errors(app)
     turns = Turns(MAX_WAITING)
-    counts = Counts(lambda: turns.taken)
+    counts = counts_of(lambda: turns.taken)
     begun = time.monotonic()
     usual = settings.strategy
     all_indexes = [(engine, settings), *more]
@@ -205,8 +207,8 @@ def create_app(
 
     @app.get("/api/health")
     async def health() -> dict[str, Any]:
-        waiting = turns.taken
-        return {"status": "ok", "posts": len(engine), "waiting": waiting, "seconds": round(time.monotonic() - begun, 3)}
+        seconds = round(time.monotonic() - begun, 3)
+        return {"status": "ok", "posts": len(engine), "waiting": turns.taken, "seconds": seconds, **counts.about}
 
     @app.get("/api/metrics")
     async def metrics() -> Response:
