@@ -221,6 +221,8 @@ def open_engine(settings: Settings) -> tuple[SearchEngine, str]:
             raise ConfigError(f"model={settings.model}: {settings.index} is not of a graph model; leave model= out")
         engine, header = open_index(settings.index, device=settings.device)
         of = f" of {header['collection']}, ranked by {header['condition']} of {header['experiment']}"
+        if unused := [name for name in ("strategy", "exact", "pool", "ef") if name in settings.named]:
+            of += f" ({', '.join(f'{name}=' for name in unused)} has no effect: only graph models have strategies)"
         of = "".join(sign if sign.isprintable() else " " for sign in of)  # an index may come from anywhere
     else:
         engine = Engine.open(settings.index, model=settings.model, device=settings.device)

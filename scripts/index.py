@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 # Options that change the index of a graph model alone.
 _OF_GRAPHS = (
     *("tensors", "kinds", "backend", "location", "name", "shards", "replicas", "quantization", "on_disk"),
-    *("dtype", "posts_a_shard", "update", "remove"),
+    *("dtype", "posts_a_shard", "update", "remove", "device"),
 )
 
 

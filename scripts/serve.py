@@ -2,16 +2,19 @@ r"""Search an index in a browser, on this machine.
 
     mathamr serve index=outputs/index                     # then open http://127.0.0.1:8000
     mathamr serve index=outputs/index port=9000 task=formulas strategy=doc_vn_maxsim k=20
+    mathamr serve index=outputs/bm25 index=outputs/text       # two systems, to compare side by side
 
 The page starts with the settings of mathamr search. Further settings:
 
   port=N           port, by default 8000; 0 for any free port, which is printed
   host=NAME        address or name to listen on, by default 127.0.0.1; with any other, other machines can use the page
                    without a password
+  workers=N        processes that answer, by default 1; they share the memory of the index's vectors
   --log            one line of JSON on standard error for each request, without the text of queries
 
 Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends the server. On the signal HUP the server opens the
-index again, e.g. after ``mathamr index``; in the meantime it searches the old one.
+index again, e.g. after ``mathamr index``; in the meantime it searches the old one. Signals reach all workers. A worker
+that dies is replaced; if the new one does not answer, the server ends.
 
 Exit codes: 0 ended by Ctrl-C; 2 an error, with a message.
 """
@@ -22,8 +25,12 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.command import HELP, command
@@ -35,8 +42,12 @@ if TYPE_CHECKING:
     from mathamr.search.reloading import ReloadableEngine
     from mathamr.search.searchable import SearchEngine
     from mathamr.search.settings import Settings
+    from mathamr.search.web.operation import Counts
+    from mathamr.search.web.workers import Place
 
 HOST, PORT = "127.0.0.1", 8000
+MAX_WORKERS = 64
+OPTIONS = ("--host", "--port", "--workers", "--index")
 MAX_CONNECTIONS = 64  # a browser holds six; what comes on top is answered 503
 
 
@@ -48,32 +59,100 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(__doc__)
         return 0 if words else 2
 
-    with_log = "--log" in words
-    words = [word for word in words if word != "--log"]
-
-    from mathamr.search.reloading import ReloadableEngine
-    from mathamr.search.settings import read
-    from mathamr.search_index import open_engine
-
-    settings, others = read(words, ("host", "port"))
-    host, port = place(others)
     for package in ("fastapi", "uvicorn"):
         if find_spec(package) is None:
             raise ConfigError(f"{package} is not installed; pip install -e '.[web]' brings what the page needs")
 
-    def opened() -> SearchEngine:
-        engine, message = open_engine(settings)
+    from mathamr.search.web.workers import Place
+
+    words, worker = Place.of(as_settings(words))
+    workers = whole(words, "workers", 1)
+    if not 1 <= workers <= MAX_WORKERS:
+        raise ConfigError(f"workers={workers}; from 1 to {MAX_WORKERS} processes can answer")
+    if workers > 1:
+        return serve_by_workers(words, workers)
+    return serve_alone([word for word in words if not word.startswith("workers=")], worker)
+
+
+def as_settings(words: Sequence[str]) -> list[str]:
+    """Return the words, with options such as ``--workers N`` rewritten as settings.
+
+    >>> as_settings(["--workers", "2", "--port=9000", "--log"])
+    ['workers=2', 'port=9000', '--log']
+    """
+    out: list[str] = []
+    for word in words:
+        if out and out[-1] in OPTIONS:
+            out[-1] = f"{out[-1][2:]}={word}"
+        else:
+            out.append(word[2:] if word.partition("=")[0] in OPTIONS and "=" in word else word)
+    return out
+
+
+def serve_by_workers(words: Sequence[str], count: int) -> int:
+    """Start the workers, and answer until a signal ends them; returns the exit code."""
+    from mathamr.search.web.workers import Workers
+
+    host, port = place([word for word in words if word.startswith(("host=", "port="))])
+    alone = [word for word in words if not word.startswith("workers=")]
+    with listen(host, port) as listener:
+        warn_of_others(listener)
+        command = [sys.executable, "-P", str(Path(__file__).resolve()), *alone]
+        started, warn = partial(print, flush=True), partial(print, file=sys.stderr, flush=True)
+        return Workers(command, count, listener, started=started, warn=warn).run()
+
+
+def serve_alone(words: Sequence[str], worker: Place | None = None) -> int:
+    """Answer from this process until Ctrl-C; returns the exit code.
+
+    Args:
+        words: settings.
+        worker: place of this process among the workers of a server.
+    """
+    with_log = "--log" in words
+
+    from mathamr.search.reloading import ReloadableEngine
+    from mathamr.search.settings import read
+    from mathamr.search.web.workers import end_with_parent
+    from mathamr.search_index import open_engine
+
+    words, folders = split_indexes([word for word in words if word != "--log"])
+    settings, others = read(words, ("host", "port"))
+    if folders and settings.model is not None:
+        raise ConfigError(f"model={settings.model} is about one index, but {len(folders) + 1} are given; leave it out")
+    host, port = place(others)
+
+    def opened(own: Settings) -> SearchEngine:
+        engine, message = open_engine(own)
         print(message, file=sys.stderr, flush=True)
         return engine
 
-    with listen(host, port) as listener:
-        engine = ReloadableEngine(opened)
-        try:
-            reload_on_signal(engine)
-            serve(engine, settings, listener, host, with_log)
-        finally:
-            engine.close()
+    with ExitStack() as stack:
+        listener = listen(host, port) if worker is None else socket.socket(fileno=worker.listener)
+        stack.enter_context(listener)
+        if worker is None:
+            warn_of_others(listener)
+        else:
+            end_with_parent()
+        served = []
+        for own in (settings, *(replace(settings, index=folder) for folder in folders)):
+            engine = ReloadableEngine(partial(opened, own))
+            stack.callback(engine.close)
+            served.append((engine, own))
+        reload_on_signal([engine for engine, _ in served])
+        serve(served, listener, host, with_log, worker)
     return 0
+
+
+def split_indexes(words: Sequence[str]) -> tuple[list[str], list[Path]]:
+    """Return the words with their first ``index=FOLDER`` alone, and the folders of the others.
+
+    >>> split_indexes(["index=a", "k=3", "index=b"])
+    (['index=a', 'k=3'], [PosixPath('b')])
+    """
+    indexes = [word for word in words if word.startswith("index=")]
+    others = [word for word in words if word not in indexes]
+    return [*indexes[:1], *others], [Path(word.removeprefix("index=")) for word in indexes[1:]]
 
 
 def place(words: Sequence[str]) -> tuple[str, int]:
@@ -82,18 +161,29 @@ def place(words: Sequence[str]) -> tuple[str, int]:
     >>> place(["port=9000"])
     ('127.0.0.1', 9000)
     """
-    from mathamr.search.settings import whole
-
     given = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or key not in ("host", "port"):
             raise ConfigError(f"{word!r} is not a setting; queries are typed into the page")
         given[key] = value
-    port = whole(given, "port", PORT)
+    port = whole(words, "port", PORT)
     if not 0 <= port < 1 << 16:
         raise ConfigError(f"port={port}; ports go from 0, any that is free, to 65535")
     return given.get("host") or HOST, port
+
+
+def whole(words: Sequence[str], key: str, default: int) -> int:
+    """Return the whole number of ``key=N``, the last one of the words, or ``default``.
+
+    >>> whole(["index=a", "workers=2"], "workers", 1)
+    2
+    """
+    value = ([word.partition("=")[2] for word in words if word.startswith(f"{key}=")] or [str(default)])[-1]
+    try:
+        return int(value)
+    except ValueError as error:
+        raise ConfigError(f"{key}={value}; a whole number is needed") from error
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -106,34 +196,49 @@ def listen(host: str, port: int) -> socket.socket:
         raise ConfigError(f"host={host} port={port}: {reason}; give another one") from error
 
 
-def reload_on_signal(engine: ReloadableEngine) -> None:
-    """Open the index again at each SIGHUP while searches continue; if that fails, keep the old one and print why."""
+def warn_of_others(listener: socket.socket) -> None:
+    """Print a note if other machines can reach the page."""
+    if not listener.getsockname()[0].startswith(("127.", "::1")):
+        print("note: other machines can reach this page without a password", file=sys.stderr, flush=True)
+
+
+def reload_on_signal(engines: Sequence[ReloadableEngine]) -> None:
+    """Open every index again at each SIGHUP while searches continue; if that fails, keep the old one and print why."""
     from graphs.errors import MathAMRError
 
     def reload() -> None:
-        try:
-            engine.reload()
-        except MathAMRError as error:
-            print(f"not reloaded; searches use the old index: {error}", file=sys.stderr, flush=True)
+        for engine in engines:
+            try:
+                engine.reload()
+            except MathAMRError as error:
+                print(f"not reloaded; searches use the old index: {error}", file=sys.stderr, flush=True)
 
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, lambda *_: threading.Thread(target=reload).start())
 
 
-def serve(engine: SearchEngine, settings: Settings, listener: socket.socket, host: str, with_log: bool = False) -> None:
+def serve(
+    served: Sequence[tuple[SearchEngine, Settings]],
+    listener: socket.socket,
+    host: str,
+    with_log: bool = False,
+    worker: Place | None = None,
+) -> None:
     """Answer requests on ``listener`` until Ctrl-C; with a log, write a line on standard error for each."""
-    if not listener.getsockname()[0].startswith(("127.", "::1")):
-        print("note: other machines can reach this page without a password", file=sys.stderr)
     try:
-        server_of(engine, settings, listener, host, with_log).run(sockets=[listener])
+        server_of(served, listener, host, with_log, worker).run(sockets=[listener])
     except KeyboardInterrupt:
         print("ended", file=sys.stderr)
 
 
 def server_of(
-    engine: SearchEngine, settings: Settings, listener: socket.socket, host: str, with_log: bool = False
+    served: Sequence[tuple[SearchEngine, Settings]],
+    listener: socket.socket,
+    host: str,
+    with_log: bool = False,
+    worker: Place | None = None,
 ) -> uvicorn.Server:
-    """Return the server of the page; it prints its address when it answers."""
+    """Return the server of the page for one index or several; it prints its address when it answers."""
     import uvicorn
 
     from mathamr.search.web.app import create_app
@@ -151,7 +256,9 @@ def server_of(
         print(line, file=sys.stderr, flush=True)
 
     config = uvicorn.Config(
-        create_app(engine, settings, names=[host], log=log if with_log else None),
+        create_app(
+            *served[0], more=served[1:], counts_of=counts_of(worker), names=[host], log=log if with_log else None
+        ),
         http=PatientProtocol,
         log_level="warning",
         lifespan="off",
@@ -160,6 +267,16 @@ def server_of(
         limit_concurrency=MAX_CONNECTIONS,
     )
     return Server(config)
+
+
+def counts_of(worker: Place | None) -> Callable[[Callable[[], int]], Counts]:
+    """Return what makes the counts of this process from a function that tells its waiting questions."""
+    from mathamr.search.web.operation import Counts
+    from mathamr.search.web.shared_counts import SharedCounts
+
+    if worker is None:
+        return Counts
+    return partial(SharedCounts, worker.counts, worker.number, worker.workers)
 
 
 if __name__ == "__main__":

@@ -110,7 +110,12 @@ def finished_condition(
             return experiment, one, record
     named = f"seed {seed}" if seed is not None else f"seeds {', '.join(map(str, seeds))}"
     command = experiment["command"].replace("python -m experiments.run", "mathamr run")
-    raise ConfigError(f"condition {condition} has no finished job with {named}; run it: {command}")
+    reasons = "".join(
+        f"; the job of seed {one} failed: {record['reason']}"
+        for one in seeds
+        if (record := read_json(folder / "jobs" / f"{condition}-seed{one}" / "failed.json") or {}).get("reason")
+    )
+    raise ConfigError(f"condition {condition} has no finished job with {named}{reasons}; run it: {command}")
 
 
 def settings_of_condition(folder: Path, condition: str, seed: int | None = None) -> JobSettings:

@@ -23,7 +23,7 @@ KEYS = ("index", "k", "strategy", "exact", "pool", "ef", "task", "kind", "formul
 class Settings:
     """``index`` is a folder written by mathamr index; ``model``, if given, must be the checkpoint that made it.
 
-    ``selection`` has the filters that are not typed in the query.
+    ``selection`` has the filters that are not typed in the query; ``named`` has the keys that were given.
     """
 
     index: Path
@@ -33,6 +33,7 @@ class Settings:
     model: Path | None
     device: str
     selection: Selection = EVERYTHING
+    named: frozenset[str] = frozenset()
 
 
 def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list[str]]:
@@ -64,7 +65,8 @@ def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list
     strategy = Strategy(plain.name, plain.exact, whole(given, "pool", plain.pool), whole(given, "ef", plain.ef))
     model = Path(given["model"]) if given.get("model") else None
     selection = Selection(given.get("kind", ""), given.get("formulas", ""), start=whole(given, "start", 0))
-    return Settings(Path(given["index"]), strategy, k, task, model, given.get("device", "cpu"), selection), others
+    device, named = given.get("device", "cpu"), frozenset(given)
+    return Settings(Path(given["index"]), strategy, k, task, model, device, selection, named), others
 
 
 def as_settings(words: Sequence[str]) -> list[str]:

@@ -123,7 +123,7 @@ class BM25System(System[BM25Settings]):
         settings = cast(BM25Settings, job.settings)
         results = settings.thread.results(settings.retrieval.k)
         own, made = settings.bm25, job.indexed.index.made
-        return keep_bm25(own.by, self._formulas_db, made, results, folder, stem=own.stem)
+        return keep_bm25(own.by, self._formulas_db, made, results, folder, stem=own.stem, topics=job.queries.topics)
 
     @classmethod
     def open_kept(cls, kept: KeptSearch) -> Searchable:

@@ -316,7 +316,7 @@ class GraphSystem(System[GraphSettings]):
         settings, vectors = cast(GraphSettings, job.settings), job.encoded.vectors
         prepared = self._preparation.of(settings)
         graphs = GraphStore(prepared.topics, spec_of(settings.graph))
-        record = keep_model(settings, job.trained.folder, graphs, prepared.formulas, folder)
+        record = keep_model(settings, job.trained.folder, graphs, prepared.formulas, folder, job.queries.topics)
         post_ids = vectors.encoded(self._searched(prepared, job.queries))
         return record | keep_vectors(settings, vectors, post_ids, self.joined_questions(settings, post_ids), folder)
 

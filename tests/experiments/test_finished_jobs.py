@@ -48,7 +48,14 @@ def test_a_finished_job_is_indexed_and_searched(experiment: Path, capsys: pytest
     assert f"mathamr search index={out}" in printed
     assert scripts.search.main([f"index={out}", "k=2", "Is every ring with $x^2+1$ finite?"]) == 0
     assert "post a" in capsys.readouterr().out
+    failed = experiment / "jobs" / "circular-seed9"
+    failed.mkdir()
+    (failed / "failed.json").write_text('{"reason": "the disk is full"}')
     for arguments, message in (
+        (
+            [str(experiment), "circular", "--seed", "9"],
+            "with seed 9; the job of seed 9 failed: the disk is full; run it",
+        ),
         ([str(experiment), "square"], "unknown condition 'square' of vn_connectivity; choose from: none, sequential"),
         ([str(experiment), "circular", "--seed", "8"], "no finished job with seed 8"),
         ([str(experiment.parent), "circular"], "has no experiment.json"),

@@ -63,6 +63,10 @@ def test_an_index_is_whole_when_its_build_is_stopped_after_the_switch(
     engine, message = open_engine(read([f"index={tmp_path / 'index'}"])[0])
     engine.close()
     assert "ranked by  [2J of e" in message
+    assert "no effect" not in message
+    engine, message = open_engine(read([f"index={tmp_path / 'index'}", "strategy=maxsim"])[0])
+    engine.close()
+    assert "(strategy= has no effect: only graph models have strategies)" in message
 
 
 def _words(index: BM25Index, folder: Path) -> dict[str, Any]:

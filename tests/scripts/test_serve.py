@@ -66,6 +66,33 @@ def test_it_answers_until_it_is_interrupted(index: Path) -> None:
     assert [(one["path"], one["status"]) for one in logged] == [("other", 200)] + [("/api/search", 200)] * 2
 
 
+@pytest.mark.slow
+def test_two_workers_answer_on_one_port_with_common_metrics(index: Path) -> None:
+    command = [sys.executable, "scripts/serve.py", f"index={index}", "port=0", "--workers", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            home = process.stdout.readline().strip()
+            for _ in range(4):
+                with urlopen(f"{home}/api/index", timeout=60) as answer:
+                    assert json.load(answer)["posts"] == 5
+            with urlopen(f"{home}/api/health", timeout=60) as answer:
+                assert json.load(answer)["workers"] == 2
+            with urlopen(f"{home}/api/metrics", timeout=60) as answer:
+                metrics = answer.read().decode()
+            assert 'mathamr_requests_total{path="/api/index",status="200"} 4\n' in metrics
+            assert 'mathamr_memory_peak_bytes{worker="1"}' in metrics
+            process.terminate()
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert "Traceback" not in errors
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -75,6 +102,8 @@ def test_it_answers_until_it_is_interrupted(index: Path) -> None:
         (["index=x", "a query"], "queries are typed into the page"),
         (["index=x", "port=70000"], "ports go from 0, any that is free, to 65535"),
         (["index=x", "port=many"], "a whole number is needed"),
+        (["index=x", "workers=0"], "from 1 to 64 processes can answer"),
+        (["index=x", "index=y", "model=z"], "model=z is about one index, but 2 are given"),
         (["index=x", "strategy=best"], "unknown strategy 'best'"),
         (["index=x", "host=no.such.name.invalid"], "host=no.such.name.invalid port=8000"),
         (["index=x", "host=.a"], "host=.a port=8000"),
@@ -111,7 +140,7 @@ def test_half_sent_requests_keep_nobody_out(index: Path, monkeypatch: pytest.Mon
     settings, _ = read([f"index={index}"])
     engine = Engine.open(index)
     listener = socket.create_server(("127.0.0.1", 0))
-    server = serve.server_of(engine, settings, listener, "127.0.0.1")
+    server = serve.server_of([(engine, settings)], listener, "127.0.0.1")
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     half_body = (

@@ -8,7 +8,7 @@ Text goes out in parts, words as strings and formulas as objects, so that the pa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphs.corpus.post import FormulaRef, PlaceholderText
@@ -16,6 +16,7 @@ from graphs.corpus.text.latex_text import parts
 from graphs.errors import RetrievalError
 from graphs.stores.posts import PostText, beginning_of
 from mathamr.retrieval.explanation import Explanation, VirtualNode
+from mathamr.search.comparison import Comparison
 from mathamr.search.engine import Answer, Result
 from mathamr.structure.matching import Match
 
@@ -44,6 +45,21 @@ def answer(found: Answer) -> dict[str, Any]:
         "read": {"known": list(words.known), "unknown": list(words.unknown), "formulas": words.formulas},
         "seconds": found.seconds,
     }
+
+
+def comparison(found: Comparison, systems: Mapping[str, str]) -> dict[str, Any]:
+    """Return ``lists``, the answer of each index with the ``ranks`` of its results in the others, and the counts.
+
+    Args:
+        systems: name of the system of each index, as shown to users.
+    """
+    lists = []
+    for name, side in found.sides.items():
+        own = answer(side.answer)
+        for result, ranks in zip(own["results"], side.ranks, strict=True):
+            result["ranks"] = ranks
+        lists.append({"index": name, "system": systems[name], **own})
+    return {"lists": lists, "shared": found.shared, "depth": found.depth}
 
 
 def heat_map(found: Answer) -> dict[str, Any]:

@@ -1,15 +1,19 @@
 """Web page and its JSON interface, behind a :class:`~mathamr.search.web.guard.Guard`.
 
 ======================  =========================================================================================
-``GET /``               the page (``page/``), KaTeX below ``/katex``
+``GET /``               the page (``page/``), KaTeX and MathLive below ``/katex`` and ``/mathlive``
 ``GET /api/index``      what is searched, by which strategies, and how long queries may be
 ``POST /api/search``    ``{"query": ..., "task": ..., "strategy": ..., "exact": ..., "k": ...}`` -> results
 ``POST /api/export``    the same with ``"format": "json"`` or ``"bib"`` -> a file of the results
+``POST /api/compare``   the same with ``"indexes": [...]`` -> ranked lists of several indexes with ranks in the others
 ``POST /api/heat-map``  ``{"query": ..., "post_id": ...}`` -> similarities of all pairs of virtual nodes
 ``GET /api/posts/ID``   the whole text of a post
 ``GET /api/health``     ``{"status": "ok", ...}`` while the server answers
 ``GET /api/metrics``    counts of requests, in the text format of Prometheus
 ======================  =========================================================================================
+
+A server of several indexes answers from the first, unless a request names another one (``"index": NAME``, or
+``?index=NAME`` without a body).
 
 What cannot be answered comes back as ``{"error": message}`` with a status of 400 or more: 422 for a query that cannot
 be read, 503 while :data:`MAX_WAITING` questions wait for the engine, which answers one at a time. docs/search-api.md
@@ -20,8 +24,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,14 +37,15 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from graphs.errors import MathAMRError
+from graphs.errors import ConfigError, MathAMRError
 from mathamr.retrieval.index import Strategy
+from mathamr.search.comparison import compare
 from mathamr.search.engine import MAX_RESULTS, Answer
 from mathamr.search.query import MAX_CHARACTERS
 from mathamr.search.searchable import SearchEngine
 from mathamr.search.selection import Selection, typed
 from mathamr.search.settings import Settings
-from mathamr.search.web import answers, export, katex
+from mathamr.search.web import answers, export, katex, mathlive
 from mathamr.search.web.guard import Guard
 from mathamr.search.web.operation import Counts, Watched
 
@@ -59,6 +65,13 @@ class SearchRequest(BaseModel):
     kind: str | None = None
     formulas: str | None = None
     start: int | None = None
+    index: str | None = None
+
+
+class CompareRequest(SearchRequest):
+    """A search in several indexes; by default in all that are served."""
+
+    indexes: list[str] | None = None
 
 
 class ExportRequest(SearchRequest):
@@ -70,6 +83,7 @@ class ExportRequest(SearchRequest):
 class HeatMapRequest(BaseModel):
     query: str
     post_id: str
+    index: str | None = None
 
 
 class Busy(Exception):
@@ -104,30 +118,46 @@ def create_app(
     engine: SearchEngine,
     settings: Settings,
     *,
+    more: Sequence[tuple[SearchEngine, Settings]] = (),
     names: Collection[str] = (),
+    counts_of: Callable[[Callable[[], int]], Counts] = Counts,
     log: Callable[[str], None] | None = None,
 ) -> Watched:
     """Return the application that answers from ``engine``, by ``settings`` unless asked otherwise.
 
     Args:
+        more: further indexes, to choose from and to compare with.
         names: names of this host, see :mod:`mathamr.search.web.guard`.
+        counts_of: makes the counts from a function that returns the number of waiting questions.
         log: called with a line of JSON after each request.
     """
     # FastAPI's pages of documentation load their program from elsewhere; the schema itself does not.
     app = FastAPI(title="MathAMR+ search", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
     _explain_errors(app)
     turns = Turns(MAX_WAITING)
-    counts = Counts(lambda: turns.taken)
+    counts = counts_of(lambda: turns.taken)
     begun = time.monotonic()
     usual = settings.strategy
+    all_indexes = [(engine, settings), *more]
+    by_name = dict(zip(index_names([own.index for _, own in all_indexes]), all_indexes, strict=True))
+
+    def engine_of(name: str | None) -> SearchEngine:
+        return engine if name is None else _find(by_name, name)[0]
 
     @app.get("/api/index")
-    async def index() -> dict[str, Any]:
-        return _about(engine, settings)
+    async def index_(index: str | None = None) -> dict[str, Any]:
+        name = next(iter(by_name)) if index is None else index
+        listed = [
+            {"name": one, "posts": len(own), "system": own.about()["system"]} for one, (own, _) in by_name.items()
+        ]
+        return {**_about(*_find(by_name, name)), "name": name, "indexes": listed}
 
-    def found(asked: SearchRequest) -> Answer:
+    def strategy_of(asked: SearchRequest) -> Strategy:
         exact = usual.exact if asked.exact is None else asked.exact
-        strategy = Strategy(usual.name if asked.strategy is None else asked.strategy, exact, usual.pool, usual.ef)
+        return Strategy(usual.name if asked.strategy is None else asked.strategy, exact, usual.pool, usual.ef)
+
+    def read(asked: SearchRequest) -> tuple[str, dict[str, Any]]:
+        """Return the text of a query and the other arguments of a search, without its strategy."""
         task = settings.task if asked.task is None else asked.task
         k = settings.k if asked.k is None else asked.k
         wanted = settings.selection
@@ -137,11 +167,26 @@ def create_app(
             start=wanted.start if asked.start is None else asked.start,
         )
         text, selection = typed(asked.query, chosen)
-        return engine.answer(text, task=task, strategy=strategy, k=k, selection=selection)
+        return text, {"task": task, "k": k, "selection": selection}
+
+    def found(asked: SearchRequest) -> Answer:
+        text, arguments = read(asked)
+        return engine_of(asked.index).answer(text, strategy=strategy_of(asked), **arguments)
+
+    def compared(asked: CompareRequest) -> dict[str, Any]:
+        text, arguments = read(asked)
+        wanted = {name: _find(by_name, name)[0] for name in (by_name if asked.indexes is None else asked.indexes)}
+        strategy = strategy_of(asked)
+        found = compare({name: (own, strategy) for name, own in wanted.items()}, text, **arguments)
+        return answers.comparison(found, {name: own.about()["system"] for name, own in wanted.items()})
 
     @app.post("/api/search")
     async def search(asked: SearchRequest) -> dict[str, Any]:
         return await turns(lambda: answers.answer(found(asked)))
+
+    @app.post("/api/compare")
+    async def compare_(asked: CompareRequest) -> dict[str, Any]:
+        return await turns(lambda: compared(asked))
 
     @app.post("/api/export")
     async def export_(asked: ExportRequest) -> Response:
@@ -152,24 +197,47 @@ def create_app(
 
     @app.post("/api/heat-map")
     async def heat_map(asked: HeatMapRequest) -> dict[str, Any]:
-        return await turns(lambda: answers.heat_map(engine.explain(typed(asked.query)[0], asked.post_id)))
+        own = engine_of(asked.index)
+        return await turns(lambda: answers.heat_map(own.explain(typed(asked.query)[0], asked.post_id)))
 
     @app.get("/api/posts/{post_id:path}")
-    async def post(post_id: str) -> dict[str, Any]:
-        return await turns(lambda: answers.post(engine.post(post_id)))
+    async def post(post_id: str, index: str | None = None) -> dict[str, Any]:
+        own = engine_of(index)
+        return await turns(lambda: answers.post(own.post(post_id)))
 
     @app.get("/api/health")
     async def health() -> dict[str, Any]:
-        waiting = turns.taken
-        return {"status": "ok", "posts": len(engine), "waiting": waiting, "seconds": round(time.monotonic() - begun, 3)}
+        seconds = round(time.monotonic() - begun, 3)
+        return {"status": "ok", "posts": len(engine), "waiting": turns.taken, "seconds": seconds, **counts.about}
 
     @app.get("/api/metrics")
     async def metrics() -> Response:
         return Response(counts.text(), media_type="text/plain; version=0.0.4")
 
     app.mount("/katex", StaticFiles(directory=katex.FOLDER))
+    app.mount("/mathlive", StaticFiles(directory=mathlive.FOLDER))
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     return Watched(Guard(app, names), counts, log)
+
+
+def index_names(folders: Sequence[Path]) -> list[str]:
+    """Return a name for each index: that of its folder, with a number if another index has it.
+
+    >>> index_names([Path("a/index"), Path("b/index"), Path("text")])
+    ['index', 'index-2', 'text']
+    """
+    names: list[str] = []
+    for folder in folders:
+        plain = folder.resolve().name or "index"
+        numbered = (f"{plain}-{number}" for number in count(2))
+        names.append(plain if plain not in names else next(name for name in numbered if name not in names))
+    return names
+
+
+def _find(by_name: Mapping[str, T], name: str) -> T:
+    if name not in by_name:
+        raise ConfigError(f"unknown index {name!r}; choose from: {', '.join(by_name)}")
+    return by_name[name]
 
 
 def _about(engine: SearchEngine, settings: Settings) -> dict[str, Any]:

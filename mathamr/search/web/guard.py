@@ -24,6 +24,8 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
+from mathamr.search.web.mathlive import EDITOR
+
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -33,14 +35,20 @@ MAX_BODY = 1 << 20  # bytes; a query of 100,000 characters gets through, to be t
 READ_SECONDS = 10.0  # for a body to arrive
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
-    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'",
+    "img-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
+}
+# The frame with the formula editor has no text of posts. Its program sets HTML and style attributes, and no script.
+EDITOR_HEADERS = HEADERS | {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "style-src-attr 'unsafe-inline'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "X-Frame-Options": "SAMEORIGIN",
 }
 
 
@@ -61,7 +69,7 @@ class Guard:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=message["headers"])
-                for name, value in HEADERS.items():
+                for name, value in (EDITOR_HEADERS if scope["path"] == EDITOR else HEADERS).items():
                     headers[name] = value
                 message["headers"] = headers.raw
             await send(message)

@@ -34,14 +34,17 @@ import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from typing import Any
 
 from mathamr.search.web.guard import App, Message, Receive, Send
 
 BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # seconds, of the histogram
-PATHS = ("/api/search", "/api/export", "/api/heat-map", "/api/posts/", "/api/index", "/api/health", "/api/metrics")
+PATHS = (
+    *("/api/search", "/api/compare", "/api/export", "/api/heat-map", "/api/posts/"),
+    *("/api/index", "/api/health", "/api/metrics"),
+)
 OTHER = "other"
 
 
@@ -50,10 +53,16 @@ class Counts:
 
     Args:
         waiting: returns the number of questions that wait for the engine.
+        memory: returns the peak memory in bytes by the labels of its line; by default that of this process.
+
+    Attributes:
+        about: facts about the counted process for ``GET /api/health``.
     """
 
-    def __init__(self, waiting: Callable[[], int]) -> None:
+    def __init__(self, waiting: Callable[[], int], memory: Callable[[], Mapping[str, int]] | None = None) -> None:
         self._waiting = waiting
+        self._memory = memory or (lambda: {"": peak_memory()})
+        self.about: dict[str, int] = {}
         self._statuses: Counter[tuple[str, int]] = Counter()
         self._seconds: dict[str, float] = {}
         self._within: Counter[tuple[str, float]] = Counter()
@@ -82,8 +91,26 @@ class Counts:
         help_ = "Questions that wait for the engine, the one being answered among them."
         lines += [*_head("mathamr_waiting", "gauge", help_), f"mathamr_waiting {self._waiting()}"]
         lines += _head("mathamr_memory_peak_bytes", "gauge", "Highest resident memory of the process.")
-        lines.append(f"mathamr_memory_peak_bytes {peak_memory()}")
+        lines += [f"mathamr_memory_peak_bytes{labels} {peak}" for labels, peak in self._memory().items()]
         return "\n".join(lines) + "\n"
+
+    def _record(self) -> dict[str, Any]:
+        """Return the counts as JSON."""
+        return {
+            "statuses": [[path, status, count] for (path, status), count in self._statuses.items()],
+            "seconds": self._seconds,
+            "within": [[path, bound, count] for (path, bound), count in self._within.items()],
+        }
+
+    def _load(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Add the counts of records."""
+        for record in records:
+            for path, status, count in record.get("statuses", ()):
+                self._statuses[path, status] += count
+            for path, seconds in record.get("seconds", {}).items():
+                self._seconds[path] = self._seconds.get(path, 0.0) + seconds
+            for path, bound, count in record.get("within", ()):
+                self._within[path, bound] += count
 
 
 def _head(name: str, kind: str, help_: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -11,11 +12,26 @@ from mathamr.stages.console import Console
 
 
 def is_done(done: Path, path: Path, console: Console) -> bool:
-    """Return whether a stage is finished; say once where another version of the code has made it."""
+    """Return whether a stage is finished; say once for each version of the code that another one has made it.
+
+    ``DONE.told`` has the version that it was said for.
+    """
     if not (done.exists() and path.exists()):
         return False
-    if done.read_text(encoding="utf-8") != graphs_version():
-        console.once(f"  {path} was made by another version of graphs/; delete {done} and it to make it anew")
+    if done.read_text(encoding="utf-8") != graphs_version() and _is_news(done.with_name(f"{done.name}.told")):
+        console.once(
+            f"  {path} was made by another version of graphs/ and is used as it is (not said again); "
+            f"to make it again, delete it and {done}"
+        )
+    return True
+
+
+def _is_news(told: Path) -> bool:
+    """Return whether the file ``told`` names another version, and write the present one into it."""
+    with suppress(OSError):  # in a folder that may only be read, it is said each time
+        if told.exists() and told.read_text(encoding="utf-8") == graphs_version():
+            return False
+        told.write_text(graphs_version(), encoding="utf-8")
     return True
 
 

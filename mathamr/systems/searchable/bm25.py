@@ -6,8 +6,7 @@ open_bm25(record, Path("index/words")).rank(topic)       # [("540", 21.7), ...]
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from graphs.corpus.post import Topic
 from mathamr.retrieval.bm25 import BM25Index
 from mathamr.retrieval.index import Ranking
 from mathamr.retrieval.lexical import Tokens
+from mathamr.systems.searchable.formulas import keep_formulas
 from mathamr.systems.searchable.kept import entry
 
 _FORMULAS = "formulas.db"
@@ -45,7 +45,14 @@ class BM25Search:
 
 
 def keep_bm25(
-    by: str, formulas_db: Path | None, index: BM25Index, results: int, folder: Path, *, stem: str = "none"
+    by: str,
+    formulas_db: Path | None,
+    index: BM25Index,
+    results: int,
+    folder: Path,
+    *,
+    stem: str = "none",
+    topics: Sequence[Topic] = (),
 ) -> dict[str, Any]:
     """Write an index to ``folder``; return the record that :func:`open_bm25` reads.
 
@@ -56,11 +63,12 @@ def keep_bm25(
         results: number of results of a query.
         folder: new folder.
         stem: stemmer of the words.
+        topics: topics whose published trees are kept.
     """
     index.write(folder)
     published = by == "formulas" and formulas_db is not None
     if published and formulas_db is not None:
-        shutil.copyfile(formulas_db, folder / _FORMULAS)
+        keep_formulas(formulas_db, topics, folder / _FORMULAS)
     return {"by": by, "published": published, "results": results, "stem": stem}
 
 

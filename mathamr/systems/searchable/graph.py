@@ -9,11 +9,11 @@ The embedded parser reads queries as it read posts. Queries to posts of any othe
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from graphs.corpus.post import Post
+from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, Failure, StoreError
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
@@ -21,6 +21,7 @@ from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
 from mathamr.search.query import QueryEncoder
 from mathamr.stages import parsers
+from mathamr.systems.searchable.formulas import keep_formulas
 from mathamr.systems.searchable.kept import entry
 from mathamr.systems.searchable.vectors import EncodeQuery
 from mathamr.systems.settings.trained import GraphSettings
@@ -31,7 +32,12 @@ _EMBEDDED = "embedded"
 
 
 def keep_model(
-    settings: GraphSettings, model: Path, graphs: GraphStore, formulas_db: Path | None, folder: Path
+    settings: GraphSettings,
+    model: Path,
+    graphs: GraphStore,
+    formulas_db: Path | None,
+    folder: Path,
+    topics: Sequence[Topic] = (),
 ) -> dict[str, Any]:
     """Keep the model of a job; return the record that :func:`encode_query` reads.
 
@@ -41,6 +47,7 @@ def keep_model(
         graphs: tensors of the topics, for the vocabulary and the virtual nodes.
         formulas_db: published trees of the formulas of topics; None: trees come from LaTeX.
         folder: folder of the system.
+        topics: topics whose published trees are kept.
 
     Raises:
         ConfigError: a model that reads more than the graph of one post.
@@ -53,7 +60,7 @@ def keep_model(
     shutil.copytree(model, folder / _MODEL, ignore=shutil.ignore_patterns("state.*"))
     (folder / _VOCABULARY).write_text(graphs.vocabulary.to_json(), encoding="utf-8")
     if formulas_db is not None:
-        shutil.copyfile(formulas_db, folder / _FORMULAS)
+        keep_formulas(formulas_db, topics, folder / _FORMULAS)
     parser, options = parsers.parser_of(settings)
     return {
         "virtual_nodes": graphs.spec.content(),

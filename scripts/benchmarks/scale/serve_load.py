@@ -1,13 +1,15 @@
 """Load on the server of the search page: answers, errors, waiting times and memory with clients that never pause.
 
     python scripts/bench.py serve_load --index index                        # 50 clients for a minute
+    python scripts/bench.py serve_load --index index --workers 2            # two processes that answer
     python scripts/bench.py serve_load --index index --clients 8 --seconds 10
 
 The server is a separate process, started by mathamr serve. The clients are threads of this process, on the same cores.
 A client sends the beginning of a post as its query, a different post each time, and waits for the answer. If the server
 is full (503), the client waits as long as the server says and asks again; the waiting counts for the query. Every other
 status, and a broken connection, is an error. ``memory`` is the resident memory of the server, in MiB: ``first`` after a
-tenth of the time, ``last`` at the end. The last line is one JSON object.
+tenth of the time, ``last`` at the end. With several workers it is the sum over their processes, with shared memory
+counted once (``Pss``). The last line is one JSON object.
 
 Exit codes: 0 no error; 1 errors, which are listed.
 """
@@ -53,9 +55,10 @@ def main() -> int:
     parser.add_argument("--index", type=Path, required=True, help="folder of an index")
     parser.add_argument("--clients", type=int, default=50, help="clients at the same time")
     parser.add_argument("--seconds", type=float, default=60.0, help="duration")
+    parser.add_argument("--workers", type=int, default=1, help="processes of the server")
     given = parser.parse_args()
     queries = queries_of(given.index)
-    command = [sys.executable, str(_SCRIPTS / "serve.py"), f"index={given.index}", "port=0"]
+    command = [sys.executable, str(_SCRIPTS / "serve.py"), f"index={given.index}", "port=0", f"workers={given.workers}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
@@ -67,7 +70,7 @@ def main() -> int:
             server.terminate()
     for message, count in load.errors.most_common(10):
         print(f"{count:6,} x {message}")
-    print(json.dumps(summary(load, memory, given.clients, given.seconds)))
+    print(json.dumps({"workers": given.workers, **summary(load, memory, given.clients, given.seconds)}))
     return 1 if load.errors or not load.seconds else 0
 
 
@@ -139,11 +142,22 @@ def _status(connection: http.client.HTTPConnection, query: str) -> int:
 
 
 def resident(pid: int) -> float:
-    """Return the resident memory of a process in MiB; 0 where the system does not tell."""
+    """Return the memory of a process and its children in MiB, shared pages counted once; 0 where it is unknown."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
     with suppress(OSError, ValueError, StopIteration):
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-        return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
+        pids = [pid, *map(int, children.read_text(encoding="ascii").split())]
+        return (
+            sum(_field(f"/proc/{one}/smaps_rollup", "Pss:") for one in pids) / 1024
+            if len(pids) > 1
+            else (_field(f"/proc/{pid}/status", "VmRSS:") / 1024)
+        )
     return 0.0
+
+
+def _field(path: str, name: str) -> int:
+    """Return a size of a file of /proc, in KiB."""
+    lines = Path(path).read_text(encoding="ascii").splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1])
 
 
 def summary(load: Load, memory: list[float], clients: int, seconds: float) -> dict[str, object]:

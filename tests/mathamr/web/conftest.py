@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,3 +28,12 @@ def engine(index_folder: Path) -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def settings(index_folder: Path) -> Settings:
     return read([f"index={index_folder}"])[0]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    from tests.mathamr.web.browser import open_chromium
+
+    driver = open_chromium()
+    yield driver
+    driver.quit()

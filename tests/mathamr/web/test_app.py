@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,12 @@ from mathamr.retrieval.index import STRATEGIES, Strategy
 from mathamr.search.engine import Engine, Result
 from mathamr.search.selection import read_filters
 from mathamr.search.settings import Settings
+from mathamr.search.system_engine import SystemEngine
 from mathamr.search.web import answers, export
 from mathamr.search.web import app as web_app
 from mathamr.search.web.app import PAGE, create_app
 from mathamr.search.web.guard import HEADERS, MAX_BODY
+from tests.mathamr.web.fixed_system import Fixed
 
 HOME = "http://127.0.0.1:8000"
 QUERY = "Both $\\sqrt2$ and $\\sqrt3$ are irrational."
@@ -370,6 +373,21 @@ def test_every_response_tells_the_browser_to_load_nothing_from_elsewhere(client:
     assert "unsafe" not in HEADERS["Content-Security-Policy"]
 
 
+def test_the_frame_of_the_formula_editor_may_set_styles_and_run_only_our_scripts(client: TestClient) -> None:
+    policy = client.get("/editor.html").headers["Content-Security-Policy"]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["style-src-attr"] == "'unsafe-inline'"
+    assert {name: rules[name] for name in ("default-src", "script-src", "style-src", "frame-ancestors")} == {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "frame-ancestors": "'self'",
+    }
+    assert "connect-src" not in rules
+    program = client.get("/mathlive/mathlive.min.mjs")
+    assert (program.status_code, program.headers["content-type"].partition(";")[0]) == (200, "text/javascript")
+
+
 @pytest.mark.parametrize("path", ["/../app.py", "/%2e%2e/app.py", "/katex/%2e%2e/app.py", "/..%2fapp.py"])
 def test_files_beside_the_page_are_not_served(client: TestClient, path: str) -> None:
     assert client.get(path).status_code == 404
@@ -465,3 +483,54 @@ def test_more_questions_than_there_is_room_for_are_sent_away(
     assert all(request.result().headers["Retry-After"] == "1" for request in refused)
     assert "questions are waiting already" in refused[0].result().json()["error"]
     assert ask(client, query="$x$")["results"]
+
+
+@pytest.fixture
+def two(engine: Engine, settings: Settings) -> Iterator[TestClient]:
+    """A server of the tiny index and of another system, ``fixed``, over the same posts."""
+    other = SystemEngine(Fixed("12", "15", "14"), engine.catalog.texts, system="fixed of test", posts=3)
+    more = [(other, replace(settings, index=Path("fixed")))]
+    with TestClient(create_app(engine, settings, more=more), base_url=HOME) as client:
+        yield client
+
+
+def test_two_indexes_are_compared_by_the_ranks_of_their_results(two: TestClient) -> None:
+    found = two.post("/api/compare", json={"query": QUERY, "k": 2}).json()
+    alone = {name: ask(two, query=QUERY, k=5, index=name)["results"] for name in ("index", "fixed")}
+    places = {name: [result["post_id"] for result in results] for name, results in alone.items()}
+    assert places["fixed"] == ["12", "15", "14"]
+    assert [(own["index"], own["system"]) for own in found["lists"]] == [("index", "graph"), ("fixed", "fixed of test")]
+    for own, other in zip(found["lists"], ("fixed", "index"), strict=True):
+        assert [result["post_id"] for result in own["results"]] == places[own["index"]][:2]
+        for result in own["results"]:
+            wanted = places[other].index(result["post_id"]) + 1 if result["post_id"] in places[other] else None
+            assert result["ranks"] == {other: wanted}
+    assert found["shared"] == len(set(places["index"][:2]) & set(places["fixed"][:2]))
+    assert found["depth"] == 100
+    assert found["lists"][0]["results"][0]["matches"]
+
+
+def test_a_request_names_the_index_that_it_is_about(two: TestClient) -> None:
+    about = two.get("/api/index").json()
+    assert about["name"] == "index"
+    assert [(one["name"], one["posts"]) for one in about["indexes"]] == [("index", 5), ("fixed", 3)]
+    other = two.get("/api/index", params={"index": "fixed"}).json()
+    assert (other["name"], other["system"], other["explains"]) == ("fixed", "fixed of test", False)
+    assert two.get("/api/posts/14", params={"index": "fixed"}).json()["post_id"] == "14"
+    refused = two.post("/api/heat-map", json={"query": QUERY, "post_id": "14", "index": "fixed"})
+    assert "cannot explain results" in refused.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"indexes": ["index"]}, "a comparison needs two systems, but only index was given"),
+        ({"indexes": ["index", "nowhere"]}, "unknown index 'nowhere'; choose from: index, fixed"),
+        ({"start": 5}, "leave start out"),
+        ({"task": "formulas"}, "task=formulas needs the index of a graph model"),
+    ],
+)
+def test_an_impossible_comparison_is_refused(two: TestClient, asked: dict[str, Any], message: str) -> None:
+    response = two.post("/api/compare", json={"query": "Is $x$ odd?", **asked})
+    assert response.status_code == 422
+    assert message in response.json()["error"]

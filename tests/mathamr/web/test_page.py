@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from importlib.util import find_spec
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -24,84 +16,15 @@ from mathamr.search.engine import Engine
 from mathamr.search.settings import Settings
 from mathamr.search.web import katex
 from mathamr.search.web.app import create_app
+from tests.mathamr.web.browser import BROWSER, PATIENCE, Page, served
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"),
-]
-PATIENCE = 60  # seconds that a busy machine may take
+pytestmark = BROWSER
 
 
 @pytest.fixture(scope="module")
 def home(engine: Engine, settings: Settings) -> Iterator[str]:
-    listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(create_app(engine, settings), log_level="error", lifespan="off", ws="none")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    server.should_exit = True
-    thread.join()
-    listener.close()
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for argument in ("--headless=new", "--disable-dev-shm-usage", "--window-size=1200,900"):
-        options.add_argument(argument)
-    if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")  # which Chromium cannot set up for root
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    yield driver
-    driver.quit()
-
-
-class Page:
-    """The page that a browser shows, by what a user calls its parts."""
-
-    def __init__(self, driver: Any, home: str) -> None:
-        self.driver = driver
-        driver.get("about:blank")  # so that a new # after the address is a new page
-        driver.get_log("browser")
-        driver.get(home)
-        self.until(lambda: self.all("#k option"))
-
-    def all(self, selector: str) -> list[Any]:
-        found: list[Any] = self.driver.find_elements(By.CSS_SELECTOR, selector)
-        return found
-
-    def one(self, selector: str) -> Any:
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def until(self, true: Callable[[], Any]) -> Any:
-        return WebDriverWait(self.driver, PATIENCE).until(lambda _: true())
-
-    def search(self, text: str) -> None:
-        """Type ``text`` and Enter, and wait for results or an error."""
-        query = self.one("#query")
-        query.send_keys(Keys.CONTROL, "a")
-        query.send_keys(text, Keys.ENTER)
-        self.settle()
-
-    def settle(self) -> None:
-        self.until(lambda: self.one("#go").get_attribute("aria-busy") is None)
-
-    def choose(self, select: str, text: str) -> None:
-        self.driver.execute_script(
-            "const [select, text] = arguments;"
-            "select.selectedIndex = [...select.options].findIndex(option => option.text === text);"
-            "select.dispatchEvent(new Event('change', {bubbles: true}));",
-            self.one(select),
-            text,
-        )
-        self.settle()
-
-    def complaints(self) -> list[str]:
-        return [entry["message"] for entry in self.driver.get_log("browser")]
+    with served(create_app(engine, settings)) as address:
+        yield address
 
 
 @pytest.fixture
@@ -303,43 +226,27 @@ def test_it_is_readable_in_the_dark_and_on_a_telephone(page: Page) -> None:
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "dark")])
 def test_axe_finds_nothing_serious(page: Page, width: int, scheme: str) -> None:
     """Check the page, answers with all that opens, formulas and an error with axe-core."""
-    package = find_spec("selenium_axe_python")
-    if package is None or package.origin is None:
-        pytest.skip("selenium-axe-python, which has axe-core, is not installed")
-    axe = (Path(package.origin).parent / "axe-core/axe.min.js").read_text(encoding="utf-8")
     chromium = page.driver
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
     media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
 
-    def serious() -> list[str]:
-        chromium.execute_script(axe)
-        run = "const done = arguments[0]; axe.run().then(done, error => done({error: String(error)}))"
-        found = chromium.execute_async_script(run)
-        assert len(found.get("passes", [])) > 20, found  # it has looked
-        return [
-            f"{one['id']}: {one['help']}: {one['nodes'][0]['html']}"
-            for one in found["violations"]
-            if one["impact"] in ("serious", "critical")
-        ]
-
-    chromium.set_script_timeout(PATIENCE)
     chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     try:
-        assert serious() == []
+        assert page.serious() == []
         page.search("Both $\\sqrt2$ and $\\sqrt3$ are irrational.")
         for button in page.all("article .heat, article .whole, article summary"):
             button.click()
         page.until(lambda: len(page.all(".heat-map table")) == 5)
         page.until(lambda: len(page.all(".post-text p")) >= 5)
-        assert serious() == []
+        assert page.serious() == []
         page.one("#tasks label:nth-of-type(2)").click()
         page.search("Is $t^2 = 3u^2$?")
         for button in page.all("article summary"):
             button.click()
-        assert serious() == []
+        assert page.serious() == []
         page.search(" ")
-        assert serious() == []
+        assert page.serious() == []
     finally:
         chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

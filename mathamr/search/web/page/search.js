@@ -1,13 +1,16 @@
 /* The form, the preview and the results. Text that comes from the server is shown by textContent alone. */
 
-import { showHeatMap } from "./heat_map.js";
-import { ask, save } from "./server.js";
-import { byName, drawing, element, showParts, similarityBar } from "./shown.js";
+import { showComparison } from "./compared.js";
+import { connectEditor } from "./formula.js";
+import { sentencesOf, shown } from "./result.js";
+import { ask, askPost, save } from "./server.js";
+import { byName, element, showParts } from "./shown.js";
 
 const [form, query, preview, previewBox, count, examples, error, status, results, strategy, shownResults, explained, go, tools, single,
-  kind, formulas, order, pages, previous, next, range] =
+  kind, formulas, order, pages, previous, next, range, system, other, comparison] =
   ["form", "query", "preview", "preview-box", "count", "examples", "error", "status", "results", "strategy", "k",
-   "explained", "go", "tools", "single", "kind", "formulas", "order", "pages", "previous", "next", "range"].map(byName);
+   "explained", "go", "tools", "single", "kind", "formulas", "order", "pages", "previous", "next", "range", "system", "other",
+   "comparison"].map(byName);
 const task = () => form.elements.task.value;
 
 const STRATEGIES = {
@@ -22,7 +25,8 @@ const FORMULAS = {
 const CHOICES_OF_K = [5, 10, 20, 50];
 const PREVIEW_DELAY = 120; // milliseconds after a key, so that typing stays quick
 
-let index = null; // what /api/index says
+let index = null; // what /api/index says of the index that is searched
+let beside = null; // and of the one it is compared with
 let first = 0; // number of results before the page that is shown
 let listed = null; // the request whose results are shown
 let search = null; // the AbortController of the search under way
@@ -34,21 +38,57 @@ async function start() {
     error.textContent = problem.message;
     return;
   }
-  const posts = index.posts.toLocaleString("en"), formulas = index.formulas.toLocaleString("en");
-  const searched = index.explains ? `${formulas} formulas, backend ${index.backend}` : `ranked by ${index.system}`;
-  byName("about").textContent = `${posts} posts, ${searched}`;
-  strategy.closest("label").hidden = index.strategies.length === 0;
-  if (index.note) status.textContent = `Note: ${index.note}.`;
-  for (const choice of index.strategies) {
-    const name = `${STRATEGIES[choice.strategy]?.[0] ?? choice.strategy}${choice.exact ? "" : " (approximate)"}`;
-    strategy.append(new Option(name, JSON.stringify(choice)));
+  for (const { name, system: ranked } of index.indexes) {
+    const title = ranked === "graph" || ranked === name ? name : `${name}: ${ranked}`;
+    system.append(new Option(title, name));
+    other.append(new Option(title, name));
   }
+  for (const select of [system, other]) select.closest("label").hidden = index.indexes.length < 2;
   const choices = [...new Set([...CHOICES_OF_K, index.usual.k])].sort((a, b) => a - b);
   shownResults.append(...choices.map((k) => new Option(`${k} results`, String(k))));
-  for (const input of form.elements.task) input.disabled = !index.tasks.includes(input.value);
   typeset(examples);
   for (const button of examples.querySelectorAll("button")) button.addEventListener("click", () => tryExample(button));
-  restore();
+  describe();
+  await restore();
+}
+
+/* Chooses the index that is searched and the one beside it, "" for none; the controls then offer what they can do. */
+async function chooseIndexes(name, besideName) {
+  const known = (wanted) => index.indexes.some((one) => one.name === wanted);
+  const left = known(name) ? name : index.indexes[0].name;
+  const right = known(besideName) && besideName !== left ? besideName : "";
+  if (index.name !== left) index = await ask(`api/index?index=${encodeURIComponent(left)}`);
+  if ((beside?.name ?? "") !== right) beside = right ? await ask(`api/index?index=${encodeURIComponent(right)}`) : null;
+  describe();
+}
+
+/* What can be chosen, of the index and the one beside it. */
+function describe() {
+  const posts = index.posts.toLocaleString("en"), found = index.formulas.toLocaleString("en");
+  const searched = index.explains ? `${found} formulas, backend ${index.backend}` : `ranked by ${index.system}`;
+  byName("about").textContent = `${posts} posts, ${searched}`;
+  system.value = index.name;
+  other.value = beside?.name ?? "";
+  for (const option of other.options) option.disabled = option.value === index.name;
+  const before = strategy.value;
+  strategy.replaceChildren(...strategies().map((choice) => {
+    const name = `${STRATEGIES[choice.strategy]?.[0] ?? choice.strategy}${choice.exact ? "" : " (approximate)"}`;
+    return new Option(name, JSON.stringify(choice));
+  }));
+  choose(strategy, before);
+  strategy.closest("label").hidden = strategies().length === 0;
+  for (const input of form.elements.task) {
+    input.disabled = ![index, beside ?? index].every((one) => one.tasks.includes(input.value));
+    if (input.disabled && input.checked) form.elements.task.value = "answers";
+  }
+  order.disabled = beside !== null;
+  document.body.classList.toggle("wide", beside !== null);
+}
+
+const strategies = () => (index.strategies.length > 0 ? index : beside ?? index).strategies;
+
+function choose(select, value) {
+  if ([...select.options].some((option) => option.value === value)) select.value = value;
 }
 
 /* --- the form ------------------------------------------------------------------------------------------------------ */
@@ -72,12 +112,25 @@ query.addEventListener("keydown", (event) => {
     submit();
   }
 });
+connectEditor(query, showPreview, () => submit());
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   submit();
 });
 for (const control of [byName("tasks"), strategy, shownResults, kind, formulas, order]) {
   control.addEventListener("change", () => {
+    explain();
+    if (listed !== null) submit();
+  });
+}
+for (const control of [system, other]) {
+  control.addEventListener("change", async () => {
+    try {
+      await chooseIndexes(system.value, other.value);
+    } catch (problem) {
+      error.textContent = problem.message;
+      return;
+    }
     explain();
     if (listed !== null) submit();
   });
@@ -99,7 +152,7 @@ function showPreview() {
 
 function explain() {
   const chosen = strategy.value ? JSON.parse(strategy.value) : index.usual;
-  if (index.strategies.length === 0) {
+  if (strategies().length === 0) {
     explained.textContent = `Scores of ${index.system}, as in its run file.`;
     return;
   }
@@ -113,20 +166,25 @@ function explain() {
 function remember() {
   const asked = { q: query.value, task: task(), k: shownResults.value, ...JSON.parse(strategy.value || "{}") };
   const more = { kind: kind.value, formulas: formulas.value, order: order.value, start: first || "" };
+  if (index.name !== index.indexes[0].name) asked.index = index.name;
+  if (beside !== null) asked.beside = beside.name;
   for (const [name, value] of Object.entries(more)) if (value !== (index.usual[name] ?? "")) asked[name] = value;
   const hash = `#${new URLSearchParams(asked)}`;
   if (hash !== location.hash) history.pushState(null, "", hash);
 }
 
-function restore() {
+async function restore() {
   const asked = new URLSearchParams(location.hash.slice(1));
+  try {
+    await chooseIndexes(asked.get("index") ?? "", asked.get("beside") ?? "");
+  } catch (problem) {
+    error.textContent = problem.message;
+    return;
+  }
   if (asked.has("post")) {
     showPost(asked.get("post"));
     return;
   }
-  const choose = (select, value) => {
-    if ([...select.options].some((option) => option.value === value)) select.value = value;
-  };
   query.value = asked.get("q") ?? "";
   const wanted = index.tasks.includes(asked.get("task")) ? asked.get("task") : index.usual.task;
   form.elements.task.value = index.tasks.includes(wanted) ? wanted : "answers";
@@ -143,20 +201,11 @@ function restore() {
 }
 addEventListener("popstate", restore);
 
-/* The address of a post, which stays the same as long as the index has the post. */
-const addressOf = (postId) => `#${new URLSearchParams({ post: postId })}`;
-
-function linkTo(postId) {
-  const link = element("a", `post ${postId}`);
-  link.href = addressOf(postId);
-  return link;
-}
-
 async function showPost(postId) {
   clear();
   examples.hidden = true;
   try {
-    const post = await ask(`api/posts/${encodeURIComponent(postId)}`);
+    const post = await askPost(postId, index.name);
     const title = showParts(element("h2"), post.title.length > 0 ? post.title : [`Post ${postId}`]);
     single.replaceChildren(title, element("p", `post ${postId}`, "hint"), ...sentencesOf(post));
     single.hidden = false;
@@ -165,8 +214,6 @@ async function showPost(postId) {
     error.textContent = problem.message;
   }
 }
-
-const sentencesOf = (post) => post.sentences.map((sentence) => showParts(element("p"), sentence));
 
 for (const button of tools.querySelectorAll("button")) {
   button.addEventListener("click", async () => {
@@ -194,26 +241,36 @@ function show(items) {
   tools.hidden = items.length === 0;
   pages.hidden = true;
   single.hidden = true;
+  comparison.replaceChildren();
 }
 
 /* Searches, and shows the results after the first `start` ones. */
 async function submit(start = 0) {
   if (index === null) return;
-  first = start;
+  first = beside === null ? start : 0;
   search?.abort();
   const mine = (search = new AbortController());
   const asked = { query: query.value, task: task(), k: Number(shownResults.value), ...JSON.parse(strategy.value || "{}"),
-    kind: kind.value, formulas: formulas.value, start };
+    kind: kind.value, formulas: formulas.value, start: beside === null ? start : 0, index: index.name };
   if (asked.query.length <= index.max_characters) remember();
   error.textContent = "";
   status.textContent = "Searching ...";
   go.setAttribute("aria-busy", "true");
   const begun = performance.now();
   try {
+    if (beside !== null) {
+      const both = [index, beside];
+      const found = await ask("api/compare", { ...asked, indexes: both.map((one) => one.name) }, mine.signal);
+      examples.hidden = true;
+      listed = asked;
+      show([]);
+      status.textContent = showComparison(comparison, found, asked, both);
+      return;
+    }
     const answer = await ask("api/search", asked, mine.signal);
     examples.hidden = true;
     listed = asked;
-    show(inOrder(answer).map(([result, rank]) => shown(result, rank, answer, asked)));
+    show(inOrder(answer).map(([result, rank]) => shown(result, rank, answer, asked, index)));
     showPages(answer);
     typeset(results);
     report(answer, asked, performance.now() - begun);
@@ -258,124 +315,6 @@ function report(answer, asked, milliseconds) {
     showParts(status, [answer.formula]);
     typeset(status);
   }
-}
-
-function shown(result, rank, answer, asked) {
-  const item = byName("result").content.firstElementChild.cloneNode(true);
-  item.querySelector("article").dataset.rank = rank;
-  const part = (selector) => item.querySelector(selector);
-  const title = result.title.length > 0 ? result.title : [`Post ${result.post_id}`];
-  if (result.formula) {
-    showParts(part("h2"), result.formula.latex ? [{ latex: result.formula.latex }] : [`Formula ${result.formula.formula_id}`]);
-    part("h2").classList.add("formula");
-    part(".origin").append(`formula ${result.formula.formula_id} of `, linkTo(result.post_id), ": ");
-    showParts(part(".origin"), title);
-    if (result.match) showMatch(part(".why"), result.match);
-    else part(".why").remove();
-  } else {
-    showParts(part("h2"), title);
-    part(".origin").append(linkTo(result.post_id));
-    if (result.question) {
-      part(".question").hidden = false;
-      part(".question").append(`Answers question ${result.question.post_id}: `);
-      showParts(part(".question"), result.question.snippet);
-    }
-    if (index.explains) showMatches(part(".why"), result);
-    else part(".why").remove();
-  }
-  const best = answer.best === null || answer.best === 1 ? "" : ` of ${answer.best}`;
-  const bar = answer.best === null ? [] : [similarityBar(result.score / answer.best)];
-  part(".score").append(...bar, element("strong", result.score.toFixed(3)), best);
-  showParts(part(".snippet"), result.snippet);
-  if (!index.explains) part(".heat").remove();
-  else disclose(part(".heat"), part(".heat-map"), async (place) => {
-    const map = await ask("api/heat-map", { query: asked.query, post_id: result.post_id });
-    showHeatMap(place, map);
-  });
-  disclose(part(".whole"), part(".post-text"), async (place) => {
-    const post = await ask(`api/posts/${encodeURIComponent(result.post_id)}`);
-    if (result.formula) place.append(showParts(element("h3"), post.title));
-    place.append(...sentencesOf(post));
-    typeset(place);
-  });
-  return item;
-}
-
-const KINDS = { formula: "formula", sentence: "sentence", document: "whole" };
-
-function showMatches(why, { matches, more_matches: more }) {
-  const scores = matches.slice(0, 6).map((match) => `${KINDS[match.query.kind]} ${match.score.toFixed(2)}`);
-  why.querySelector("summary").textContent = `Why: ${scores.join(", ")}${matches.length > scores.length ? ", ..." : ""}`;
-  why.addEventListener("toggle", () => fillMatches(why.querySelector(".matches"), matches, more), { once: true });
-}
-
-/* The common part of both formulas, coloured; symbols that did not match are pale. */
-function showMatch(why, match) {
-  const renamed = match.renaming.map(([own, other]) => `${own} is ${other}`);
-  const changed = match.changed.map(([own, other]) => `${own} is changed to ${other}`);
-  const parts = [`Match: ${match.matched} of ${match.symbols} symbols`, ...renamed, ...changed];
-  why.querySelector("summary").textContent = parts.join(", ");
-  why.open = true;
-  const list = why.querySelector(".matches");
-  list.className = "match";
-  for (const [name, formula] of [["in your question", match.query], ["found", match.formula]]) {
-    const row = element("li");
-    const shown = element("span", "", "drawing");
-    shown.append(drawing(formula));
-    row.append(element("span", name, "tag"), shown);
-    list.append(row);
-  }
-  const legend = element("li", "", "hint legend");
-  for (const [role, meaning] of Object.entries(ROLE_NAMES)) legend.append(element("span", meaning, role), " ");
-  list.append(legend);
-}
-
-const ROLE_NAMES = { equal: "equal", renamed: "renamed", changed: "another number or letter" };
-
-function fillMatches(list, matches, more) {
-  const heads = element("li", "", "hint");
-  heads.append(element("span", "in your question"), element("span", "in the post"));
-  list.append(heads);
-  for (const match of matches) {
-    const row = element("li");
-    row.append(
-      showNode(match.query, "question"),
-      similarityBar(match.score),
-      element("span", match.score.toFixed(3), "number"),
-      showNode(match.document, "post"),
-    );
-    list.append(row);
-  }
-  if (more > 0) list.append(element("li", `... and ${more} more`, "hint"));
-  typeset(list);
-}
-
-function showNode(node, owner) {
-  const place = element("div", "", "node");
-  place.append(element("span", KINDS[node.kind], "tag"));
-  const text = node.kind === "document" ? [owner] : node.text.length > 0 ? node.text : [`number ${node.number}`];
-  place.append(showParts(element("span", "", "words"), text));
-  return place;
-}
-
-/* Opens and closes `place` by `button`; `fill` loads what is in it when it is first opened. */
-function disclose(button, place, fill) {
-  let filled = false;
-  button.addEventListener("click", async () => {
-    place.hidden = !place.hidden;
-    button.setAttribute("aria-expanded", String(!place.hidden));
-    if (filled || place.hidden) return;
-    filled = true;
-    place.textContent = "Loading ...";
-    try {
-      const content = element("div");
-      place.replaceChildren(content);
-      await fill(content);
-    } catch (problem) {
-      filled = false;
-      place.replaceChildren(element("p", problem.message, "wrong"));
-    }
-  });
 }
 
 start();

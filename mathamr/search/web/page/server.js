@@ -5,6 +5,9 @@ export async function ask(path, body, signal) {
   return (await request(path, body, signal)).json();
 }
 
+/* The whole post `postId` of the index `name`. */
+export const askPost = (postId, name) => ask(`api/posts/${encodeURIComponent(postId)}?index=${encodeURIComponent(name)}`);
+
 /* Saves what `path` answers to `body` as a file, under the name that the server gives it. */
 export async function save(path, body) {
   const response = await request(path, body);

@@ -1,0 +1,109 @@
+"""Ranked lists of several systems for one query, side by side.
+
+>>> lists = {"bm25": ["8", "5", "2"], "text": ["5", "9", "8"]}
+>>> ranks_elsewhere(lists, k=2)
+{'bm25': [{'text': 3}, {'text': 1}], 'text': [{'bm25': 2}, {'bm25': None}]}
+>>> shared(lists, k=2)
+1
+
+A rank of None means that the other list does not have the result; lists are :data:`DEPTH` results deep or ``k``,
+whichever is more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from graphs.errors import ConfigError
+from mathamr.retrieval.index import Strategy
+from mathamr.search.engine import TASKS, Answer, Result
+from mathamr.search.searchable import SearchEngine
+from mathamr.search.selection import EVERYTHING, Selection
+
+DEPTH = 100  # results of each list in which a result of another list is looked for
+Ranks = list[dict[str, int | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One list of a comparison.
+
+    Attributes:
+        answer: first ``k`` results of this system.
+        ranks: rank of each of them in every other list, from 1, or None.
+    """
+
+    answer: Answer
+    ranks: Ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Lists of several systems for one query.
+
+    Attributes:
+        sides: the lists, by the name of the system.
+        shared: number of results among the first ``k`` of every list.
+        depth: number of results of each list that were compared.
+    """
+
+    sides: dict[str, Side]
+    shared: int
+    depth: int
+
+
+def compare(
+    systems: Mapping[str, tuple[SearchEngine, Strategy]],
+    text: str,
+    *,
+    task: str = TASKS[0],
+    k: int,
+    selection: Selection = EVERYTHING,
+) -> Comparison:
+    """Search several systems with one query and compare the ranks of their first ``k`` results.
+
+    Args:
+        systems: engine and strategy of each system, by name.
+
+    Raises:
+        ConfigError: fewer than two systems, or a first result other than 0.
+        MathAMRError: a query that one of the systems refuses; the message names the system.
+    """
+    if len(systems) < 2:
+        raise ConfigError(f"a comparison needs two systems, but only {', '.join(systems) or 'none'} was given")
+    if selection.start:
+        raise ConfigError(f"start={selection.start}: a comparison shows the first results; leave start out")
+    depth = max(DEPTH, k)
+    answers = {
+        name: engine.answer(text, task=task, strategy=strategy, k=depth, selection=selection)
+        for name, (engine, strategy) in systems.items()
+    }
+    lists = {name: [_id(result) for result in answer.results] for name, answer in answers.items()}
+    ranks = ranks_elsewhere(lists, k)
+    sides = {name: Side(_first(answer, k), ranks[name]) for name, answer in answers.items()}
+    return Comparison(sides, shared(lists, k), depth)
+
+
+def ranks_elsewhere(lists: Mapping[str, Sequence[str]], k: int) -> dict[str, Ranks]:
+    """Return the ranks of the first ``k`` results of each list in every other list."""
+    places = {name: {one: rank for rank, one in enumerate(ids, 1)} for name, ids in lists.items()}
+    return {
+        name: [{other: places[other].get(one) for other in lists if other != name} for one in ids[:k]]
+        for name, ids in lists.items()
+    }
+
+
+def shared(lists: Mapping[str, Sequence[str]], k: int) -> int:
+    """Return the number of results that are among the first ``k`` of every list."""
+    return len(set.intersection(*(set(ids[:k]) for ids in lists.values())))
+
+
+def _id(result: Result) -> str:
+    return result.post.post_id if result.formula is None else result.formula.formula_id
+
+
+def _first(answer: Answer, k: int) -> Answer:
+    page = answer.page
+    more = page.more or len(page.results) > k
+    return replace(answer, page=replace(page, results=page.results[:k], more=more))
