@@ -19,6 +19,14 @@ quick=(
     graphs/corpus graphs/graph graphs/formulas experiments
     -m "not slow and not slurm and not browser and not shared and not weights"
 )
+folder_in_memory() {  # prints a new folder, or fails
+    local free room=4000000 folder  # kB
+    free="$({ df --output=avail /dev/shm | tail -n 1; awk '/^MemAvailable/ {print $2}' /proc/meminfo; } 2> /dev/null | sort -n | head -n 1)"
+    [ "${free:-0}" -gt "$room" ] && folder="$(mktemp -d /dev/shm/mathamr-tests-XXXXXX)" || return 1
+    printf '#!/bin/sh\n' > "$folder/program" && chmod +x "$folder/program"
+    "$folder/program" 2> /dev/null || { rm -r "$folder" && return 1; }
+    echo "$folder"
+}
 ruff check .
 ruff format --check .
 if [ "${1:-}" = --quick ]; then
@@ -31,10 +39,19 @@ else
     mypy=$!
     trap 'kill "$mypy" 2> /dev/null || true; rm -f "$typed"' EXIT
 fi
+# A commit of a database waits for the disk. So the tests' files lie in memory, if there is room and programs may run there.
+if [ -z "${PYTEST_DEBUG_TEMPROOT:-}" ] && memory="$(folder_in_memory)"; then
+    export PYTEST_DEBUG_TEMPROOT="$memory"
+fi
 code=0
 pytest --numprocesses "${PYTEST_WORKERS:-auto}" --dist worksteal "$@" || code=$?  # tests of one folder share fixtures
 if [ -n "${mypy:-}" ] && [ "$code" -ne 2 ]; then  # 2: stopped by Ctrl-C, or before the first test
     wait "$mypy" || code=$?
     cat "$typed"
+fi
+if [ -n "${memory:-}" ] && [ "$code" -eq 0 ]; then
+    rm -rf "$memory"
+elif [ -n "${memory:-}" ]; then
+    echo "files of the tests: $memory" >&2
 fi
 exit "$code"

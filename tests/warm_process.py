@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 300  # that anything may take, on a machine with other work to do
 IMPORTED = (
     "torch._dynamo",  # torch.optim imports it
-    "nltk.stem.porter",
     "tests.warm_parser",
     "matplotlib.backends.backend_svg",
     "experiments.run",

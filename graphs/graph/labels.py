@@ -13,8 +13,13 @@ Rare numbers share one of three labels; which numbers are rare is the vocabulary
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from functools import cache, lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from graphs.graph.mathamr_plus import NodeKind
@@ -36,10 +41,26 @@ _NUMBERED = re.compile(r"(:op|:snt|:opt-)(\d{1,18})", re.ASCII)  # int() refuses
 
 
 @cache
-def _stemmer() -> PorterStemmer:
-    from nltk.stem.porter import PorterStemmer  # which brings scikit-learn and pandas along
+def porter_stemmer() -> PorterStemmer:
+    """Return nltk's Porter stemmer.
 
-    return PorterStemmer()
+    Its module is imported alone: the rest of nltk takes a second and imports scikit-learn, pandas and scipy.stats.
+
+    >>> porter_stemmer().stem("equations")
+    'equat'
+    """
+    spec = find_spec("nltk")
+    if "nltk" in sys.modules or spec is None or spec.origin is None:
+        return import_module("nltk.stem.porter").PorterStemmer()
+    before = set(sys.modules)
+    package, stem = ModuleType("nltk"), ModuleType("nltk.stem")  # in place of packages that import all of nltk
+    package.__path__, stem.__path__ = [str(Path(spec.origin).parent)], [str(Path(spec.origin).parent / "stem")]
+    sys.modules |= {"nltk": package, "nltk.stem": stem}
+    try:
+        return import_module("nltk.stem.porter").PorterStemmer()
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "nltk" and name not in before]:
+            del sys.modules[name]  # the next import of nltk finds the whole
 
 
 @lru_cache(maxsize=1 << 18)
@@ -60,7 +81,7 @@ def normalize(label: str, kind: NodeKind) -> str:
         label = label[1:-1]
     if len(label) > _LONGEST_WORD or _FRAME.fullmatch(label) or number_type(label):
         return label
-    return str(_stemmer().stem(label))
+    return str(porter_stemmer().stem(label))
 
 
 def number_type(label: str) -> str | None:

@@ -27,6 +27,7 @@ from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, Failure
 from graphs.formulas.store import FormulaStore
 from graphs.graph.graph_maker import FormulaTrees
+from graphs.graph.labels import porter_stemmer
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
 from mathamr.retrieval.bm25 import AS_LUCENE, BM25Index, Weighting, tokens_of_formula, tokens_of_latex, tokens_of_post
 
@@ -79,9 +80,13 @@ def _stemmer(name: str) -> Callable[[list[str]], list[str]]:
     """Return a function that replaces words by their stems; each word is stemmed once."""
     if name == "none":
         return lambda tokens: tokens
-    from nltk.stem import PorterStemmer, SnowballStemmer
+    if name == "porter":
+        stemmer = porter_stemmer()
+    else:
+        from nltk.stem import SnowballStemmer  # slow to import
 
-    stem = lru_cache(maxsize=1_000_000)((PorterStemmer() if name == "porter" else SnowballStemmer("english")).stem)
+        stemmer = SnowballStemmer("english")
+    stem = lru_cache(maxsize=1_000_000)(stemmer.stem)
     return lambda tokens: [token if token.startswith("\\") else stem(token) for token in tokens]
 
 

@@ -15,6 +15,7 @@ import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -322,6 +323,7 @@ class TextSystem(System[TextSettings]):
         posts = select(vectors.encoded(self._searched(topic_set)))
         document = KINDS.index("document")
 
+        @cache  # opening reads all weights
         def opened() -> TextEncoder:
             return self._open(settings, vectors.folder / "best" if settings.is_trained else None)
 

@@ -1,9 +1,11 @@
 """Experiments in tests keep no logbook with Weights & Biases, unless a test asks for one. And jobs without training."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -12,12 +14,14 @@ from experiments.config import Config, ExperimentConfig, GeometryConfig, WandbCo
 from experiments.job import Outcome, run_job
 from experiments.models import Models
 from experiments.plan import Job
+from experiments.report.blocks import Figure
 from graphs.corpus.post import Judgment, PlaceholderText, Post, Topic
 from graphs.stores.posts import PostText
 from mathamr.retrieval.explanation import Explanation, VirtualNode
 from mathamr.stages.console import Console
 from mathamr.stages.settings import IndexConfig, RetrievalConfig, SearchSettings
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, Trained
+from tests.experiments.composed_once import composed_once
 from tests.mathamr.job_settings import DATA, shared_fields
 
 SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph", "tree", "matroid")
@@ -161,6 +165,24 @@ def bench(tmp_path: Path) -> Bench:
 @pytest.fixture(autouse=True)
 def without_wandb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "disabled")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_composition() -> Iterator[None]:
+    """Let Hydra read and merge the files of ``conf/`` once, not in each test."""
+    with composed_once():
+        yield
+
+
+@pytest.fixture(scope="module")
+def without_plots() -> Iterator[None]:
+    """Leave the plots of reports empty; tests of reports, and of every experiment, draw them."""
+
+    def init(self: Figure, draw: Any, alt: str, caption: str) -> None:
+        vars(self).update(draw=lambda name: f'<svg id="{name}" role="img"></svg>', alt=alt, caption=caption)
+
+    with patch.object(Figure, "__init__", init):
+        yield
 
 
 @pytest.fixture

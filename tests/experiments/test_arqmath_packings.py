@@ -17,6 +17,7 @@ PART, LAYOUT = SHARED / "data" / "arqmath-mini", SHARED / "tools" / "official_tr
 SMALL = ["model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2", "train.epochs=1", "train.max_pairs=200"]
 
 pytestmark = [
+    pytest.mark.usefixtures("without_plots"),
     pytest.mark.shared,
     pytest.mark.long,
     pytest.mark.skipif(not (PART.is_dir() and LAYOUT.is_file()), reason="the development data is not here"),

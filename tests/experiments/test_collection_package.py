@@ -14,6 +14,8 @@ from graphs.errors import ConfigError
 from tests.documents.blocks import blocks_of
 from tests.experiments.tiny_settings import SMALL, trial
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -12,6 +12,8 @@ from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.stores.store import GraphStore
 from tests.experiments.test_run import composed
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -16,6 +16,8 @@ from graphs.stores.store import GraphStore
 from mathamr.training import checkpoint
 from tests.experiments.tiny_settings import ROOT, SMALL
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 
 @pytest.fixture
 def experiment(collection: Path, tmp_path: Path) -> Path:

@@ -31,6 +31,8 @@ from mathamr.systems.searchable.kept import Part
 from tests.experiments.conftest import FORMULAS, with_years, write_collection, write_splade
 from tests.experiments.tiny_settings import ROOT, SMALL
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 CONDITIONS = {
     "words": "{track: bm25}",
     "formulas": "{track: bm25, bm25: {by: formulas}}",

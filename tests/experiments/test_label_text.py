@@ -14,6 +14,8 @@ from mathamr.model import label_vectors
 from mathamr.training import checkpoint
 from tests.experiments.tiny_settings import SMALL, refusal, trial
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 
 def model_key(*settings: str) -> str:
     return plan(trial(*settings), Fingerprints("fingerprint"))[0].model_key

@@ -11,6 +11,8 @@ import pytest
 from experiments.run import run
 from tests.experiments.tiny_settings import TINY, trial
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 WORDS = [
     f"{first}{second}" for first in ("alpha", "beta", "gam", "del", "eps") for second in ("tor", "nid", "sim", "lux")
 ]

@@ -20,6 +20,8 @@ from mathamr.systems.bm25 import BM25System
 from mathamr.training.graph import trainer
 from tests.experiments.tiny_settings import TINY
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 ROOT = Path(__file__).resolve().parents[2]
 ONE = ("train.epochs=1", "experiment.seeds=[1]")
 FULL = ("data.regime=full",)

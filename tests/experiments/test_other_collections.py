@@ -19,6 +19,8 @@ from scripts import data
 from tests.experiments.conftest import FORMULAS, SUBJECTS
 from tests.experiments.tiny_settings import TINY, trial
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 ROOT = Path(__file__).resolve().parents[2]
 THREADS = ROOT / ".." / "shared" / "data" / "mse-threads" / "threads.jsonl"
 MEASURES = {

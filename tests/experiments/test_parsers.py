@@ -22,6 +22,8 @@ from mathamr.stages import parsers
 from mathamr.stages.console import Console
 from mathamr.stages.tensors import Preparation
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -14,6 +14,8 @@ from graphs.corpus.post import Post
 from graphs.errors import Failure
 from tests.experiments.test_made_elsewhere import composed
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 FEW = ("data.regime=judged", "train.max_pairs=12", "train.batch_size=4")
 GRAPH: dict[str, Any] = {"graph": {}}
 WORDS: dict[str, Any] = {"words": {"track": "bm25"}}

@@ -11,6 +11,8 @@ from experiments.run import run
 from scripts.benchmarks.published_tree import Tree
 from tests.experiments.tiny_settings import trial
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:

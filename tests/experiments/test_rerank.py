@@ -15,6 +15,8 @@ from mathamr.ranking.cross_encoder import open_cross_encoder
 from tests.experiments.test_threads import run
 from tests.experiments.test_tracks import configured, planned
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 WORDS: dict[str, Any] = {"track": "bm25"}
 TEXT: dict[str, Any] = {"track": "text", "text": {"epochs": 0}}
 QUESTION: dict[str, Any] = {**TEXT, "thread": {"read": "question"}}

@@ -22,6 +22,8 @@ from mathamr.stages.sources import sources_of
 from mathamr.stages.tensors import _rows
 from tests.experiments.tiny_settings import built
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ["model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2", "train.batch_size=8", "train.epochs=1"]
 

@@ -21,6 +21,8 @@ from tests.experiments.conftest import write_splade
 from tests.experiments.test_threads import run
 from tests.experiments.test_tracks import configured, planned
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 INDEX = SparseIndex(np.array(["7", "8"]), csc_array(np.array([[0, 2, 1], [0, 0, 3]], np.float32)))
 
 

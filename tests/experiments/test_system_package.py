@@ -24,6 +24,8 @@ from mathamr.systems.searchable.kept import Part
 from tests.documents.blocks import blocks_of
 from tests.experiments.test_tracks import BM25, configured
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 ROOT = Path(__file__).resolve().parents[2]
 RANDOM: dict[str, Any] = {"track": "random"}
 

@@ -20,6 +20,8 @@ from mathamr.text.training.tiny import make_tiny
 from mathamr.training import checkpoint
 from tests.experiments.tiny_settings import SMALL, trial
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 
 def keys(*settings: str) -> tuple[str, str]:
     (job,) = plan(trial(*settings), Fingerprints("fingerprint"))

@@ -13,6 +13,8 @@ from mathamr.retrieval.scores import SCORES, read_scores
 from tests.experiments.conftest import with_years
 from tests.experiments.test_tracks import configured, planned
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 WORDS: dict[str, Any] = {"track": "bm25"}
 QUESTION: dict[str, Any] = {"track": "bm25", "thread": {"read": "question"}}
 BOTH: dict[str, Any] = {"track": "bm25", "thread": {"read": "both"}}

@@ -22,6 +22,8 @@ from mathamr.systems.bm25 import BM25System
 from mathamr.systems.fusion import FusionSystem
 from tests.experiments.conftest import FORMULAS as FORMULAS_OF_POSTS
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ["data=jsonl", "index=exact", "train.device=cpu", "workers=1", "wandb=disabled", "text=tiny"]
 BM25: dict[str, Any] = {"track": "bm25"}

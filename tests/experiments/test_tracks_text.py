@@ -16,9 +16,12 @@ from mathamr.evaluation.runs import read_run
 from mathamr.training.pairs import split_pairs
 from tests.experiments.test_tracks import BASE, BM25, configured
 
-pytestmark = pytest.mark.skipif(
-    find_spec("sentence_transformers") is None, reason="the extra text (sentence-transformers) is not installed"
-)
+pytestmark = [
+    pytest.mark.usefixtures("without_plots"),
+    pytest.mark.skipif(
+        find_spec("sentence_transformers") is None, reason="the extra text (sentence-transformers) is not installed"
+    ),
+]
 CONDITIONS: dict[str, Any] = {
     "base": BASE,
     "tokens": {"track": "text", "text": {"epochs": 0, "late_interaction": True}},

@@ -10,6 +10,8 @@ from hydra import compose, initialize_config_dir
 from experiments.config import register, validated
 from experiments.run import run
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ["model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2", "train.batch_size=8", "train.epochs=1"]
 CONDITIONS = {

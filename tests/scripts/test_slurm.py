@@ -144,7 +144,7 @@ def test_exit_codes_and_dependencies(slurm: Slurm) -> None:
 
 def test_an_experiment_as_an_array(slurm: Slurm, collection: Path, tmp_path: Path) -> None:
     question = ["+exp=trial", "experiment.name=demo", "experiment.seeds=[1,2]", "data=jsonl", f"data.root={collection}"]
-    settings = [f"outputs={tmp_path}", "workers=1", *SMALL, "train.epochs=60", "train.patience=60"]
+    settings = [f"outputs={tmp_path}", "workers=1", *SMALL, "train.epochs=30", "train.patience=30"]
     element = ["--cpus-per-task=1", "--gpus=0", "slurm/seeds_array.sbatch", *question, *settings]
     # The first of two jobs, stopped while it trains ...
     array = slurm.submit("--array=1", *element, JOBS="2")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from graphs.graph.labels import normalize, number_type, numbered
+from graphs.graph.labels import normalize, number_type, numbered, porter_stemmer
 from graphs.graph.mathamr_plus import NodeKind
 
 
@@ -66,3 +68,14 @@ def test_letters_number_the_children_past_nine() -> None:
     assert numbered(":slt-n") is None
     assert numbered(":opx") is None
     assert numbered(":op" + "1" * 5000) is None
+
+
+def test_the_stemmer_is_that_of_nltk_which_is_whole_when_imported_later() -> None:
+    """The stemmer's module is imported without its packages."""
+    words = Path(__file__).read_text(encoding="utf-8").split()
+    stems = [porter_stemmer().stem(word) for word in words]
+    import nltk
+    from nltk.stem import porter
+
+    assert callable(nltk.word_tokenize)
+    assert stems == [porter.PorterStemmer().stem(word) for word in words]
