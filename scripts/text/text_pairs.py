@@ -39,7 +39,14 @@ if TYPE_CHECKING:
     from mathamr.text.asking.models import LanguageModel
 
 POSITIVES = ("accepted", "answers", "duplicates", "all", "related")
-_NEEDS = {"server": "model", "answers": "model", "estimate": "model", "per_minute": "server", "prices": "estimate"}
+_NEEDS = {
+    "server": "model",
+    "answers": "model",
+    "estimate": "model",
+    "per_minute": "server",
+    "prices": "estimate",
+    "questions": "benchmark",
+}
 
 
 @command
@@ -76,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     statements.add_argument(
         "--prices", type=float, nargs=2, metavar=("IN", "OUT"), help="prices of a million tokens, for the estimate"
     )
+    statements.add_argument("--questions", help="further test: file of questions written by hand, or latex-books")
     formulas = kinds.add_parser("formulas", help="text <-> formula, both directions")
     formulas.add_argument("--raw", action="store_true", help="LaTeX as typed, not linearised")
     for one in (statements, formulas):
@@ -103,7 +111,7 @@ def _source(given: argparse.Namespace) -> PairSource:
     if given.kind == "answers":
         return AnswerPairs(corpus_of(given), given.positives, given.least_score)
     if given.kind == "statements":
-        return StatementPairs(given.papers, _model(given), given.answers)
+        return StatementPairs(given.papers, _model(given), given.answers, given.questions)
     if given.kind == "formulas":
         return FormulaPairs(given.papers, given.raw)
     return ConceptPairs(given.graph, given.sources)

@@ -34,6 +34,7 @@ from mathamr.text.queries import ModelQueries, PaperQueries, QueryGenerator, que
 from mathamr.text.sources import pair_sources
 from mathamr.text.sources.archives import read_files
 from mathamr.text.sources.papers import newest, paper_id, read_papers, without_version
+from mathamr.text.sources.written_questions import read_questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +98,14 @@ class AnswerPairs:
 class StatementPairs:
     """Queries with statements of papers; ``model`` writes the queries; None: the papers' own words do.
 
-    ``answers`` is the file in which the model's answers are kept.
+    ``answers`` is the file in which the model's answers are kept. ``questions`` is a file of questions written by hand,
+    or ``latex-books``, for a further test.
     """
 
     papers: Path
     model: LanguageModel | None = None
     answers: Path | None = None
+    questions: str | None = None
 
     def pairs(self, console: Console) -> Iterator[TextPair | Failure]:
         """Yield the pairs."""
@@ -116,6 +119,7 @@ class StatementPairs:
             test_share=choice.share,
             unseen_papers=choice.unseen_papers,
             seed=choice.seed,
+            written=read_questions(self.questions) if self.questions else (),
         )
 
     def estimate(self) -> Estimate:
