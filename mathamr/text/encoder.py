@@ -335,6 +335,30 @@ def _pool(model: SentenceTransformer, pooling: str | None, name: str) -> None:
         module.pooling_mode = pooling
 
 
+def tokenizer_of(name: str) -> Callable[[Sequence[str]], list[list[str]]]:
+    """Open the tokenizer of an encoder, without its weights: texts to their tokens, whole, without special tokens.
+
+    Raises:
+        ConfigError: the encoder is neither here nor on the hub.
+    """
+    from transformers import AutoTokenizer
+
+    place = str((_packaged() if name == "minilm" else None) or KNOWN.get(name, Known(name)).model)
+    try:
+        library = AutoTokenizer.from_pretrained(place)
+    except (OSError, ValueError) as error:
+        message = (
+            f"the tokenizer of {name!r} cannot be opened ({str(error).splitlines()[0]}); name the encoder's folder"
+        )
+        raise ConfigError(message) from error
+
+    def tokens(texts: Sequence[str]) -> list[list[str]]:
+        found = library(list(texts), add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
+        return [library.convert_ids_to_tokens(own) for own in found]
+
+    return tokens
+
+
 def without_bars() -> None:
     """Read or write weights without progress bars."""
     from transformers import logging
