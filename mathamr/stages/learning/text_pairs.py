@@ -99,8 +99,8 @@ class AnswerPairs:
 class StatementPairs:
     """Queries with statements of papers; ``model`` writes the queries; None: the papers' own words do.
 
-    ``answers`` is the file in which the model's answers are kept. ``questions`` is a file of questions written by hand,
-    or ``latex-books``, for a further test.
+    ``answers`` is the file in which the model's answers are kept. ``questions`` is a file of written questions, or
+    ``latex-books``, for a further test.
     """
 
     papers: Path

@@ -1,4 +1,4 @@
-r"""Questions written by hand for statements of published sources: a test that no model wrote.
+r"""Questions written one by one for statements of published sources: a test that is not made from the papers' words.
 
 A file has one JSON object a line. The first has no question; it names the licence and the author of the file::
 

@@ -1,4 +1,4 @@
-"""Questions written by hand: their file, their statements, and a test that no training pair touches."""
+"""Questions written one by one: their file, their statements, and a test that no training pair touches."""
 
 from __future__ import annotations
 
