@@ -28,16 +28,17 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from graphs.errors import MathAMRError
+from graphs.errors import ConfigError, MathAMRError
 from mathamr.default_settings import CONF
 
 if TYPE_CHECKING:
     from graphs.corpus.corpus import Corpus
+    from mathamr.text.asking.models import LanguageModel
 
 DEBUG = "--debug"
 HELP = frozenset(("-h", "--help"))
@@ -165,6 +166,58 @@ def corpus_of(given: argparse.Namespace) -> Corpus:
     from graphs.corpus.corpus import open_corpus  # a command's --help imports nothing slow
 
     return open_corpus(given.corpus, given.root, dataset_id=given.id)
+
+
+_MODEL_NEEDS = {
+    "server": "model",
+    "answers": "model",
+    "estimate": "model",
+    "per_minute": "server",
+    "prices": "estimate",
+}
+
+
+def add_model(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """Add ``--model NAME`` and the options of asking it, which :func:`model_of` reads."""
+    parser.add_argument("--model", help=f"language model that {purpose}; default: the papers' words")
+    parser.add_argument("--server", metavar="URL", help="address of the model's server, up to /v1")
+    parser.add_argument("--answers", type=Path, help="file of the model's answers; default: beside the input")
+    parser.add_argument("--per-minute", type=float, help="largest number of requests to the server a minute")
+    parser.add_argument("--estimate", action="store_true", help="print an estimate of the requests, and stop")
+    parser.add_argument(
+        "--prices", type=float, nargs=2, metavar=("IN", "OUT"), help="prices of a million tokens, for the estimate"
+    )
+
+
+def model_of(given: argparse.Namespace, *, max_tokens: int = 300) -> LanguageModel | None:
+    """Return the language model that the options of :func:`add_model` name; None without ``--model``.
+
+    Args:
+        max_tokens: largest length of an answer.
+
+    Raises:
+        ConfigError: an option without the one that it belongs to, or an invalid address.
+    """
+    check_needs(given, _MODEL_NEEDS)
+    if given.model is None:
+        return None
+    from mathamr.text.asking.models import LocalModel, ServerModel
+
+    if given.server is None:
+        return LocalModel(given.model, max_tokens=max_tokens)
+    return ServerModel(given.model, given.server, per_minute=given.per_minute, max_tokens=max_tokens)
+
+
+def check_needs(given: argparse.Namespace, needs: Mapping[str, str]) -> None:
+    """Raise for options without another option that each needs.
+
+    Raises:
+        ConfigError: names both options.
+    """
+    chosen = {name for name, value in vars(given).items() if value is not None and value is not False}
+    for option, other in needs.items():
+        if option in chosen and other not in chosen:
+            raise ConfigError(f"--{option.replace('_', '-')} has no effect without --{other}; add it")
 
 
 def parser_of(text: str) -> argparse.ArgumentParser:

@@ -51,6 +51,7 @@ from mathamr.text.sources.pair_sources import HIDDEN, Passage, of_concepts, of_f
 from mathamr.text.sources.pair_sources import of_statements as pairs_of_statements
 from mathamr.text.sources.papers import Paper
 from mathamr.text.sources.splits import split_papers
+from mathamr.text.sources.written_questions import WrittenQuestion, found_in
 
 LONG = 15  # tokens of a formula; formula-text paper, Table 2
 OWN, SAME_GROUP = 2, 1  # grades
@@ -117,6 +118,7 @@ def of_statements(
     test_share: float = 0.1,
     unseen_papers: int = 15,
     seed: int = 0,
+    written: Sequence[WrittenQuestion] = (),
 ) -> Benchmark:
     """Return statements by queries; every statement of ``papers`` is searched.
 
@@ -127,6 +129,10 @@ def of_statements(
         test_share: share of the statements of seen papers that are tested.
         unseen_papers: number of papers whose statements are all tested.
         seed: seed of the split (:func:`mathamr.text.sources.splits.split_papers`).
+        written: questions of the test ``written``; their statements are in no training pair.
+
+    Raises:
+        ConfigError: a test without queries; ``papers`` without the statements of all ``written`` questions.
     """
     left_out: Counter[str] = Counter()
     split = split_papers(
@@ -141,7 +147,16 @@ def of_statements(
     }
     texts = {f"{paper.paper_id}/{i}": one.text for paper in papers for i, one in enumerate(paper.statements)}
     tested = [pair for part in ("regular", "unseen") for pair in parts[part]]
-    train = _without(parts["train"], {_same(pair.document) for pair in tested}, _document, "document", left_out)
+    asked = QuerySet()
+    for name, query, documents in found_in(written, papers):
+        asked.queries[name] = query
+        asked.judgments += [Judgment(name, document, OWN) for document in documents]
+    if left := len(written) - len(asked.queries):
+        left_out["written questions without their statement"] = left
+    documents_of_tests = {_same(pair.document) for pair in tested} | {
+        _same(texts[one.doc_id]) for one in asked.judgments
+    }
+    train = _without(parts["train"], documents_of_tests, _document, "document", left_out)
     trained_queries = {_same(pair.query) for pair in train}
     of_paper: dict[str, list[str]] = {}
     for document in texts:
@@ -166,6 +181,8 @@ def of_statements(
             grades |= {pair.document_id: OWN for pair in (first, *others)}
             test.queries[first.query_id] = first.query
             test.judgments += [Judgment(first.query_id, document, grade) for document, grade in grades.items()]
+    if written:
+        tests["written"] = asked
     return _checked(Benchmark({"answers": texts}, train, None, tests, left_out))
 
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph
+from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, canonical
 from mathamr.text.sentences import split
 from mathamr.text.sources.papers import Paper
 from mathamr.text.statements import Statement
@@ -57,18 +57,6 @@ def graph_of(papers: Iterable[Paper], *, least_papers: int = 2) -> KnowledgeGrap
     kept = [same for same, own in found_in.items() if len(own) >= least_papers]
     concepts = tuple(Concept(names[same], described[same][0], tuple(found_in[same])) for same in kept)
     return KnowledgeGraph(concepts, tuple(_edges({same: described[same] for same in kept}, names)))
-
-
-def canonical(name: str) -> str:
-    """Return the common form of all spellings of a name.
-
-    >>> canonical("Cauchy Sequences"), canonical("Cauchy-sequence"), canonical("compactness")
-    ('cauchy sequence', 'cauchy sequence', 'compactness')
-    """
-    words = re.findall(r"[^\W_]+", name.casefold().replace("'s", "s"))
-    if words and len(words[-1]) > 4 and words[-1].endswith("s") and not words[-1].endswith(("ss", "us", "is")):
-        words[-1] = words[-1][:-1]
-    return " ".join(words)
 
 
 def _named(statement: Statement) -> list[tuple[str, str]]:

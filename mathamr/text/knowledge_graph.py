@@ -22,6 +22,7 @@ benchmark are concepts with at least two papers.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -60,6 +61,18 @@ class KnowledgeGraph:
 
     concepts: tuple[Concept, ...]
     edges: tuple[Edge, ...]
+
+
+def canonical(name: str) -> str:
+    """Return the common form of all spellings of a name.
+
+    >>> canonical("Cauchy Sequences"), canonical("Cauchy-sequence"), canonical("compactness")
+    ('cauchy sequence', 'cauchy sequence', 'compactness')
+    """
+    words = re.findall(r"[^\W_]+", name.casefold().replace("'s", "s"))
+    if words and len(words[-1]) > 4 and words[-1].endswith("s") and not words[-1].endswith(("ss", "us", "is")):
+        words[-1] = words[-1][:-1]
+    return " ".join(words)
 
 
 def read_graph(path: Path) -> KnowledgeGraph:

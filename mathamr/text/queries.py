@@ -16,14 +16,13 @@ Source: the ModernBERT thesis, section 3 (c), which makes one question for each 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Protocol
 
 from graphs.errors import Failure
 from mathamr.text.asking.answers import KeptAnswers, Question
+from mathamr.text.asking.json_objects import first_object, texts
 from mathamr.text.asking.models import LanguageModel, NoAnswer
 from mathamr.text.statements import Statement
 
@@ -49,12 +48,6 @@ PROMPT = (
     'Write one question, in the words of a mathematician, that the following {kind} answers. Answer as {{"questions": '
     '["..."]}}; keep formulas in LaTeX between dollars.\n\n{text}'
 )
-_OBJECT = re.compile(r"\{\s*\"questions\"")
-_LAST_COMMA = re.compile(r",(\s*[\]}])")
-_WHOLE_TEXTS = re.compile(r'\{\s*"questions"\s*:\s*\[\s*"(?:[^"\\]|\\.)*"(?:\s*,\s*"(?:[^"\\]|\\.)*")*')
-_JSON = json.JSONDecoder(strict=False)  # allow line ends inside strings
-_SURROGATE = re.compile(r"[\ud800-\udfff]")  # half of a character, which no file can hold
-_LONGEST_ANSWER, _MOST_OBJECTS = 20_000, 20  # characters that are read, and places where questions may begin
 
 
 class QueryGenerator(Protocol):
@@ -139,25 +132,4 @@ def questions_of(answer: str) -> list[str]:
     >>> questions_of('{"questions": ["Is 7 prime?", "Is 8 pri'), questions_of('{"questions": ["Is 7 prime?",],}')
     (['Is 7 prime?'], ['Is 7 prime?'])
     """
-    answer = answer[:_LONGEST_ANSWER]
-    for match in islice(_OBJECT.finditer(answer), _MOST_OBJECTS):
-        content = _escaped(answer[match.start() :])
-        whole = _WHOLE_TEXTS.match(content)
-        for form in (content, _LAST_COMMA.sub(r"\1", content), f"{whole[0]}]}}" if whole else ""):
-            try:
-                found, _ = _JSON.raw_decode(form)
-                break
-            except (ValueError, RecursionError):
-                continue
-        else:
-            continue
-        questions = found["questions"]
-        given = questions if isinstance(questions, list) else [questions]
-        kept = [" ".join(one.split()) for one in given if isinstance(one, str) and not _SURROGATE.search(one)]
-        return [one for one in kept if one]
-    return []
-
-
-def _escaped(text: str) -> str:
-    r"""Escape the backslashes of JSON, except before a quote or already doubled."""
-    return re.sub(r'\\\\|\\"|\\', lambda match: match.group() if len(match.group()) == 2 else "\\\\", text)
+    return texts(first_object(answer, ("questions",)).get("questions"))

@@ -31,15 +31,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.command import add_corpus, command, corpus_of, parser_of
-from graphs.errors import ConfigError
+from experiments.command import add_corpus, add_model, check_needs, command, corpus_of, model_of, parser_of
 
 if TYPE_CHECKING:
     from mathamr.stages.learning.text_pairs import PairSource
-    from mathamr.text.asking.models import LanguageModel
 
 POSITIVES = ("accepted", "answers", "duplicates", "all", "related")
-_NEEDS = {"server": "model", "answers": "model", "estimate": "model", "per_minute": "server", "prices": "estimate"}
 
 
 @command
@@ -48,11 +45,17 @@ def main(arguments: Sequence[str] | None = None) -> str:
     given = _parser().parse_args(arguments)
 
     from mathamr.stages.console import Console
-    from mathamr.stages.learning.text_pairs import BenchmarkChoice, write_pair_collection, write_pair_file
+    from mathamr.stages.learning.text_pairs import (
+        BenchmarkChoice,
+        StatementPairs,
+        write_pair_collection,
+        write_pair_file,
+    )
 
     source, console = _source(given), Console()
     if getattr(given, "estimate", False):
-        return _estimate(source, given.prices)
+        assert isinstance(source, StatementPairs)
+        return source.estimate().described(given.prices)
     if given.out is None:
         choice = BenchmarkChoice(given.test_share, getattr(given, "unseen_papers", 0), given.most, given.seed)
         return json.dumps(write_pair_collection(source, given.benchmark, choice, console))
@@ -68,14 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     answers.add_argument("--positives", choices=POSITIVES, default=POSITIVES[0], help="answers that make a pair")
     answers.add_argument("--least-score", type=int, default=1, help="lowest score of an answer")
     statements = kinds.add_parser("statements", help="query -> statement")
-    statements.add_argument("--model", help="language model that writes queries; default: the papers' words")
-    statements.add_argument("--server", metavar="URL", help="address of the model's server, up to /v1")
-    statements.add_argument("--answers", type=Path, help="file of the model's answers; default: beside the papers")
-    statements.add_argument("--per-minute", type=float, help="largest number of requests to the server a minute")
-    statements.add_argument("--estimate", action="store_true", help="print an estimate of the requests, and stop")
-    statements.add_argument(
-        "--prices", type=float, nargs=2, metavar=("IN", "OUT"), help="prices of a million tokens, for the estimate"
-    )
+    add_model(statements, "writes queries")
+    statements.add_argument("--questions", help="further test: file of written questions, or latex-books")
     formulas = kinds.add_parser("formulas", help="text <-> formula, both directions")
     formulas.add_argument("--raw", action="store_true", help="LaTeX as typed, not linearised")
     for one in (statements, formulas):
@@ -111,36 +108,11 @@ def _source(given: argparse.Namespace) -> PairSource:
     if given.kind == "answers":
         return AnswerPairs(corpus_of(given), given.positives, given.least_score)
     if given.kind == "statements":
-        return StatementPairs(given.papers, _model(given), given.answers)
+        check_needs(given, {"questions": "benchmark"})
+        return StatementPairs(given.papers, model_of(given), given.answers, given.questions)
     if given.kind == "formulas":
         return FormulaPairs(given.papers, given.raw)
     return ConceptPairs(given.graph, given.sources)
-
-
-def _model(given: argparse.Namespace) -> LanguageModel | None:
-    from mathamr.text.asking.models import LocalModel, ServerModel
-
-    chosen = {name for name, value in vars(given).items() if value is not None and value is not False}
-    for option, other in _NEEDS.items():
-        if option in chosen and other not in chosen:
-            raise ConfigError(f"--{option.replace('_', '-')} has no effect without --{other}; add it")
-    if given.model is None:
-        return None
-    if given.server is None:
-        return LocalModel(given.model)
-    return ServerModel(given.model, given.server, per_minute=given.per_minute)
-
-
-def _estimate(source: PairSource, prices: Sequence[float] | None) -> str:
-    from mathamr.stages.learning.text_pairs import StatementPairs
-
-    assert isinstance(source, StatementPairs)
-    found = source.estimate()
-    cost = "" if prices is None else f", for about {found.cost(*prices):,.2f}"
-    return (
-        f"{found.questions:,} questions to ask: about {found.tokens_in:,} tokens to read and {found.tokens_out:,} to "
-        f"write{cost}"
-    )
 
 
 if __name__ == "__main__":

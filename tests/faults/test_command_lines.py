@@ -38,6 +38,7 @@ SCRIPTS = (
     "text/extract_statements.py",
     "text/finetune_text.py",
     "text/knowledge_graph.py",
+    "text/statement_statistics.py",
     "text/text_pairs.py",
     "train.py",
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,11 +18,12 @@ from typing import Any, Protocol
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.pairs import training_pairs
-from graphs.errors import Failure
+from graphs.errors import Failure, MathAMRError
 from graphs.stores.posts import PostTexts
 from mathamr.stages.console import Console
 from mathamr.stages.data.texts import build_texts
 from mathamr.text import benchmarks
+from mathamr.text.asking import graphs
 from mathamr.text.asking.answers import Estimate, KeptAnswers
 from mathamr.text.asking.models import LanguageModel
 from mathamr.text.benchmarks import Benchmark
@@ -34,6 +35,7 @@ from mathamr.text.queries import ModelQueries, PaperQueries, QueryGenerator, que
 from mathamr.text.sources import pair_sources
 from mathamr.text.sources.archives import read_files
 from mathamr.text.sources.papers import newest, paper_id, read_papers, without_version
+from mathamr.text.sources.written_questions import read_questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +99,14 @@ class AnswerPairs:
 class StatementPairs:
     """Queries with statements of papers; ``model`` writes the queries; None: the papers' own words do.
 
-    ``answers`` is the file in which the model's answers are kept.
+    ``answers`` is the file in which the model's answers are kept. ``questions`` is a file of written questions, or
+    ``latex-books``, for a further test.
     """
 
     papers: Path
     model: LanguageModel | None = None
     answers: Path | None = None
+    questions: str | None = None
 
     def pairs(self, console: Console) -> Iterator[TextPair | Failure]:
         """Yield the pairs."""
@@ -116,6 +120,7 @@ class StatementPairs:
             test_share=choice.share,
             unseen_papers=choice.unseen_papers,
             seed=choice.seed,
+            written=read_questions(self.questions) if self.questions else (),
         )
 
     def estimate(self) -> Estimate:
@@ -183,10 +188,48 @@ class ConceptPairs:
     def _chunks(self, graph: KnowledgeGraph) -> dict[str, list[str]]:
         """Return the passages of the papers that the graph names, of those that lie in a folder."""
         wanted = {paper for concept in graph.concepts for paper in concept.papers}
-        places = [path for folder in self.folders for path in sorted(folder.iterdir())]
         names = {without_version(name): name for name in sorted(wanted)}  # as the graph calls them
-        papers = newest(path for path in places if paper_id(path) in names)
+        papers = papers_in(self.folders, names)
         return {names[key]: chunked(plain(assemble(read_files(path)).text)) for key, path in papers.items()}
+
+
+def papers_in(folders: Sequence[Path], wanted: Container[str] | None = None) -> dict[str, Path]:
+    """Return the papers in some folders by id, all or those ``wanted``; of several versions the newest."""
+    places = [path for folder in folders for path in sorted(folder.iterdir())]
+    return newest(path for path in places if wanted is None or paper_id(path) in wanted)
+
+
+def graph_by_model(
+    folders: Sequence[Path], model: LanguageModel, answers: KeptAnswers, least_papers: int, console: Console
+) -> KnowledgeGraph:
+    """Ask a language model for the concepts of the papers in ``folders``; say which papers gave none.
+
+    Args:
+        answers: file of answers, which is resumed.
+        least_papers: fewest papers of a concept.
+    """
+    chunks, failures = _passages(folders)
+    with console.stage("asking", unit="papers") as advance:
+        graph, without = graphs.ask(chunks, model, answers, least_papers=least_papers, progress=advance)
+    console.failures("papers", Counter((one.stage, one.kind) for one in (*failures, *without)))
+    return graph
+
+
+def estimate_of_graph(folders: Sequence[Path], model: LanguageModel, answers: KeptAnswers) -> Estimate:
+    """Return an estimate of what :func:`graph_by_model` would ask; it counts the longest answers."""
+    questions = [graphs.question_for(paper, own) for paper, own in _passages(folders)[0].items()]
+    return answers.estimate(model.name, questions, graphs.MAX_TOKENS)
+
+
+def _passages(folders: Sequence[Path]) -> tuple[dict[str, list[str]], list[Failure]]:
+    """Return the passages of each paper that a model reads, and the papers that cannot be read."""
+    chunks, failures = {}, []
+    for name, path in papers_in(folders).items():
+        try:
+            chunks[name] = graphs.passages_of(chunked(plain(assemble(read_files(path)).text)))
+        except MathAMRError as error:
+            failures.append(Failure(name, "latex", type(error).__name__, str(error)))
+    return chunks, failures
 
 
 def write_pair_file(source: PairSource, out: Path, console: Console, most: int | None = None) -> PairFile:

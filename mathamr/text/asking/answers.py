@@ -57,6 +57,18 @@ class Estimate:
         """Return the cost at prices of a million tokens read and written."""
         return (self.tokens_in * price_in + self.tokens_out * price_out) / 1_000_000
 
+    def described(self, prices: Sequence[float] | None = None) -> str:
+        """Return the estimate as a phrase, with the cost at ``prices`` of a million tokens read and written.
+
+        >>> Estimate(2, 3_000, 120).described((0.5, 1.5))
+        '2 questions to ask: about 3,000 tokens to read and 120 to write, for about 0.00'
+        """
+        cost = "" if prices is None else f", for about {self.cost(*prices):,.2f}"
+        return (
+            f"{self.questions:,} questions to ask: about {self.tokens_in:,} tokens to read and {self.tokens_out:,} to "
+            f"write{cost}"
+        )
+
 
 class KeptAnswers:
     """Answers in the file ``path``, which is resumed if it exists; ``asked`` counts answers of this run.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -178,6 +179,22 @@ def test_pooling_and_the_length_of_vectors_are_settable(tiny: tuple[TextEncoder,
     [first] = encoder.model.encode(TEXTS[:1], output_value="token_embeddings")
     expected = torch.nn.functional.normalize(first[0, :16].float().cpu(), dim=0).numpy()
     assert (encoder.dimension, encoder.whole_dimension) == (16, 64)
+    np.testing.assert_allclose(encoder.encode(TEXTS[:1], "query")[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "position"), [("specter2", 0), ("mathbert", 0), ("modernbert", None)])
+def test_bert_without_a_pooling_takes_the_first_token_where_its_authors_do(
+    name: str, position: int | None, tiny: tuple[TextEncoder, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of transformers alone, as these are published: the library would take the mean."""
+    [transformer] = [one for one in tiny[0].model.modules() if type(one).__name__ == "Transformer"]
+    transformer.auto_model.save_pretrained(tmp_path)
+    transformer.tokenizer.save_pretrained(tmp_path)
+    monkeypatch.setitem(module.KNOWN, name, replace(module.KNOWN[name], model=str(tmp_path)))
+    encoder = open_encoder(name, device="cpu")
+    [tokens] = encoder.model.encode(TEXTS[:1], output_value="token_embeddings")
+    pooled = tokens.mean(dim=0) if position is None else tokens[position]
+    expected = torch.nn.functional.normalize(pooled.float().cpu(), dim=0).numpy()
     np.testing.assert_allclose(encoder.encode(TEXTS[:1], "query")[0], expected, atol=1e-6)
 
 

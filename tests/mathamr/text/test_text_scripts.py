@@ -15,7 +15,7 @@ from mathamr.text.encoder import open_encoder
 from mathamr.text.pairs import TextPair, write_pairs
 from mathamr.text.sources.papers import extract
 from mathamr.training.interruption import Interrupted
-from scripts.text import finetune_text
+from scripts.text import finetune_text, statement_statistics
 
 STATEMENT = (
     r"\begin{{lemma}}[Lemma {0} on $x_{0}$] Every ring number {0} has $a^{0} + b = c_{0}$ as its law. \end{{lemma}}"
@@ -75,6 +75,15 @@ def test_from_sources_to_an_encoder(
     ):
         assert text_pairs.main([*asking[:-1], *words]) == 2
         assert message in capsys.readouterr().err
+    statistics = ["--papers", str(tmp_path / "papers.jsonl"), "--unseen-papers", "1", "--encoders", "minilm"]
+    assert statement_statistics.main(statistics) == 0
+    tables = capsys.readouterr().out
+    assert "| train | 44 | 91.7% |" in tables  # one paper of four is unseen, and nothing is left of the tenth
+    assert "| papers | 12 |" in tables
+    assert tables.count("| minilm | ") == 2
+    assert "tokens also of minilm; most frequent: " in tables
+    assert statement_statistics.main([*statistics[:-1], str(tmp_path / "no-encoder")]) == 2
+    assert "name the encoder's folder" in capsys.readouterr().err
     command = ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "model"), "text=tiny"]
     small = ["text.batch_size=8", "text.pretraining_epochs=1", "text.pretraining_batch_size=2", "text.max_length=16"]
     assert finetune_text.main([*command, *small]) == 0

@@ -1,0 +1,84 @@
+r"""JSON objects in answers of language models, which write prose around them and make mistakes in them.
+
+Single backslashes, trailing commas and a missing end are repaired; of an answer that ends too early the whole values
+remain:
+
+>>> first_object(r'Sure! {"questions": ["Is $c \in (a, b)$?",]} That is all.', ("questions",))
+{'questions': ['Is $c \\in (a, b)$?']}
+>>> first_object('{"concepts": [{"name": "ring"}, {"name": "fie', ("concepts", "edges"))
+{'concepts': [{'name': 'ring'}]}
+>>> first_object("I do not know.", ("questions",))
+{}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+LONGEST_ANSWER = 20_000
+"""Characters of an answer that are read."""
+_MOST_OBJECTS = 20  # places where an object may begin
+_LAST_COMMA = re.compile(r",(\s*[\]}])")
+_JSON = json.JSONDecoder(strict=False)  # allow line ends inside strings
+_SURROGATE = re.compile(r"[\ud800-\udfff]")  # half of a character, which no file can hold
+
+
+def first_object(answer: str, keys: Sequence[str]) -> dict[str, Any]:
+    """Return the first readable object of an answer that begins with one of the ``keys``; empty without one."""
+    answer = answer[:LONGEST_ANSWER]
+    begin = re.compile(r"\{\s*\"(?:" + "|".join(map(re.escape, keys)) + r")\"\s*:")
+    for match in islice(begin.finditer(answer), _MOST_OBJECTS):
+        content = _escaped(answer[match.start() :])
+        for form in (content, _LAST_COMMA.sub(r"\1", content), _closed(content)):
+            try:
+                found, _ = _JSON.raw_decode(form)
+                return dict(found)
+            except (ValueError, RecursionError):
+                continue
+    return {}
+
+
+def texts(values: object) -> list[str]:
+    """Return the texts among the values of an answer, or the only one, with single spaces.
+
+    >>> texts(["Is  7 prime?", 7, "", None]), texts("Is 7 prime?"), texts({"a": 1})
+    (['Is 7 prime?'], ['Is 7 prime?'], [])
+    """
+    return list(_texts(values if isinstance(values, list) else [values]))
+
+
+def _texts(values: Sequence[object]) -> Iterator[str]:
+    for one in values:
+        if isinstance(one, str) and not _SURROGATE.search(one) and (text := " ".join(one.split())):
+            yield text
+
+
+def _escaped(text: str) -> str:
+    r"""Escape the backslashes of JSON, except before a quote or already doubled."""
+    return re.sub(r'\\\\|\\"|\\', lambda match: match.group() if len(match.group()) == 2 else "\\\\", text)
+
+
+def _closed(content: str) -> str:
+    """Return the whole elements of lists at the beginning of JSON that ends too early, with brackets closed."""
+    open_brackets: list[str] = []
+    end, closing, start = 0, "", -1  # start of the string that is being read, or -1
+    places = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
+    for match in places.finditer(content):
+        sign = match.group()
+        if sign == '"' and start < 0:
+            start = match.start()
+        elif start >= 0 and sign != '"':
+            continue
+        else:
+            start = -1
+            if sign in "[{":
+                open_brackets.append("]" if sign == "[" else "}")
+            elif sign in "]}" and (not open_brackets or open_brackets.pop() != sign):
+                break
+            if sign in "]}" or (sign == '"' and open_brackets[-1:] == ["]"]):
+                end, closing = match.end(), "".join(reversed(open_brackets))
+    return content[:end] + closing

@@ -1,0 +1,98 @@
+r"""Statistics of a collection of statements and of the tokenizers that read it: ModernBERT thesis, Tables 1 to 3.
+
+>>> from mathamr.text.statements import Statement
+>>> one = Statement("lemma", "lem", "", "Let $x$ be prime.", "On primes", "")
+>>> papers = [Paper(f"p{i}", "", (), (one,) * size, {}) for i, size in enumerate([1, 2, 6])]
+>>> {name: float(round(value, 2)) for name, value in distribution(papers).items()}  # doctest: +NORMALIZE_WHITESPACE
+{'papers': 3.0, 'mean': 3.0, 'std': 2.65, 'min': 1.0, '25 %': 1.5, '50 %': 2.0, '75 %': 4.0, 'max': 6.0}
+>>> report = tokenized(["a b", "a"], lambda texts: [text.split() for text in texts], limit=1)
+>>> report.tokens, report.mean, report.distinct, report.cut
+(3, 1.5, frozenset({'a', 'b'}), 0.5)
+
+Table 2 is a sample of pairs; a file of pairs has them (``mathamr text pairs statements``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mathamr.text.sources.papers import Paper
+from mathamr.text.sources.splits import Split
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenized:
+    """Texts as a tokenizer reads them.
+
+    Attributes:
+        tokens: number of tokens of all texts, without those around a text.
+        mean: tokens of a text; ``largest``: tokens of the longest text.
+        cut: share of texts with more tokens than the limit.
+        distinct: different tokens.
+        frequent: most frequent tokens with their counts, most frequent first.
+    """
+
+    tokens: int
+    mean: float
+    largest: int
+    cut: float
+    distinct: frozenset[str]
+    frequent: tuple[tuple[str, int], ...]
+
+
+def split_counts(papers: Iterable[Paper], split: Split) -> dict[str, int]:
+    """Return the number of statements of each part of a split; Table 1."""
+    counts = Counter(split.part(paper.paper_id, i) for paper in papers for i in range(len(paper.statements)))
+    return {part: counts[part] for part in ("train", "regular", "unseen")}
+
+
+def distribution(papers: Iterable[Paper]) -> dict[str, float]:
+    """Return the distribution of statements over papers that have at least one; Table 3.
+
+    The deviation is that of a sample.
+    """
+    sizes = np.array([len(paper.statements) for paper in papers if paper.statements], np.float64)
+    if not len(sizes):
+        return {"papers": 0}
+    low, median, high = np.quantile(sizes, [0.25, 0.5, 0.75])
+    deviation = sizes.std(ddof=1) if len(sizes) > 1 else 0.0
+    return {
+        "papers": len(sizes),
+        "mean": sizes.mean(),
+        "std": deviation,
+        "min": sizes.min(),
+        "25 %": low,
+        "50 %": median,
+        "75 %": high,
+        "max": sizes.max(),
+    }
+
+
+def tokenized(
+    texts: Sequence[str],
+    tokens_of: Callable[[Sequence[str]], Sequence[Sequence[str]]],
+    *,
+    limit: int = 512,
+    most: int = 30,
+) -> Tokenized:
+    """Count the tokens of at least one text.
+
+    Args:
+        tokens_of: function from texts to their tokens.
+        limit: tokens that an encoder reads.
+        most: number of most frequent tokens; the thesis's Figure 3 has 30.
+    """
+    counts: Counter[str] = Counter()
+    sizes = []
+    for start in range(0, len(texts), 256):
+        for own in tokens_of(texts[start : start + 256]):
+            counts.update(own)
+            sizes.append(len(own))
+    cut = sum(size > limit for size in sizes) / len(sizes)
+    return Tokenized(
+        sum(sizes), sum(sizes) / len(sizes), max(sizes), cut, frozenset(counts), tuple(counts.most_common(most))
+    )
