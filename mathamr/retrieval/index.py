@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mathamr.maxsim import VectorSets
 
 STRATEGIES = ("single_vector", "doc_vn_maxsim", "maxsim")
-BackendName = Literal["exact", "qdrant"]
+BackendName = Literal["exact", "approximate", "qdrant"]
 Ranking = list[tuple[str, float]]
 """``(post_id, score)``, best first; equal scores by post id, descending, as trec_eval orders them."""
 

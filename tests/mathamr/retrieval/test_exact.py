@@ -50,7 +50,7 @@ def test_blocks_that_need_several_products(
     collection: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, dtype: Any
 ) -> None:
     """A block is one product in such a small collection, unless similarities are few."""
-    monkeypatch.setattr("mathamr.retrieval.exact.CPU_SIMILARITIES", 64)
+    monkeypatch.setattr("mathamr.retrieval.exact.scan.CPU_SIMILARITIES", 64)
     index = ExactIndex.build(collection.post_ids, collection.documents, path=tmp_path, dtype=dtype, block=block)
     stored = VectorSets(collection.documents.vectors.to(getattr(torch, dtype)).float(), collection.documents.ptr)
     for strategy in STRATEGIES:
@@ -62,7 +62,7 @@ def test_memory_is_of_the_largest_block_however_many_similarities_fit(
     collection: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a GPU, where memory is taken when it is asked for."""
-    monkeypatch.setattr("mathamr.retrieval.exact.CPU_SIMILARITIES", 1 << 60)
+    monkeypatch.setattr("mathamr.retrieval.exact.scan.CPU_SIMILARITIES", 1 << 60)
     index = ExactIndex.build(collection.post_ids, collection.documents)
     expected = search_reference(collection.post_ids, collection.documents, collection.queries, Strategy("maxsim"), 10)
     assert_same(index.search(collection.queries, Strategy("maxsim"), 10), expected)
