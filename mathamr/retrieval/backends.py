@@ -34,7 +34,7 @@ def check(backend: str, strategy: Strategy, *, location: str | None = None, hnsw
     >>> check("exact", Strategy("maxsim", exact=False))
     Traceback (most recent call last):
         ...
-    graphs.errors.ConfigError: the backend exact cannot do approximate maxsim: no HNSW graph; use approximate or qdrant, or exact=true
+    graphs.errors.ConfigError: the backend exact cannot do approximate maxsim: use approximate or qdrant, or exact=true
 
     Raises:
         ConfigError: an unknown backend, a ``location`` or ``hnsw`` it does not take, or an approximate search of the
@@ -49,9 +49,7 @@ def check(backend: str, strategy: Strategy, *, location: str | None = None, hnsw
         if hnsw is not None and hnsw.m_all:
             raise ConfigError(f"m_all={hnsw.m_all} belongs to the backend qdrant; {backend} has no HNSW graph")
         if not strategy.exact and backend == "exact":
-            raise ConfigError(
-                f"the backend exact cannot do {strategy}: no HNSW graph; use approximate or qdrant, or exact=true"
-            )
+            raise ConfigError(f"the backend exact cannot do {strategy}: use approximate or qdrant, or exact=true")
     else:
         refuse_missing_graph(strategy, hnsw or Hnsw())
 
@@ -73,7 +71,7 @@ def build(
 ) -> Index:
     """Return an index of ``documents``, one set of unit vectors for each post id, in the backend's default form.
 
-    ``path`` is the folder of the index; without it, ``exact`` and ``approximate`` are in memory. For ``qdrant``, ``location`` is
+    ``path`` is the folder of the index; without it, only ``qdrant`` has files. For ``qdrant``, ``location`` is
     ``embedded`` (the default), ``:memory:`` or the URL of a server, and ``hnsw`` selects the graphs. On a server,
     ``name`` identifies the index: concurrent builds, and indexes to keep side by side, need different names.
     ``temporary`` removes the index from the server on closing; ``fields`` are the payload of the points, a column

@@ -268,11 +268,14 @@ class ExactIndex:
         return rankings
 
     def _rescored(self, places: np.ndarray, query: Tensor) -> np.ndarray:
-        """MaxSim of a query (v, p) with the documents at ``places``."""
+        """MaxSim of a query (v, p) with the documents at ``places``.
+
+        In float64, so that equal documents have equal scores in float32, wherever they are in a product.
+        """
         documents = self._sets(places)
-        similarities = documents.vectors @ query.T  # (V, v)
+        similarities = documents.vectors.double() @ query.T.double()  # (V, v)
         best = torch.segment_reduce(similarities, "max", lengths=documents.sizes, axis=0)  # (places, v)
-        scores: np.ndarray = best.sum(1).cpu().numpy()
+        scores: np.ndarray = best.sum(1).float().cpu().numpy()
         return scores
 
     def _has_use_of_codes(self, k: int) -> bool:
