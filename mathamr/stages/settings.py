@@ -191,7 +191,7 @@ class GraphConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexConfig:
-    """Storage of vectors: ``backend`` is exact or qdrant; ``location`` of qdrant is embedded or a server's URL.
+    """Storage of vectors: ``backend`` is exact, approximate or qdrant; qdrant's ``location`` is embedded or a URL.
 
     For qdrant's HNSW graphs, ``m`` is the number of edges per node in the graph of document vectors, and ``m_all`` is
     that in the graph of all vectors, which approximate maxsim needs; ``ef_construct`` is the breadth of construction. A

@@ -250,7 +250,7 @@ class ExactIndex:
         """Return the top-k documents of each query; see :class:`mathamr.retrieval.index.Index`."""
         if not strategy.exact:
             raise RetrievalError(
-                f"the backend exact cannot do {strategy}: it has no HNSW graph; the backend qdrant has, "
+                f"the backend exact cannot do {strategy}; the backends approximate and qdrant can, "
                 "or search with exact=True"
             )
         check_search(self, queries, k)
