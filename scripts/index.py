@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
         choices=("answer", "question"),
         help="posts to index: Task 1 finds answers, Task 2 also formulas of questions",
     )
-    parser.add_argument("--backend", default="exact", help="exact or qdrant")
+    parser.add_argument("--backend", default="exact", help="exact, approximate or qdrant")
     parser.add_argument("--location", help="URL of a Qdrant server; without it, qdrant works in this process")
     parser.add_argument("--name", default="mathamr", help="name of the index on the server")
     parser.add_argument("--shards", type=int, help="shards of the collection on the server; default: 1")

@@ -44,8 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> str:
     index.add_argument("--index", type=Path, required=True, help="folder of the index")
     index.add_argument("--model", type=Path, help="checkpoint that must have made the index (optional check)")
     index.add_argument("--strategy", default="maxsim", help="Task 1: single_vector, doc_vn_maxsim or maxsim")
-    index.add_argument("--approximate", action="store_true", help="search through HNSW (backend qdrant)")
-    index.add_argument("--pool", type=int, default=1000, help="candidates that doc_vn_maxsim reranks")
+    index.add_argument(
+        "--approximate", action="store_true", help="approximate search (backends approximate and qdrant)"
+    )
+    index.add_argument(
+        "--pool", type=int, default=1000, help="candidates that doc_vn_maxsim and the backend approximate rerank"
+    )
     index.add_argument("--context", type=float, default=0.0, help="Task 2: weight of the formulas' posts")
     index.add_argument("--graphs-db", type=Path, help="collection.db with graphs of the topics")
     index.add_argument("--device", default="auto", help="auto, cpu or cuda")

@@ -20,7 +20,7 @@ Standard error lists the known and unknown words of the query. A query without a
   formulas=NAME    with or without: posts with a formula, or without one
   start=N          number of results to skip
   strategy=NAME    maxsim (default), doc_vn_maxsim (with pool=N), single_vector
-  exact=false      approximate search with HNSW (with ef=N); needs an index of the backend qdrant
+  exact=false      approximate search; needs an index of the backend approximate (with pool=N) or qdrant (with ef=N)
   model=FOLDER     checkpoint that must have made the index
   device=NAME      device of the model, by default cpu
   --export FILE    also write the results of a single query to FILE, which ends in .json or .bib

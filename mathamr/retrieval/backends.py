@@ -34,7 +34,7 @@ def check(backend: str, strategy: Strategy, *, location: str | None = None, hnsw
     >>> check("exact", Strategy("maxsim", exact=False))
     Traceback (most recent call last):
         ...
-    graphs.errors.ConfigError: the backend exact cannot do approximate maxsim: no HNSW graph; use qdrant, or exact=true
+    graphs.errors.ConfigError: the backend exact cannot do approximate maxsim: use approximate or qdrant, or exact=true
 
     Raises:
         ConfigError: an unknown backend, a ``location`` or ``hnsw`` it does not take, or an approximate search of the
@@ -43,13 +43,13 @@ def check(backend: str, strategy: Strategy, *, location: str | None = None, hnsw
     """
     if backend not in get_args(BackendName):
         raise ConfigError(f"unknown backend {backend!r}; choose from: {', '.join(get_args(BackendName))}")
-    if backend == "exact":
+    if backend != "qdrant":
         if location is not None:
-            raise ConfigError(f"location={location} belongs to the backend qdrant; exact takes only a path")
+            raise ConfigError(f"location={location} belongs to the backend qdrant; {backend} takes only a path")
         if hnsw is not None and hnsw.m_all:
-            raise ConfigError(f"m_all={hnsw.m_all} belongs to the backend qdrant; exact has no HNSW graph")
-        if not strategy.exact:
-            raise ConfigError(f"the backend exact cannot do {strategy}: no HNSW graph; use qdrant, or exact=true")
+            raise ConfigError(f"m_all={hnsw.m_all} belongs to the backend qdrant; {backend} has no HNSW graph")
+        if not strategy.exact and backend == "exact":
+            raise ConfigError(f"the backend exact cannot do {strategy}: use approximate or qdrant, or exact=true")
     else:
         refuse_missing_graph(strategy, hnsw or Hnsw())
 
@@ -71,7 +71,7 @@ def build(
 ) -> Index:
     """Return an index of ``documents``, one set of unit vectors for each post id, in the backend's default form.
 
-    ``path`` is the folder of the index; without it, ``exact`` is in memory. For ``qdrant``, ``location`` is
+    ``path`` is the folder of the index; without it, only ``qdrant`` has files. For ``qdrant``, ``location`` is
     ``embedded`` (the default), ``:memory:`` or the URL of a server, and ``hnsw`` selects the graphs. On a server,
     ``name`` identifies the index: concurrent builds, and indexes to keep side by side, need different names.
     ``temporary`` removes the index from the server on closing; ``fields`` are the payload of the points, a column
@@ -83,6 +83,10 @@ def build(
         from mathamr.retrieval.exact import ExactIndex
 
         return ExactIndex.build(post_ids, documents, path=path, model_hash=model_hash)
+    if backend == "approximate":
+        from mathamr.retrieval.approximate import ApproximateIndex
+
+        return ApproximateIndex.build(post_ids, documents, path=path, model_hash=model_hash)
     hnsw = hnsw or Hnsw()
     if location in (None, "embedded"):
         from mathamr.retrieval.qdrant import EmbeddedIndex
@@ -127,6 +131,10 @@ def open_index(
         from mathamr.retrieval.exact import ExactIndex
 
         return ExactIndex.open(path, model_hash=model_hash)
+    if backend == "approximate":
+        from mathamr.retrieval.approximate import ApproximateIndex
+
+        return ApproximateIndex.open(path, model_hash=model_hash)
     if backend == "qdrant":
         from mathamr.retrieval.qdrant import EmbeddedIndex
 

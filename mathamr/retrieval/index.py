@@ -5,7 +5,8 @@ Strategy(name='doc_vn_maxsim', exact=True, pool=200, ef=128)
 
 The strategies (thesis 3.5.2): ``single_vector`` compares the document vectors; ``doc_vn_maxsim`` takes the ``pool``
 best of these and ranks them by exact MaxSim; ``maxsim`` ranks by MaxSim alone. Each is exact (every document is
-looked at) or approximate (HNSW, breadth ``ef``); for ``doc_vn_maxsim`` this is about the first stage only.
+looked at) or approximate (Qdrant: HNSW, breadth ``ef``; the backend ``approximate``: a rough first pass of ``maxsim``,
+then the ``pool`` best exactly); for ``doc_vn_maxsim`` this is about the first stage only.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
     from mathamr.maxsim import VectorSets
 
 STRATEGIES = ("single_vector", "doc_vn_maxsim", "maxsim")
-BackendName = Literal["exact", "qdrant"]
+BackendName = Literal["exact", "approximate", "qdrant"]
 Ranking = list[tuple[str, float]]
 """``(post_id, score)``, best first; equal scores by post id, descending, as trec_eval orders them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """Search strategy. ``doc_vn_maxsim`` reranks ``pool`` candidates; ``ef`` is the search breadth of HNSW."""
+    """Search strategy. A first stage leaves ``pool`` candidates to MaxSim; ``ef`` is the search breadth of HNSW."""
 
     name: str = "maxsim"
     exact: bool = True

@@ -8,7 +8,7 @@
 ======================  ==========================================================================
 ``index.json``          the model's hash, the graphs' configuration, the backend; names the data
 ``data-*/vectors``      every post's vectors (:mod:`mathamr.retrieval.exact`); explanations read them
-``data-*/qdrant``       the index of the backend ``qdrant``, where it is the one
+``data-*/qdrant``       the index of the backend ``qdrant``, or below ``approximate`` of that one, where it is in use
 ``data-*/formulas``     every formula's vector (:mod:`mathamr.retrieval.formulas`)
 ``data-*/structure``    trees of the formulas (:mod:`mathamr.search.structured`)
 ``data-*/posts.db``     texts and formula ids (:mod:`graphs.stores.posts`)

@@ -191,7 +191,7 @@ class GraphConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexConfig:
-    """Storage of vectors: ``backend`` is exact or qdrant; ``location`` of qdrant is embedded or a server's URL.
+    """Storage of vectors: ``backend`` is exact, approximate or qdrant; qdrant's ``location`` is embedded or a URL.
 
     In Qdrant's HNSW graphs, ``m`` is the number of edges of a node in the graph of document vectors, ``m_all`` that in
     the graph of all vectors, which approximate MaxSim needs, and ``ef_construct`` is the number of candidates when a

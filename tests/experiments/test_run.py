@@ -294,7 +294,7 @@ def _plan_others(folder: Path) -> Callable[..., Outcome]:
         ("train.min_learning_rate=1", "train.min_learning_rate=1.0 must lie between"),
         ("graph.parser=none", "graph.parser=none is unknown"),
         ("retrieval.strategy=best", "unknown strategy 'best'"),
-        ("index.backend=lucene", "unknown backend 'lucene'; choose from: exact, qdrant"),
+        ("index.backend=lucene", "unknown backend 'lucene'; choose from: exact, approximate, qdrant"),
         ("index=exact index.location=embedded", "location=embedded belongs to the backend qdrant"),
         ("index=exact retrieval.exact=false", "exact cannot do approximate maxsim"),
         ("train.device=cuda:99", "train.device=cuda:99"),

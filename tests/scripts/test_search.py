@@ -118,7 +118,7 @@ def test_a_search_for_formulas(index: Path, capsys: pytest.CaptureFixture[str]) 
         (["zzzqqq"], "the model knows nothing in this query (unknown: zzzqqq; 0 formulas), so any result would be by"),
         (["x" * 100_000], "the query has 100,000 characters"),
         (["strategy=best", "$p$"], "unknown strategy 'best'; choose from: single_vector"),
-        (["exact=false", "$p$"], "the backend qdrant has"),
+        (["exact=false", "$p$"], "the backends approximate and qdrant can"),
         (["task=formulas", "no formula, only words"], "needs a formula"),
         (["k=0", "x"], "k=0"),
         (["k=many", "x"], "a whole number is needed"),
@@ -206,3 +206,17 @@ def test_an_index_on_a_server(
     capsys.readouterr()
     assert scripts.index.main(index_arguments(work, tmp_path, "--location", "http://localhost:1")) == 2
     assert "belongs to the backend qdrant" in capsys.readouterr().err
+
+
+def test_an_approximate_index_is_checked_and_searched(
+    work: Path, tmp_path: Path, index: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert scripts.index.main(index_arguments(work, tmp_path, "--backend", "approximate")) == 0
+    out = capsys.readouterr().out
+    assert out.count("recall@100 1.000 against exact search") == 4
+    assert "approximate maxsim" in out
+    found = []
+    for arguments in ([f"index={tmp_path}", "exact=false"], [f"index={index}"]):
+        assert scripts.search.main([*arguments, "k=4", "--json", ANSWERS["14"]]) == 0
+        found.append(json.loads(capsys.readouterr().out)["results"])
+    assert found[0] == found[1]

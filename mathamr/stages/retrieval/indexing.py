@@ -69,7 +69,7 @@ class IndexBuild:
 
     Args:
         kinds: kinds of posts, of answer and question.
-        backend: exact or qdrant.
+        backend: exact, approximate or qdrant.
         location: URL of a Qdrant server; None: qdrant works in this process.
         name: name of the index on the server.
         dtype: type of the vectors kept.
@@ -252,7 +252,8 @@ def _checked(index: Catalog, writing: float) -> list[str]:
         f"size:      {kept} of posts, {index.nbytes / size:,.0f} with formulas, texts and model",
     ]
     exact = [Strategy("single_vector"), Strategy("doc_vn_maxsim", pool=200), Strategy("maxsim")]
-    approximate = [Strategy(s.name, exact=False, pool=s.pool) for s in exact[:2]] if index.backend == "qdrant" else []
+    names = {"qdrant": ("single_vector", "doc_vn_maxsim"), "approximate": ("maxsim",)}.get(index.backend, ())
+    approximate = [Strategy(s.name, exact=False, pool=s.pool) for s in exact if s.name in names]
     queries = index.spread(CHECK_QUERIES)
     recall = index.backend != "exact"  # which would be compared with itself
     lines += [

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from graphs.errors import RetrievalError, StoreError
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.codes import Codes, products, products_reference
 from mathamr.retrieval.index import Strategy
 from mathamr.retrieval.strategies import search_reference
 
@@ -50,7 +52,7 @@ def test_blocks_that_need_several_products(
     collection: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, dtype: Any
 ) -> None:
     """A block is one product in such a small collection, unless similarities are few."""
-    monkeypatch.setattr("mathamr.retrieval.exact.CPU_SIMILARITIES", 64)
+    monkeypatch.setattr("mathamr.retrieval.exact.scan.CPU_SIMILARITIES", 64)
     index = ExactIndex.build(collection.post_ids, collection.documents, path=tmp_path, dtype=dtype, block=block)
     stored = VectorSets(collection.documents.vectors.to(getattr(torch, dtype)).float(), collection.documents.ptr)
     for strategy in STRATEGIES:
@@ -58,11 +60,69 @@ def test_blocks_that_need_several_products(
         assert_same(index.search(collection.queries, strategy, 10), expected)
 
 
+@pytest.mark.parametrize(("dtype", "block"), [("float32", 400), ("float16", 16)])
+def test_a_search_by_codes_is_exact(
+    make_collection: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: Any, block: int
+) -> None:
+    """Codes leave out documents, and never one of the best; with a part of the documents, and in a folder."""
+    many = make_collection(count=400)
+    ids = many.post_ids
+    plain = ExactIndex.build(ids, many.documents, path=tmp_path / "plain", dtype=dtype, block=block)
+    best = (
+        plain.search(many.queries, Strategy("maxsim"), 10),
+        plain.only(ids[::2]).search(many.queries, Strategy("maxsim"), 10),
+    )
+    monkeypatch.setattr("mathamr.retrieval.exact.index.CODED_VECTORS", 1)
+    rescored: list[int] = []
+    scored = ExactIndex._rescored
+    monkeypatch.setattr(
+        ExactIndex, "_rescored", lambda self, places, query: rescored.append(len(places)) or scored(self, places, query)
+    )
+    for index in (
+        ExactIndex.build(
+            ids, many.documents, path=tmp_path / "codes", dtype=dtype, block=block
+        ),  # with a file of codes
+        plain,  # whose codes are made in memory
+    ):
+        assert_same(index.search(many.queries, Strategy("maxsim"), 10), best[0])
+        assert_same(index.only(ids[::2]).search(many.queries, Strategy("maxsim"), 10), best[1])
+    assert rescored
+    assert np.median(rescored) < 30
+
+
+@pytest.mark.parametrize("coded_vectors", [1, 1 << 60])
+def test_ties_at_the_cut_are_ordered_by_post_id_among_many(
+    make_collection: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, coded_vectors: int
+) -> None:
+    monkeypatch.setattr("mathamr.retrieval.exact.index.CODED_VECTORS", coded_vectors)
+    some = make_collection(count=200)
+    sets = [*some.documents, *[some.queries[0]] * 6]
+    index = ExactIndex.build([str(i) for i in range(len(sets))], VectorSets.of(sets))
+    (found,) = index.search(some.queries.select(torch.tensor([0])), Strategy("maxsim"), 3)
+    assert [post_id for post_id, _ in found] == ["205", "204", "203"]
+    assert len({score for _, score in found}) == 1
+
+
+def test_codes_are_within_their_bound() -> None:
+    generator = torch.Generator().manual_seed(0)
+    vectors = torch.nn.functional.normalize(torch.randn(2000, 32, generator=generator), dim=1)
+    queries = torch.randn(40, 32, generator=generator)  # of any length
+    codes = Codes.of(vectors)
+    coded = codes.query(queries)
+    out = torch.empty(40, 2000, dtype=torch.int32)
+    assert torch.equal(products(coded.codes, codes.rows, out), products_reference(coded.codes, codes.rows))
+    errors = (out * coded.scales - queries @ vectors.T).abs().amax(1)
+    assert (errors <= coded.errors).all()
+    assert (coded.errors < 0.05 * queries.norm(dim=1)).all()
+    none = Codes.of(torch.zeros(3, 32))  # vectors without a direction
+    assert torch.equal(none.rows, torch.zeros(3, 32, dtype=torch.int8))
+
+
 def test_memory_is_of_the_largest_block_however_many_similarities_fit(
     collection: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a GPU, where memory is taken when it is asked for."""
-    monkeypatch.setattr("mathamr.retrieval.exact.CPU_SIMILARITIES", 1 << 60)
+    monkeypatch.setattr("mathamr.retrieval.exact.scan.CPU_SIMILARITIES", 1 << 60)
     index = ExactIndex.build(collection.post_ids, collection.documents)
     expected = search_reference(collection.post_ids, collection.documents, collection.queries, Strategy("maxsim"), 10)
     assert_same(index.search(collection.queries, Strategy("maxsim"), 10), expected)

@@ -11,7 +11,7 @@
 >>> index.search(documents, Strategy("maxsim"), k=1)
 [[('154', 1.0)], [('255', 1.999902367591858)]]
 
-The vectors lie by position in their sets (:mod:`mathamr.retrieval.exact_layout`). A part of the documents is searched
+The vectors lie by position in their sets (:mod:`mathamr.retrieval.exact.layout`). A part of the documents is searched
 without a copy of their vectors:
 
 >>> index.only(["154"]).search(documents, Strategy("maxsim"), k=2)
@@ -23,18 +23,20 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from graphs.errors import RetrievalError, StoreError
 from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.exact_layout import blocks, products
+from mathamr.retrieval.exact import scan
+from mathamr.retrieval.exact.codes import Codes
+from mathamr.retrieval.exact.layout import blocks
 from mathamr.retrieval.folder import HEADER, new_data, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
 
@@ -43,20 +45,19 @@ DType = Literal["float32", "float16"]
 FORMAT = "mathamr-exact-index"
 VERSION = 1
 
-# Documents a block, and similarities that are computed before they are reduced: 2,048 documents x 128 query vectors and
-# 2 MiB stay in the caches of a core; a GPU wants large products.
-BLOCK_DOCUMENTS = 2048
-CPU_SIMILARITIES = 1 << 19
-GPU_SIMILARITIES = 1 << 26
+BLOCK_DOCUMENTS = 2048  # with 128 query vectors, their similarities stay in the caches of a core
 CPU_QUERY_VECTORS = 128
 GPU_QUERY_VECTORS = 2048
 MAX_SCORES = 1 << 26  # scores kept at once, 256 MiB: queries x documents
+# Search over codes pays from this number of vectors on, if it leaves out most documents.
+CODED_VECTORS = 1 << 16
+MOST_CANDIDATES = 1 / 16
 
 
 class ExactIndex:
     """Packed vectors, every one of which is compared with every query.
 
-    :mod:`mathamr.retrieval.exact_layout` has the layout.
+    :mod:`mathamr.retrieval.exact.layout` has the layout.
 
     Shapes: ``post_ids`` and ``sizes`` have N documents in the order of the layout, ``vectors`` is (V, p).
     """
@@ -73,9 +74,9 @@ class ExactIndex:
         self._vectors = vectors
         self._block = block
         self._blocks = list(blocks(sizes, block))
-        self._most_rows = max(sum(part.counts) for part in self._blocks)  # vectors of the largest block
         self._starts = np.concatenate([part.starts for part in self._blocks])  # of all blocks, one after the other
         self._first_start = np.cumsum([0] + [len(part.starts) for part in self._blocks])
+        self._codes: Codes | None = None  # of the vectors, once they are needed
         self._files: list[Path] = []
         self._by_id: np.ndarray | None = None  # places of the documents by ascending id, once they are asked for
         self._chosen: np.ndarray | None = None  # places of the documents that are searched, ascending; None: all
@@ -122,6 +123,9 @@ class ExactIndex:
                 return cls(ids, sizes, torch.from_numpy(packed).to(device), block=block, model_hash=model_hash)
             if isinstance(packed, np.memmap):
                 packed.flush()
+            codes = None
+            if len(packed) >= CODED_VECTORS:
+                codes = Codes.written(data / "codes.npy", torch.from_numpy(packed))
             np.save(data / "post_ids.npy", ids)
             np.save(data / "sizes.npy", sizes)
             header = {
@@ -133,6 +137,7 @@ class ExactIndex:
                 "dim": shape[1],
                 "dtype": dtype,
                 "block": block,
+                "codes": None if codes is None else codes.header(),
             }
             switch(path, data, header)
         except OSError as error:
@@ -154,10 +159,12 @@ class ExactIndex:
             vectors = np.load(data / "vectors.npy", mmap_mode="c", allow_pickle=False)
             post_ids = np.load(data / "post_ids.npy", allow_pickle=False)
             sizes = np.load(data / "sizes.npy", allow_pickle=False)
+            codes = Codes.read(data / "codes.npy", header["codes"]) if header.get("codes") else None
         except (OSError, ValueError) as error:
             raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
         expected = (header["documents"], header["documents"], (header["vectors"], header["dim"]), header["vectors"])
-        if (len(post_ids), len(sizes), vectors.shape, int(sizes.sum())) != expected:
+        found = (len(post_ids), len(sizes), vectors.shape, int(sizes.sum()))
+        if found != expected or (codes is not None and codes.rows.shape != vectors.shape):
             raise StoreError("the index is damaged: its files do not fit its header; build it again", path=data)
         index = cls(
             post_ids,
@@ -166,7 +173,7 @@ class ExactIndex:
             block=header["block"],
             model_hash=header["model_hash"],
         )
-        index._files = [path / HEADER, *data.iterdir()]
+        index._codes, index._files = codes, [path / HEADER, *data.iterdir()]
         return index
 
     def only(self, post_ids: Sequence[str]) -> ExactIndex:
@@ -177,6 +184,22 @@ class ExactIndex:
         part = copy(self)
         part._chosen = np.unique(self._places(post_ids))
         return part
+
+    def without(self, post_ids: Sequence[str]) -> ExactIndex:
+        """Return an index without these documents, over the same vectors.
+
+        Raises :class:`RetrievalError` for a document that the index does not hold.
+        """
+        if not len(post_ids):
+            return self
+        part = copy(self)
+        part._chosen = np.setdiff1d(np.arange(self.total), self._places(post_ids))
+        return part
+
+    @property
+    def total(self) -> int:
+        """Number of documents in the layout, searched or not."""
+        return len(self._sizes)
 
     def __len__(self) -> int:
         return len(self._sizes) if self._chosen is None else len(self._chosen)
@@ -227,13 +250,13 @@ class ExactIndex:
         """Return the top-k documents of each query; see :class:`mathamr.retrieval.index.Index`."""
         if not strategy.exact:
             raise RetrievalError(
-                f"the backend exact cannot do {strategy}: it has no HNSW graph; the backend qdrant has, "
+                f"the backend exact cannot do {strategy}; the backends approximate and qdrant can, "
                 "or search with exact=True"
             )
         check_search(self, queries, k)
         queries = VectorSets(queries.vectors.detach().float(), queries.ptr).to(self._vectors.device)
         if strategy.name == "maxsim":
-            return self._rank(queries, self._maxsim, k)
+            return self._by_codes(queries, k) if self._has_use_of_codes(k) else self._rank(queries, self._maxsim, k)
         heads = queries.documents_only()
         if strategy.name == "single_vector":
             return self._rank(heads, self._single_vector, k)
@@ -241,11 +264,64 @@ class ExactIndex:
         bounds = queries.ptr.tolist()
         for number, places in enumerate(self._best(heads, self._single_vector, strategy.pool)):
             start, end = bounds[number : number + 2]
-            documents = self._sets(places)
-            similarities = documents.vectors @ queries.vectors[start:end].T  # (V, v)
-            best = torch.segment_reduce(similarities, "max", lengths=documents.sizes, axis=0)  # (pool, v)
-            rankings.append(self._sorted(places, best.sum(1).cpu().numpy(), k))
+            rankings.append(self._sorted(places, self._rescored(places, queries.vectors[start:end]), k))
         return rankings
+
+    def _rescored(self, places: np.ndarray, query: Tensor) -> np.ndarray:
+        """MaxSim of a query (v, p) with the documents at ``places``.
+
+        In float64, so that equal documents have equal scores in float32, wherever they are in a product.
+        """
+        documents = self._sets(places)
+        similarities = documents.vectors.double() @ query.T.double()  # (V, v)
+        best = torch.segment_reduce(similarities, "max", lengths=documents.sizes, axis=0)  # (places, v)
+        scores: np.ndarray = best.sum(1).float().cpu().numpy()
+        return scores
+
+    def _has_use_of_codes(self, k: int) -> bool:
+        large = len(self._vectors) >= CODED_VECTORS and k <= MOST_CANDIDATES * len(self)
+        return large and self._vectors.device.type == "cpu"
+
+    def _by_codes(self, queries: VectorSets, k: int) -> list[Ranking]:
+        """Rank as :meth:`_maxsim` does, but compute scores only of documents that can be among the best."""
+        if self._codes is None:
+            self._codes = Codes.of(self._vectors)
+        rankings = []
+        for group in self._groups(queries):
+            scores, errors = self.coded_scores(group, self._codes)
+            for query, row, error in zip(group, scores, errors.tolist(), strict=True):
+                rescored = partial(self.rescored, query)
+                numbers = scan.candidates(row, error, k, rescored)
+                if len(numbers) > MOST_CANDIDATES * len(row):
+                    rankings += self._rank(VectorSets.of([query]), self._maxsim, k)
+                else:
+                    rankings.append(self._sorted(self._places_of(numbers), rescored(numbers), k))
+        return rankings
+
+    def coded(self, axes: Tensor, file: Path | None = None) -> Codes:
+        """Return codes of the vectors' coordinates on ``axes`` (p, r), in memory or in a new file."""
+        return Codes.of(self._vectors, axes) if file is None else Codes.written(file, self._vectors, axes)
+
+    def coded_scores(self, queries: VectorSets, codes: Codes) -> tuple[Tensor, Tensor]:
+        """Return MaxSim of codes with the searched documents (num_queries, N), and bounds of its error (num_queries,).
+
+        The documents are in the order of :meth:`post_ids`.
+        """
+        scores, errors = scan.coded_scores(queries, codes, self._blocks)
+        return scores if self._chosen is None else scores[:, torch.from_numpy(self._chosen)], errors
+
+    def ids_of(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the ids of the searched documents of these numbers, by :meth:`post_ids`."""
+        ids: np.ndarray = self._post_ids[self._places_of(numbers)]
+        return ids
+
+    def rescored(self, query: Tensor, numbers: np.ndarray) -> np.ndarray:
+        """Return MaxSim of a query (v, p) with the searched documents of these numbers, by :meth:`post_ids`."""
+        return self._rescored(self._places_of(numbers), query)
+
+    def _places_of(self, numbers: np.ndarray) -> np.ndarray:
+        """Places of searched documents in the layout."""
+        return numbers if self._chosen is None else self._chosen[numbers]
 
     def _rank(self, queries: VectorSets, scorer: Callable[[VectorSets], Tensor], k: int) -> list[Ranking]:
         """Score the queries in groups and keep the best ``k`` documents of each."""
@@ -299,38 +375,8 @@ class ExactIndex:
         return scores
 
     def _maxsim(self, queries: VectorSets) -> Tensor:
-        """MaxSim of each query with every document -> (num_queries, N), by a running maximum over positions.
-
-        One product covers as many positions as fit into ``most`` similarities, and all results go into memory that is
-        allocated once: new memory for each block would cost more than the arithmetic.
-        """
-        transposed = queries.vectors.T.contiguous()  # (p, v)
-        width = transposed.shape[1]
-        owner = torch.arange(len(queries), device=queries.ptr.device).repeat_interleave(queries.sizes)
-        member = functional.one_hot(owner, len(queries)).float().T  # (num_queries, v)
-        scores = queries.vectors.new_empty(len(queries), len(self._sizes))
-        most = CPU_SIMILARITIES if self._vectors.device.type == "cpu" else GPU_SIMILARITIES
-        rows = max(self._block, min(most // width, self._most_rows))
-        space = queries.vectors.new_empty(rows, self.dim)
-        similarities = queries.vectors.new_empty(rows, width)
-        highest = queries.vectors.new_empty(self._block, width)
-        best = queries.vectors.new_empty(self._block, width)
-        for block in self._blocks:
-            for start, runs in products(block, rows):
-                total = sum(count * run for count, run in runs)
-                part = torch.mm(self._rows(start, total, space), transposed, out=similarities[:total])  # (rows, v)
-                row = 0
-                for count, run in runs:
-                    slab = part[row : row + count * run].view(run, count, width)
-                    if start + row == block.starts[0]:  # every document has a vector here
-                        torch.amax(slab, 0, out=best[:count])
-                    else:
-                        reached = slab[0] if run == 1 else torch.amax(slab, 0, out=highest[:count])
-                        torch.maximum(best[:count], reached, out=best[:count])
-                    row += count * run
-            count = block.counts[0]
-            torch.mm(member, best[:count].T, out=scores[:, block.first : block.first + count])
-        return scores
+        """MaxSim of each query with every document -> (num_queries, N)."""
+        return scan.scores(queries, self._vectors, self._blocks)
 
     def _rows(self, start: int, count: int, space: Tensor) -> Tensor:
         """Vectors ``start`` to ``start + count`` (count, p) in float32, converted into ``space`` where they are not."""
@@ -345,7 +391,8 @@ class ExactIndex:
         starts = self._starts[np.repeat(self._first_start[places // self._block], sizes) + position]
         rows = starts + np.repeat(places % self._block, sizes)
         device = self._vectors.device
-        return VectorSets(self._vectors[torch.from_numpy(rows).to(device)].float(), torch.from_numpy(ptr).to(device))
+        vectors = self._vectors.index_select(0, torch.from_numpy(rows).to(device)).float()
+        return VectorSets(vectors, torch.from_numpy(ptr).to(device))
 
     def _order(self, places: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Positions that sort by score and then by post id, both descending."""

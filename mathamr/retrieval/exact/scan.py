@@ -1,0 +1,136 @@
+"""MaxSim of queries with every document of some blocks, by a running maximum over positions: of vectors, and of codes.
+
+>>> layout = list(blocks(np.array([2, 1]), block=2048))       # documents of two vectors and of one
+>>> rows = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
+>>> query = VectorSets.of([torch.tensor([[1.0, 0.0], [0.0, 1.0]])])
+>>> scores(query, rows, layout).round(decimals=2)
+tensor([[2.0000, 1.4000]])
+>>> approximate, errors = coded_scores(query, Codes.of(rows), layout)
+>>> approximate.round(decimals=2), errors.round(decimals=2)
+(tensor([[2.0000, 1.4000]]), tensor([0.0100]))
+
+One product covers several positions, up to a number of similarities. All results go into memory that is allocated once:
+new memory for each block would cost more than the arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from mathamr.maxsim import VectorSets
+from mathamr.retrieval.exact import codes as coded
+from mathamr.retrieval.exact.codes import Codes
+from mathamr.retrieval.exact.layout import Block, blocks, products
+
+__all__ = ["blocks", "candidates", "coded_scores", "scores"]
+
+# Similarities that are computed before they are reduced: 2 MiB stay in the caches; a GPU wants large products.
+CPU_SIMILARITIES = 1 << 19
+GPU_SIMILARITIES = 1 << 26
+
+
+def scores(queries: VectorSets, vectors: Tensor, chosen: Sequence[Block]) -> Tensor:
+    """Return MaxSim of each query with the documents of the blocks, one block after the other -> (num_queries, N).
+
+    Args:
+        queries: queries in float32, on the device of the vectors.
+        vectors: rows of the layout (V, p), in float32 or float16.
+        chosen: blocks of the layout.
+    """
+    transposed = queries.vectors.T.contiguous()  # (p, v)
+    width = transposed.shape[1]
+    member = _member(queries)
+    found, most, rows = _sizes(queries, chosen, vectors.device)
+    space = queries.vectors.new_empty(rows, vectors.shape[1])
+    similarities = queries.vectors.new_empty(rows, width)
+    highest = queries.vectors.new_empty(most, width)
+    best = queries.vectors.new_empty(most, width)
+    done = 0
+    for block in chosen:
+        for start, runs in products(block, rows):
+            total = sum(count * run for count, run in runs)
+            part = vectors[start : start + total]
+            part = part if part.dtype == torch.float32 else space[:total].copy_(part)
+            torch.mm(part, transposed, out=similarities[:total])  # (rows, v)
+            row = 0
+            for count, run in runs:
+                slab = similarities[row : row + count * run].view(run, count, width)
+                if start + row == block.starts[0]:  # every document has a vector here
+                    torch.amax(slab, 0, out=best[:count])
+                else:
+                    reached = slab[0] if run == 1 else torch.amax(slab, 0, out=highest[:count])
+                    torch.maximum(best[:count], reached, out=best[:count])
+                row += count * run
+        count = block.counts[0]
+        torch.mm(member, best[:count].T, out=found[:, done : done + count])
+        done += count
+    return found
+
+
+def coded_scores(queries: VectorSets, codes: Codes, chosen: Sequence[Block]) -> tuple[Tensor, Tensor]:
+    """Return :func:`scores` of codes (num_queries, N), and the bound of the error of each query's (num_queries,)."""
+    query = codes.query(queries.vectors)
+    width = len(query.codes)
+    member = _member(queries)
+    weights = member * query.scales.T
+    found, most, rows = _sizes(queries, chosen, codes.rows.device)
+    space = torch.empty(width * rows, dtype=torch.int32)
+    highest = torch.empty(width * most, dtype=torch.int32)
+    done = 0
+    for block in chosen:
+        count = block.counts[0]
+        best = highest[: width * count].view(width, count)
+        for start, runs in products(block, rows):
+            total = sum(size * run for size, run in runs)
+            part = space[: width * total].view(width, total)
+            coded.products(query.codes, codes.rows[start : start + total], part)
+            row = 0
+            for size, run in runs:
+                slab = part[:, row : row + size * run].unflatten(1, (run, size))
+                if start + row == block.starts[0]:
+                    torch.amax(slab, 1, out=best)
+                else:
+                    reached = slab[:, 0] if run == 1 else torch.amax(slab, 1)
+                    torch.maximum(best[:, :size], reached, out=best[:, :size])
+                row += size * run
+        torch.mm(weights, best.float(), out=found[:, done : done + count])
+        done += count
+    return found, member @ query.errors
+
+
+def candidates(row: Tensor, error: float, k: int, rescored: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return the numbers of all documents that can be among the best ``k``, ties at the end included.
+
+    The ``k`` documents with the best codes have scores, so the k-th best score of all is at least their lowest. A
+    document whose codes score less than that by more than ``error`` is not among the best.
+
+    Args:
+        row: scores of the codes, (N,).
+        error: bound of their error.
+        k: number of results.
+        rescored: computes scores of documents from their numbers.
+    """
+    if k >= len(row):
+        return np.arange(len(row))
+    lowest = float(rescored(torch.topk(row, k).indices.numpy()).min())
+    return (row >= lowest - error).nonzero().flatten().numpy()
+
+
+def _member(queries: VectorSets) -> Tensor:
+    """1 where a vector belongs to a query, else 0 -> (num_queries, v)."""
+    owner = torch.arange(len(queries), device=queries.ptr.device).repeat_interleave(queries.sizes)
+    return functional.one_hot(owner, len(queries)).float().T
+
+
+def _sizes(queries: VectorSets, chosen: Sequence[Block], device: torch.device) -> tuple[Tensor, int, int]:
+    """Memory of all scores, the most documents of a block, and the most rows of a product."""
+    found = queries.vectors.new_empty(len(queries), sum(block.counts[0] for block in chosen))
+    most = max((block.counts[0] for block in chosen), default=0)
+    largest = max((sum(block.counts) for block in chosen), default=0)
+    limit = CPU_SIMILARITIES if device.type == "cpu" else GPU_SIMILARITIES
+    return found, most, max(most, min(limit // len(queries.vectors), largest))
