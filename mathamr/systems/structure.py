@@ -1,7 +1,8 @@
 """Structure search: formulas whose trees have a large part in common with the query's, up to renaming of variables.
 
 Task 2 finds formulas, one of each visual id. Task 1 finds answers by the formulas of the whole topic
-(:mod:`mathamr.structure.posts`), for ``track=learned``: words take no part. No model; the same for every seed.
+(:mod:`mathamr.structure.posts`), or by those of their questions (``thread.read=question``), for ``track=learned``:
+words take no part. No model; the same for every seed.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from mathamr.systems.system import System
 class StructureSystem(System[StructureSettings]):
     """Search formulas by the structure of their trees, without a model."""
 
+    reads = frozenset({"answer", "question"})
+
     def check(self, settings: StructureSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Check the rules of scoring and ``retrieval.k``."""
         settings.structure.check()
@@ -56,7 +59,7 @@ class StructureSystem(System[StructureSettings]):
         store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
         posts, wanted = self.posts_for(topic_set), topic_set.indexed
         if topic_set.task == 1:
-            posts, wanted = _answers(posts, topic_set), None
+            posts, wanted = _searched(posts, topic_set), None
         visual_ids: dict[str, str] = {}
         places: list[tuple[str, str]] = []
         around = _Around()
@@ -116,7 +119,7 @@ class StructureSystem(System[StructureSettings]):
             topic.topic_id: searched_formulas(searchable.trees.of(extract(topic.post).formulas))
             for topic in topic_set.topics
         }
-        results = {}
+        results, k = {}, settings.thread.results(settings.retrieval.k)
         with Stopwatch() as watch:
             for topic_id, formulas in queries.items():
                 scores = answers.scores(searchable.made, formulas)
@@ -125,11 +128,11 @@ class StructureSystem(System[StructureSettings]):
                     for place in np.flatnonzero(scores > 0).tolist()
                 ]
                 order = best_first([name for name, _ in found], [score for _, score in found])
-                results[topic_id] = [found[place] for place in order[: settings.retrieval.k]]
+                results[topic_id] = [found[place] for place in order[:k]]
         return Retrieved(results, speed(len(queries), watch))
 
 
-def _answers(posts: Iterable[Post | Failure], topic_set: TopicSet) -> Iterator[Post]:
+def _searched(posts: Iterable[Post | Failure], topic_set: TopicSet) -> Iterator[Post]:
     """Yield the posts that may be found."""
     wanted = topic_set.indexed
     for post in posts:

@@ -1,7 +1,7 @@
 """Settings of systems that rank words and formulas, and train nothing.
 
 >>> list(StructureSettings.groups())
-['retrieval', 'structure']
+['retrieval', 'structure', 'thread']
 """
 
 from __future__ import annotations
@@ -85,6 +85,11 @@ class StructureSettings(RankingSettings):
     version: ClassVar = 3
 
     structure: StructureConfig
+    thread: ThreadConfig = field(default_factory=ThreadConfig)
+
+    def result_key_parts(self) -> Mapping[str, Any]:
+        """Return its own settings, the number of results, and how threads are read."""
+        return {**super().result_key_parts(), **self.thread.key_parts()}
 
 
 @dataclass(frozen=True, kw_only=True)

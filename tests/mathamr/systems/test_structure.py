@@ -115,16 +115,18 @@ def test_dense_vectors_find_formulas_that_are_equal_to_the_topics(tmp_path: Path
         run(configured(tmp_path, "track=latent", "latent.dimensions=0"), "command")
 
 
-@pytest.mark.parametrize("k", [3, 30])
-def test_answers_are_found_by_the_formulas_of_the_topic(k: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("k", "read"), [(3, "answer"), (30, "answer"), (30, "question")])
+def test_answers_are_found_by_the_formulas_of_the_topic(k: int, read: str, tmp_path: Path) -> None:
     root = write_collection(tmp_path / "data")
     lines = (root / "topics.jsonl").read_text().splitlines()  # all without a formula
     body = f"Is every ring finite where ${FORMULAS[1]}$ holds, and $x$?"
     (root / "topics.jsonl").write_text("\n".join([json.dumps({"post_id": "T.0", "body": body}), *lines[1:]]) + "\n")
-    ended = run(configured(tmp_path, "experiment.tasks=[1]", f"retrieval.k={k}"), "command")
+    settings = ("experiment.tasks=[1]", f"retrieval.k={k}", f"thread.read={read}")
+    ended = run(configured(tmp_path, *settings), "command")
     assert ended.failed == 0, ended.table
     (path,) = (tmp_path / "out" / "found" / "jobs").glob("*/run.tsv")
     rankings = read_run(path, task=1).rankings
     assert rankings.keys() == {"T.0"}
-    equal = sorted((f"a{number}" for number in (1, 6, 11, 16, 21, 26, 31)), reverse=True)  # answers with the formula
+    # answers with the formula, or with it in their question
+    equal = sorted((f"a{number}" for number in (1, 6, 11, 16, 21, 26, 31)), reverse=True)
     assert [hit.doc_id for hit in rankings["T.0"][:7]] == equal[:k]
