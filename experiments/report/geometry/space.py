@@ -91,9 +91,12 @@ def _mean(contents: Sequence[Content], value: Value) -> float:
 def _table(
     experiment: Experiment, found: Contents, columns: Mapping[str, Value], caption: str, note: str = ""
 ) -> Table:
-    rows = [["Condition", *columns]]
+    seeds = {name: 1 if all(one == of[0] for one in of) else len(of) for name, of in found.items()}
+    differ = len(set(seeds.values())) > 1
+    rows = [["Condition", *columns, *(["Seeds"] if differ else [])]]
     for condition, contents in found.items():
-        rows.append([experiment.label(condition), *(_over_seeds(contents, value) for value in columns.values())])
+        line = [experiment.label(condition), *(_over_seeds(contents, value) for value in columns.values())]
+        rows.append([*line, str(seeds[condition])] if differ else line)
     return Table(rows, caption, note)
 
 
