@@ -46,6 +46,7 @@ class GeometryConfig:
     posts: int
     topics: int
     statements: int
+    projections: list[str]
     general: str | None = None
 
 

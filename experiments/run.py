@@ -95,7 +95,7 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
         topic_sets = read_topic_sets(config.data, experiment, corpus, files, tasks, console)
         base = job_settings(composed) if any(job.settings.track == config.track for job in missing) else None
         runner = Runner(corpus, shared, folder, models, topic_sets, console)
-        runner.check(base, missing)
+        missing = runner.check(base, missing)
         if config.job is None:  # other parts of an array run the rest
             _say_unmet(mine, folder, console)
         _say_displaced(missing, folder, console)

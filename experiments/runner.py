@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.models import Models
 from experiments.plan import LOCK, Job
 from graphs.corpus.corpus import Corpus
-from graphs.errors import ConfigError, MathAMRError
+from graphs.errors import ConfigError, MathAMRError, MissingEncoderError
 from graphs.shared_files import locked
 from mathamr.evaluation.efficiency import give_back_memory
 from mathamr.stages.console import Console
@@ -56,8 +56,11 @@ class Runner:
             self._systems[name] = registry.find(name)(self._corpus, self._shared, self._console)
         return self._systems[name]
 
-    def check(self, base: JobSettings | None, jobs: Sequence[Job]) -> None:
-        """Raise for settings that cannot work, once for each condition.
+    def check(self, base: JobSettings | None, jobs: Sequence[Job]) -> list[Job]:
+        """Raise for settings that cannot work, once for each condition; return the jobs that can run.
+
+        Conditions whose text encoder is missing are left out with a message, unless ``experiment.only`` names them or
+        the experiment has no others.
 
         Args:
             base: settings of the command line; their errors come first and name no condition; None: no job is of their
@@ -65,14 +68,25 @@ class Runner:
         """
         from experiments.analyses import geometry  # imports torch
 
-        geometry.check(jobs[0].experiment.analyses, jobs[0].config.geometry)
+        experiment = jobs[0].experiment
+        geometry.check(experiment.analyses, jobs[0].config.geometry)
         if base is not None:
             self._check(base)
-        for job in {job.condition: job for job in jobs}.values():
+        first = {job.condition: job for job in jobs}
+        missing: dict[str, ConfigError] = {}
+        for condition, job in first.items():
             try:
                 self._check(job.settings)
             except MathAMRError as error:
-                raise ConfigError(f"condition {job.condition}: {error}") from error
+                told = ConfigError(f"condition {condition}: {error}")
+                if not isinstance(error, MissingEncoderError) or experiment.only:
+                    raise told from error
+                missing[condition] = told
+        if set(missing) == set(experiment.conditions):
+            raise next(iter(missing.values()))
+        if missing:
+            self._console.say(f"  conditions left out: {', '.join(missing)}; {next(iter(missing.values()))}")
+        return [job for job in jobs if job.condition not in missing]
 
     def _check(self, settings: JobSettings) -> None:
         kind = registry.find(settings.track)

@@ -45,6 +45,10 @@ class ConfigError(MathAMRError):
     """Unknown key or value in a configuration, or contradictory values."""
 
 
+class MissingEncoderError(ConfigError):
+    """Text encoder whose weights are neither on this machine nor on the hub."""
+
+
 class CorpusError(MathAMRError):
     """File of a collection that is missing, damaged, or of another form."""
 

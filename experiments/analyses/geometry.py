@@ -15,7 +15,8 @@ it (:mod:`mathamr.analysis`). Both look at the posts of Task 1; a right document
      "domain": {"corpora": {...}, ...},                                           # see experiments.analyses.domain
      "words": {"distances": [0.31, ...], "with_formulas": 2480, "without": 383},
      "statements": {"topics": ["A.1", ...], "cosines": [[...]], "plane": [[...]]},
-     "lengths": {"tokens": [5.6, ...], "of_tokens": 4120, "pooled": [3.1, ...]}}                # of text encoders
+     "lengths": {"tokens": [5.6, ...], "of_tokens": 4120, "pooled": [3.1, ...]},                # of text encoders
+     "projection": {"posts": ["7", ...], "places": {...}, ...}}                  # see experiments.analyses.projection
 
 A system without vectors has ``run`` and ``confidence`` alone. Of a large collection a sample is looked at, which
 ``sampled`` says: every right document is in it, and others drawn at random, so that accuracies in the sample are higher
@@ -33,12 +34,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from experiments.analyses import confidence, domain
+from experiments.analyses import confidence, domain, projection
 from experiments.analyses.job_examples import natural
 from experiments.analyses.sampling import sampler
 from experiments.config import GeometryConfig
 from experiments.plan import Job
 from graphs.errors import AnalysisError, ConfigError
+from mathamr.analysis import projections
 from mathamr.analysis.bootstrap import accuracy, hits_of_run, ndcg, reciprocal_rank
 from mathamr.analysis.collapse import KINDS, Collapse, collapse
 from mathamr.analysis.components import plane
@@ -81,8 +83,10 @@ def check(analyses: Sequence[str], config: GeometryConfig) -> None:
     check_bounds("geometry", config, at_least=least)
     if not 0 <= config.psi <= 100:
         raise ConfigError(f"geometry.psi={config.psi} is a percentile, from 0 to 100")
-    if config.general is not None and "geometry" in analyses:
-        domain.read_corpus(Path(config.general))
+    if "geometry" in analyses:
+        projections.check(config.projections)
+        if config.general is not None:
+            domain.read_corpus(Path(config.general))
 
 
 def measure(
@@ -109,6 +113,9 @@ def measure(
             content |= of_space(space, qrels, with_formulas, config, topic_set.relevant)
             vectors = _one_each(space.documents, space.document_kinds)
             content |= {"domain": domain.of_space(space, vectors, texts, config.general)}
+            if config.projections:
+                tags = system.tags(space.posts)
+                content |= {"projection": projection.of_posts(space.posts, vectors, texts, tags, config.projections)}
     except AnalysisError as error:
         content["left_out"] = str(error)
     return content

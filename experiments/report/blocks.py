@@ -20,8 +20,9 @@ describes plots in words, and names the posts found.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,24 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Map:
+    """Posts as points in planes, which readers can move and enlarge.
+
+    Attributes:
+        alt: description in words, instead of the picture.
+        caption: text below.
+        groups: names of groups of posts, and the numbers of their posts.
+        data: ids, titles and groups of posts, and views with their places, for the page's program
+            (``experiments/report/figures/post_map.js``).
+    """
+
+    alt: str
+    caption: str
+    groups: Sequence[tuple[str, int]]
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Legend:
     """Short names of virtual nodes and their meaning: ``(name, kind, text)``; a formula's text is LaTeX."""
 
@@ -106,7 +125,7 @@ class Folded:
     blocks: Sequence[Block] = field(default_factory=tuple)
 
 
-Block = Heading | Text | Code | Table | Figure | Legend | Examples | Folded
+Block = Heading | Text | Code | Table | Figure | Map | Legend | Examples | Folded
 
 
 def markdown(blocks: Sequence[Block]) -> str:
@@ -128,7 +147,7 @@ def _lines(block: Block) -> list[str]:
             return [*caption, as_markdown(block.rows), *note]
         case Folded():
             return [part for inner in block.blocks for part in _lines(inner)]
-        case Figure():
+        case Figure() | Map():
             return [f"Plot in report.html: {_plain(block.alt)}"]
         case Examples():
             return [as_markdown(_found(block))]

@@ -1,4 +1,4 @@
-"""A report as one self-contained HTML page: no other file, no request, no program but KaTeX.
+"""A report as one self-contained HTML page: no other file, no request, no program but KaTeX and that of maps.
 
     page("Virtual node connectivity", [Heading("Results"), Table(...), Figure(...), Examples(...)])   # "<!doctype ..."
 
@@ -23,6 +23,7 @@ from mathamr.search.web import katex
 if TYPE_CHECKING:
     from jinja2 import Template
 
+_MAP = Path(__file__).parent / "figures" / "post_map.js"
 _GRADES = {3: "high", 2: "medium", 1: "low", 0: "not relevant"}
 
 
@@ -58,11 +59,13 @@ def _template() -> Template:
 
 
 def _programs(body: str) -> tuple[str, str]:
-    """Return KaTeX, if ``body`` has formulas, and the policy that lets a browser run nothing else."""
-    formulas = katex.inline() if 'class="math' in body or 'class="latex' in body else ""
-    hashes = [_hash(script) for script in re.findall(r"<script>(.*?)</script>", formulas, re.DOTALL)]
+    """Return the programs that ``body`` needs, and the policy that lets a browser run nothing else."""
+    programs = katex.inline() if 'class="math' in body or 'class="latex' in body else ""
+    if '<figure class="map"' in body:
+        programs += f"<script>{_MAP.read_text(encoding='utf-8')}</script>\n"
+    hashes = [_hash(script) for script in re.findall(r"<script>(.*?)</script>", programs, re.DOTALL)]
     scripts = f"script-src {' '.join(hashes)}; " if hashes else ""
-    return formulas, (
+    return programs, (
         f"default-src 'none'; {scripts}style-src 'unsafe-inline'; font-src data:; base-uri 'none'; form-action 'none'"
     )
 

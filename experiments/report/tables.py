@@ -13,6 +13,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from experiments.report.blocks import Table
 from experiments.report.results import Experiment, Row
@@ -125,6 +126,18 @@ def not_run(rows: Sequence[Row]) -> list[str]:
     return [name for name in dict.fromkeys(row["condition"] for row in rows) if started and name not in started]
 
 
+def without_copies(rows: Sequence[Row]) -> list[Row]:
+    """Return one row for each key: if nothing depends on the seed, the seeds of a condition share one result.
+
+    >>> without_copies([{"seed": 1, "key": "a"}, {"seed": 2, "key": "a"}, {"seed": 3, "key": "b"}, {"seed": 4}])
+    [{'seed': 1, 'key': 'a'}, {'seed': 3, 'key': 'b'}, {'seed': 4}]
+    """
+    first: dict[Any, Row] = {}
+    for number, row in enumerate(rows):
+        first.setdefault(row.get("key", number), row)
+    return list(first.values())
+
+
 def mean_table(
     rows: Sequence[Row],
     columns: Mapping[str, tuple[str, float]],
@@ -133,14 +146,14 @@ def mean_table(
     """Return a header and one line for each condition: mean ± standard deviation (n - 1) over its finished seeds.
 
     ``columns`` maps a key of the rows to its title and the divisor for its unit. Conditions of :func:`not_run` have no
-    line.
+    line. Copies of one result (:func:`without_copies`) count as one seed.
     """
     table = [["Condition", *(title for title, _ in columns.values()), "Seeds"]]
     left_out = not_run(rows)
     for condition in dict.fromkeys(row["condition"] for row in rows):
         if condition in left_out:
             continue
-        done = [row for row in rows if row["condition"] == condition and row["status"] == "done"]
+        done = without_copies([row for row in rows if row["condition"] == condition and row["status"] == "done"])
         cells = [show(_values(done, key, unit)) for key, (_, unit) in columns.items()]
         table.append([condition, *cells, str(len(done))])
     return table
@@ -172,7 +185,7 @@ def results_table(
         if one.title in beside:
             quiet.add(len(head))
             head.append("thesis" if same else "thesis, other setting")
-    scored = measured(experiment, task)
+    scored = {condition: without_copies(rows) for condition, rows in measured(experiment, task).items()}
     left_out = not_run(experiment.rows)
     conditions = [condition for condition in experiment.conditions if condition not in left_out]
     counts = {len(scored.get(condition, [])) for condition in conditions}

@@ -23,7 +23,7 @@ neither ``train`` nor ``encode`` is called. :class:`mathamr.systems.graph.GraphS
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
@@ -264,6 +264,16 @@ class System(ABC, Generic[Settings]):
     def readable(self, encoded: Encoded, post_ids: Sequence[str]) -> Sequence[str]:
         """Return the post ids of the topics that the system can search with."""
         return encoded.vectors.encoded(post_ids) if isinstance(encoded.vectors, EncodedPosts) else post_ids
+
+    def tags(self, post_ids: Iterable[str]) -> Mapping[str, Sequence[str]]:
+        """Return the tags of posts that have any; an answer has those of its question."""
+        wanted = set(post_ids)
+        outlines = (post for post in self.post_files.outlines() if isinstance(post, Post))
+        parents = {post.post_id: post.parent_id for post in outlines if post.post_id in wanted and post.parent_id}
+        asked = wanted.union(parents.values())
+        outlines = (post for post in self.post_files.outlines() if isinstance(post, Post))  # again: all would not fit
+        own = {post.post_id: post.tags for post in outlines if post.post_id in asked and post.tags}
+        return {post: tags for post in wanted if (tags := own.get(post) or own.get(parents.get(post, "")))}
 
     def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:
         """Return the texts of posts for display."""

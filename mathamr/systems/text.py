@@ -30,7 +30,7 @@ from graphs.corpus.pair_sets.pair_collection import PairCollection
 from graphs.corpus.post import Pair, PlaceholderText, Post
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, MissingEncoderError
 from graphs.shared_files import key
 from graphs.stores.posts import PostTexts
 from mathamr.analysis.collapse import KINDS
@@ -91,6 +91,7 @@ class TextSystem(System[TextSettings]):
         self._tiny = shared / "tiny-encoder"
         self._collection_pairs = CollectionPairs(corpus, self.post_files, console)
         self._opened: set[tuple[str, int | None, Opening]] = set()
+        self._missing: dict[tuple[str, Opening], MissingEncoderError] = {}
 
     # -- before anything runs ----------------------------------------------------------------------------------------
 
@@ -107,11 +108,21 @@ class TextSystem(System[TextSettings]):
                 " use train.pairs=null train.pretrain_pairs=null, or text.epochs=0"
             )
         if text.encoder != "tiny" and (text.encoder, text.max_length, text.opening) not in self._opened:
-            encoder = open_encoder(text.encoder, device="cpu", opening=text.opening)
+            encoder = self._look_for(text.encoder, text.opening)
             limit_length(encoder, text.max_length)
             if encoder.notice:
                 self.console.say(f"  {encoder.notice}")
             self._opened.add((text.encoder, text.max_length, text.opening))
+
+    def _look_for(self, name: str, opening: Opening) -> TextEncoder:
+        """Open an encoder; a missing one is looked for once, since the hub may answer slowly."""
+        if error := self._missing.get((name, opening)):
+            raise error
+        try:
+            return open_encoder(name, device="cpu", opening=opening)
+        except MissingEncoderError as error:
+            self._missing[name, opening] = error
+            raise
 
     # -- what jobs share ---------------------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from graphs import digests
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, MissingEncoderError
 
 if TYPE_CHECKING:
     import torch
@@ -252,8 +252,8 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
     """Open an encoder by one of the names above, a folder, or a name on the Hugging Face hub.
 
     Raises:
-        ConfigError: the extra ``text`` is missing, the model is neither here nor on the hub, or it brings code that
-            ``trust_remote_code`` does not allow.
+        ConfigError: the extra ``text`` is missing, or the model brings code that ``trust_remote_code`` does not allow.
+        MissingEncoderError: the model is neither here nor on the hub.
     """
     if find_spec("sentence_transformers") is None:
         raise ConfigError("text encoders need sentence-transformers: pip install -e '.[text]'")
@@ -278,7 +278,7 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
                 f"the encoder {name!r} brings Python code, which is not run; read the code, then use "
                 "text.trust_remote_code=true, best with the commit that you have read: text.revision=COMMIT"
             ) from error
-        raise ConfigError(
+        raise MissingEncoderError(
             f"the encoder {name!r} ({known.model}) is not on this machine and cannot be downloaded "
             f"({str(error).splitlines()[0]}); on a machine with a network, run hf download {known.model} "
             f"--local-dir {Path(known.model).name}, then name that folder; keep the folder's name, which selects the "

@@ -116,7 +116,7 @@ def job(
 ) -> Job:
     config = Config(
         data=DATA,
-        geometry=GeometryConfig(k=3, samples=20, size=None, psi=25, posts=100, topics=3, statements=4),
+        geometry=GeometryConfig(k=3, samples=20, size=None, psi=25, posts=100, topics=3, statements=4, projections=[]),
         wandb=WandbConfig(mode="disabled", project="p", entity=None, artifacts=False),
         experiment=ExperimentConfig(name="demo", title="Demo", baseline="none", analyses=list(analyses)),
         track="test",

@@ -16,7 +16,7 @@ from experiments.plan import LOCK, Job
 from experiments.run import run
 from graphs.amr.embedded import EmbeddedParser
 from graphs.corpus.post import Post
-from graphs.errors import ConfigError, MathAMRError
+from graphs.errors import ConfigError, MathAMRError, MissingEncoderError
 from graphs.shared_files import locked
 from graphs.stores.collection import Collection, ParserFactory, build
 from mathamr.evaluation.metrics import evaluate
@@ -37,6 +37,36 @@ def composed(collection: Path, outputs: Path, *overrides: str, conditions: dict[
         config = compose("config", ["+exp=vn_connectivity", *SETTINGS, *places, *overrides])
     config.experiment.conditions = conditions
     return validated(config)
+
+
+def test_conditions_without_weights_are_left_out(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sentence_transformers")
+    asked = []
+
+    def missing(name: str, **_: Any) -> Any:
+        asked.append(name)
+        raise MissingEncoderError(f"the encoder {name!r} is not on this machine")
+
+    monkeypatch.setattr("mathamr.systems.text.open_encoder", missing)
+    conditions = {
+        "none": {"track": "bm25"},
+        "gone": {"track": "text", "text": {"encoder": "gone", "epochs": 0}},
+        "gone_pt": {"track": "text", "text": {"encoder": "gone", "epochs": 0, "pretraining_epochs": 1}},
+    }
+    config = composed(collection, tmp_path / "out", conditions=conditions)
+    ended = run(config, "the command")
+    assert ended.failed == 0
+    assert ended.table.splitlines()[1].startswith("none")
+    assert "not run: gone, gone_pt" in ended.table
+    said = "conditions left out: gone, gone_pt; condition gone: the encoder 'gone' is not on this machine"
+    assert said in capsys.readouterr().err
+    assert asked == ["gone"]
+    assert run(config, "the command").failed == 0  # with nothing left to run
+    config.experiment.only = ["none", "gone"]
+    with pytest.raises(ConfigError, match="condition gone: the encoder 'gone'"):
+        run(config, "the command")
 
 
 def test_posts_to_table_and_finished_jobs_rest(

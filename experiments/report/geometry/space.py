@@ -15,6 +15,7 @@ from experiments.analyses.geometry import AS_THEY_ARE
 from experiments.report.blocks import Block, Heading, Table, Text
 from experiments.report.figures import geometry as geometry_figures
 from experiments.report.figures.geometry import Content
+from experiments.report.figures.post_map import map_of
 from experiments.report.geometry import confidence, domains
 from experiments.report.results import Experiment, content_of
 from experiments.report.tables import p_value, spread
@@ -64,6 +65,7 @@ def _blocks(experiment: Experiment, found: Contents) -> list[Block]:
         general = {name: of[0]["domain"] for name, of in spaces.items() if of[0].get("domain")}
         parts.append(("Mathematical posts and other text", domains.blocks(experiment, general)))
         parts.append(("Right answers of some topics", _statements(experiment, spaces)))
+        parts.append(("Map of posts", _map(experiment, spaces)))
     parts = [(title, inside) for title, inside in parts if inside]
     troubles = [
         Text(f"{experiment.label(condition)}: not everything could be measured: {content['left_out']}")
@@ -89,9 +91,12 @@ def _mean(contents: Sequence[Content], value: Value) -> float:
 def _table(
     experiment: Experiment, found: Contents, columns: Mapping[str, Value], caption: str, note: str = ""
 ) -> Table:
-    rows = [["Condition", *columns]]
+    seeds = {name: 1 if all(one == of[0] for one in of) else len(of) for name, of in found.items()}
+    differ = len(set(seeds.values())) > 1
+    rows = [["Condition", *columns, *(["Seeds"] if differ else [])]]
     for condition, contents in found.items():
-        rows.append([experiment.label(condition), *(_over_seeds(contents, value) for value in columns.values())])
+        line = [experiment.label(condition), *(_over_seeds(contents, value) for value in columns.values())]
+        rows.append([*line, str(seeds[condition])] if differ else line)
     return Table(rows, caption, note)
 
 
@@ -325,6 +330,13 @@ def _words(experiment: Experiment, spaces: Contents) -> list[Block]:
 
 def _panels(experiment: Experiment, spaces: Contents) -> dict[str, Content]:
     return {experiment.label(condition): contents[0] for condition, contents in spaces.items()}
+
+
+def _map(experiment: Experiment, spaces: Contents) -> list[Block]:
+    of = {name: one["projection"] for name, one in _panels(experiment, spaces).items() if one.get("projection")}
+    if not of:
+        return []
+    return [map_of(of, max((own[0]["sampled"] for own in spaces.values()), key=lambda one: one["of_posts"]))]
 
 
 def _statements(experiment: Experiment, spaces: Contents) -> list[Block]:

@@ -19,7 +19,7 @@ from mathamr.evaluation.runs import Qrels, Run
 from mathamr.ranking.judged import year_of
 from tests.experiments.written_experiment import finish, write_plan
 
-CONFIG = GeometryConfig(k=3, samples=20, size=None, psi=25, posts=100, topics=3, statements=4)
+CONFIG = GeometryConfig(k=3, samples=20, size=None, psi=25, posts=100, topics=3, statements=4, projections=[])
 
 
 def judged_run(names: list[str]) -> tuple[Run, Qrels]:

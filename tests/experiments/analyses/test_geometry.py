@@ -33,7 +33,7 @@ POSTS = [f"p{number}" for number in range(24)]
 QRELS = {f"A.{n}": {f"p{n}": 3, f"p{n + 6}": 2, f"p{n + 12}": 1} for n in range(6)}
 
 
-SETTINGS = GeometryConfig(k=3, samples=20, size=None, psi=25, posts=100, topics=3, statements=4)
+SETTINGS = GeometryConfig(k=3, samples=20, size=None, psi=25, posts=100, topics=3, statements=4, projections=[])
 
 
 def space(*, single: bool = False, single_vector: bool = False) -> EmbeddingSpace:
@@ -113,6 +113,7 @@ def test_a_sample_has_every_right_document_and_says_its_size() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        ({"projections": ["lda"]}, "Unknown projection 'lda'. Choose from: pca, tsne, umap"),
         ({"k": 0}, "geometry.k=0"),
         ({"psi": 120}, "geometry.psi=120"),
         ({"samples": 0}, "geometry.samples=0"),
@@ -139,6 +140,26 @@ def test_a_job_without_vectors_has_what_its_run_says(bench: Any) -> None:
     result = json.loads((place / "result.json").read_text())
     assert result["accuracy_at_k"] == 1.0
     assert result["mrr"] == 1.0
+
+
+def test_places_of_posts_go_from_the_job_to_a_map(bench: Any, tmp_path: Path) -> None:
+    one = bench.job(analyses=("geometry",))
+    one = replace(one, config=replace(one.config, geometry=replace(SETTINGS, projections=["pca"])))
+    whole = space(single=True)
+    asked = {"queries": whole.queries.select(torch.tensor([0])), "query_kinds": whole.query_kinds[:1]}
+    bench.track.space = lambda *of: replace(whole, topics=["A.1"], posts=of[-1](["a", *POSTS[1:]]), **asked)
+    bench.track.tags = lambda posts: {"p2": ("rings", "fields"), "p3": ("fields",)}
+    bench.run(one)
+    content = json.loads((bench.place(one) / "geometry.json").read_text())
+    shown = content["projection"]
+    assert shown["posts"] == ["a", *POSTS[1:]]
+    assert shown["titles"] == ["T"] * 24
+    assert shown["tags"][1:4] == [[], ["rings", "fields"], ["fields"]]
+    assert np.asarray(shown["places"]["pca"]).shape == (24, 2)
+    folder = write_plan(tmp_path / "spaces", ["text"], [1])
+    (finish(folder, "text", 1, 0.5) / "geometry.json").write_text(json.dumps(content))
+    built = space_report.blocks(results.read(folder))
+    assert "24 posts as points in a plane, by PCA. Colours are tags: fields 1, rings 1, no tag 22." in markdown(built)
 
 
 def test_what_cannot_be_measured_is_said_and_the_job_has_its_result(bench: Any) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,21 @@ def test_a_condition_that_was_not_run_is_named_without_a_row_of_dashes(tmp_path:
     assert [line for line in text.splitlines() if line.startswith("| full")] == ["| full | all | not run |"]
     lines = tables.mean_table(results.read(folder).rows, {"ndcg_prime": ("nDCG'", 1.0)})
     assert [line[0] for line in lines] == ["Condition", "none", "ring"]
+
+
+def test_seeds_that_share_a_result_count_once(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "rings", ["none", "ring"], [1, 2])
+    for seed, score in ((1, 0.5), (2, 0.6)):
+        finish(folder, "none", seed, 0.4, key="same")
+        finish(folder, "ring", seed, score)
+    found = results.read(folder)
+    assert tables.mean_table(found.rows, {"ndcg_prime": ("nDCG'", 1.0)})[1:] == [
+        ["none", "0.400", "1"],
+        ["ring", "0.550 ± 0.071", "2"],
+    ]
+    writing.write([found], folder)
+    means = (folder / "report.md").read_text().split("## Mean over seeds")[1]
+    assert re.search(r"\| none † \|.* 0\.400 \|.* 1 \|\n\| ring \| 0\.550 ± 0\.071.* 2 \|", means)
 
 
 def test_without_a_finished_job_the_report_says_so(tmp_path: Path) -> None:
