@@ -356,8 +356,7 @@ def tokenizer_of(name: str) -> Callable[[Sequence[str]], list[list[str]]]:
         raise ConfigError(message) from error
 
     def tokens(texts: Sequence[str]) -> list[list[str]]:
-        found = library(list(texts), add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
-        return [library.convert_ids_to_tokens(own) for own in found]
+        return [library.tokenize(text) for text in texts]
 
     return tokens
 
