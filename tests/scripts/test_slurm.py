@@ -142,10 +142,10 @@ def test_exit_codes_and_dependencies(slurm: Slurm) -> None:
     slurm.command("scancel", after)
 
 
-def test_an_experiment_as_an_array(slurm: Slurm, collection: Path, tmp_path: Path) -> None:
+def test_an_experiment_as_an_array_of_jobs_with_two_ranks(slurm: Slurm, collection: Path, tmp_path: Path) -> None:
     question = ["+exp=trial", "experiment.name=demo", "experiment.seeds=[1,2]", "data=jsonl", f"data.root={collection}"]
-    settings = [f"outputs={tmp_path}", "workers=1", *SMALL, "train.epochs=30", "train.patience=30"]
-    element = ["--cpus-per-task=1", "--gpus=0", "slurm/seeds_array.sbatch", *question, *settings]
+    settings = [f"outputs={tmp_path}", "workers=1", *SMALL, "train.epochs=12", "train.patience=12", "train.processes=2"]
+    element = ["--cpus-per-task=2", "--gpus=0", "slurm/seeds_array.sbatch", *question, *settings]
     # The first of two jobs, stopped while it trains ...
     array = slurm.submit("--array=1", *element, JOBS="2")
     first = f"{array}_1"
@@ -186,6 +186,30 @@ def test_without_the_extra_only_the_launcher_is_missing() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "pip install -e '.[slurm]'" in done.stderr
+
+
+TRAINING = (
+    "import signal; signal.signal(signal.SIGUSR1, lambda *_: exit(print('saved'))); print('trains'); signal.pause()"
+)
+AGENT = f"""
+import subprocess, sys
+print(*sys.argv[1:], flush=True)
+subprocess.run([sys.executable, "-uc", {TRAINING!r}], check=True)
+print("the next trial", flush=True)
+"""
+
+
+def test_agents_of_a_sweep_as_an_array_outlive_the_signal_to_their_trainings(slurm: Slurm, tmp_path: Path) -> None:
+    (tmp_path / "wandb").mkdir()
+    (tmp_path / "wandb" / "__init__.py").touch()
+    (tmp_path / "wandb" / "__main__.py").write_text(AGENT)  # a stand-in: W&B's agent needs its server
+    script = ["--array=1-2", "--cpus-per-task=1", "--gpus=0", "slurm/agents_array.sbatch", "me/plus/x1"]
+    array = slurm.submit(*script, PYTHONPATH=str(tmp_path), TRIALS="5")
+    for element in (f"{array}_1", f"{array}_2"):
+        slurm.until(lambda e=element: "trains" in slurm.log(e), lambda e=element: f"{slurm.facts(e)}\n{slurm.log(e)}")
+        slurm.command("scancel", "--signal=USR1", element)
+        assert slurm.wait(element, "COMPLETED", "FAILED")["ExitCode"] == "0:0", slurm.log(element)
+        assert slurm.log(element).split("\n")[:4] == ["agent --count 5 me/plus/x1", "trains", "saved", "the next trial"]
 
 
 def test_two_ranks_stop_at_a_signal_go_on_when_queued_again_and_stay_away_when_cancelled(
