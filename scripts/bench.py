@@ -42,7 +42,7 @@ BENCHMARKS = {
     "train_epoch": "benchmarks/train_epoch.py",
     "text_training": "benchmarks/text_training.py",
     "search": "benchmarks/search.py",
-    "approximate_search": "benchmarks/approximate_search.py",
+    "approximate_search": "benchmarks/scale/approximate_search.py",
     "embedding_geometry": "benchmarks/embedding_geometry.py",
     "smatch": "benchmarks/smatch_score.py",
     "collection": "benchmarks/collection.py",

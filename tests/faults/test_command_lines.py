@@ -138,7 +138,8 @@ def test_wrong_words_for_scripts(places: tuple[str, ...], tmp_path: Path) -> Non
         script, words, actions = commands[number % len(commands)]
         line = [*words, *words_of(actions, draw, places)]
         done = run_script(script, *line, folder=tmp_path)
-        allowed = (0, 1, 2) if (script, words) == ("data.py", ("check",)) else (0, 2)  # 1: something is missing
+        partly = script == "text/extract_statements.py" or (script, words) == ("data.py", ("check",))
+        allowed = (0, 1, 2) if partly else (0, 2)  # 1: something is missing, or no paper could be read
         check(done.returncode, done.stderr, [script, *line], allowed)
         refused += done.returncode != 0
     assert refused > 0.9 * LINES

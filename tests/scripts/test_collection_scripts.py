@@ -83,7 +83,7 @@ def test_an_import_lists_the_roles_that_it_does_not_know(tmp_path: Path) -> None
     (tmp_path / "c.penman").write_text(text)
     printed = run_script("collection.py", "import", tmp_path / "c.penman", tmp_path / "c.db").stdout.splitlines()
     assert printed[1:] == [
-        "1 edges of formula trees had roles of another release and got ours",
+        "1 edges of formula trees had roles of another project and were renamed",
         "unknown roles in formula trees, kept as they are:",
         "  below :opt  :leg  1",
     ]

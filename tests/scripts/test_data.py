@@ -51,7 +51,7 @@ def test_the_parts_that_are_named_come_under_their_published_names(
         gets = [method for method, *_ in server.asked].count("GET")
         assert get(server.base, tmp_path, "--only", "topics", "qrels") == 0
         assert [method for method, *_ in server.asked].count("GET") == gets
-        assert "0 files to download, 0.0 MB; 36 are there" in capsys.readouterr().err
+        assert "0 files to download, 0.0 MB; 36 already present" in capsys.readouterr().err
 
 
 def test_what_is_missing_is_listed_with_what_it_makes_impossible(

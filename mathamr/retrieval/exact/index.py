@@ -224,8 +224,7 @@ class ExactIndex:
 
     def post_ids(self) -> list[str]:
         """Ids of all documents, in the order of the layout."""
-        ids: list[str] = (self._post_ids if self._chosen is None else self._post_ids[self._chosen]).tolist()
-        return ids
+        return list(map(str, self._post_ids if self._chosen is None else self._post_ids[self._chosen]))
 
     def vectors_of(self, post_ids: Sequence[str]) -> VectorSets:
         """Return the vectors of these documents in float32, as :meth:`build` received them.
@@ -275,12 +274,11 @@ class ExactIndex:
         documents = self._sets(places)
         similarities = documents.vectors.double() @ query.T.double()  # (V, v)
         best = torch.segment_reduce(similarities, "max", lengths=documents.sizes, axis=0)  # (places, v)
-        scores: np.ndarray = best.sum(1).float().cpu().numpy()
-        return scores
+        return np.asarray(best.sum(1).float().cpu())
 
     def _has_use_of_codes(self, k: int) -> bool:
-        large = len(self._vectors) >= CODED_VECTORS and k <= MOST_CANDIDATES * len(self)
-        return large and self._vectors.device.type == "cpu"
+        on_cpu = self._vectors.device.type == "cpu"
+        return on_cpu and len(self._vectors) >= CODED_VECTORS and k <= MOST_CANDIDATES * len(self)
 
     def _by_codes(self, queries: VectorSets, k: int) -> list[Ranking]:
         """Rank as :meth:`_maxsim` does, but compute scores only of documents that can be among the best."""
@@ -312,8 +310,7 @@ class ExactIndex:
 
     def ids_of(self, numbers: np.ndarray) -> np.ndarray:
         """Return the ids of the searched documents of these numbers, by :meth:`post_ids`."""
-        ids: np.ndarray = self._post_ids[self._places_of(numbers)]
-        return ids
+        return np.asarray(self._post_ids[self._places_of(numbers)])
 
     def rescored(self, query: Tensor, numbers: np.ndarray) -> np.ndarray:
         """Return MaxSim of a query (v, p) with the searched documents of these numbers, by :meth:`post_ids`."""
@@ -343,10 +340,10 @@ class ExactIndex:
         """Places and scores of the best ``k`` documents of each query, and of all that equal the last."""
         scores = scorer(queries)
         if self._chosen is None:
-            yield from _top(scores, k)
+            yield from scan.best(scores, k)
             return
         chosen = torch.from_numpy(self._chosen).to(scores.device)
-        for places, values in _top(scores.index_select(1, chosen), k):
+        for places, values in scan.best(scores.index_select(1, chosen), k):
             yield self._chosen[places], values
 
     def _groups(self, queries: VectorSets) -> Iterator[VectorSets]:
@@ -401,19 +398,3 @@ class ExactIndex:
     def _sorted(self, places: np.ndarray, scores: np.ndarray, k: int) -> Ranking:
         order = self._order(places, scores)[:k]
         return list(zip(self._post_ids[places[order]].tolist(), scores[order].tolist(), strict=True))
-
-
-def _top(scores: Tensor, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Return, for each row of ``scores`` (num_queries, N), places and scores of the k best and all ties."""
-    if scores.device.type == "cpu" or k >= scores.shape[1]:
-        values = scores.cpu().numpy()
-        for row in values:  # numpy selects several times as fast as torch
-            bound = np.partition(row, -k)[-k] if k < len(row) else row.min()
-            places = np.flatnonzero(row >= bound)
-            yield places, row[places]
-        return
-    rows, columns = (scores >= torch.topk(scores, k, dim=1).values[:, -1:]).nonzero(as_tuple=True)
-    ends = torch.bincount(rows, minlength=len(scores)).cumsum(0).cpu().numpy()[:-1]
-    yield from zip(
-        np.split(columns.cpu().numpy(), ends), np.split(scores[rows, columns].cpu().numpy(), ends), strict=True
-    )

@@ -235,7 +235,7 @@ def test_documents_that_cannot_be_indexed() -> None:
 
 def test_approximate_search_is_refused_with_a_backend_that_has_it(collection: Any) -> None:
     index = ExactIndex.build(collection.post_ids, collection.documents)
-    with pytest.raises(RetrievalError, match=r"approximate maxsim.*backend qdrant"):
+    with pytest.raises(RetrievalError, match=r"approximate maxsim.*backends approximate and qdrant"):
         index.search(collection.queries, Strategy("maxsim", exact=False), 10)
 
 

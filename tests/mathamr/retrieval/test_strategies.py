@@ -40,7 +40,7 @@ def test_no_queries_an_empty_query_and_a_query_of_another_model(collection: Any)
 
 
 def test_an_unknown_backend_is_refused(collection: Any) -> None:
-    with pytest.raises(ConfigError, match="unknown backend 'faiss'; choose from: exact, qdrant"):
+    with pytest.raises(ConfigError, match="unknown backend 'faiss'; choose from: exact, approximate, qdrant"):
         build("faiss", collection.post_ids, collection.documents)
     with pytest.raises(ConfigError, match="belongs to the backend qdrant"):
         build("exact", collection.post_ids, collection.documents, location="embedded")

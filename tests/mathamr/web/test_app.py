@@ -245,7 +245,7 @@ def test_the_index_says_what_it_can_do(client: TestClient) -> None:
         ({"query": " \n"}, "the query is empty"),
         ({"query": "x" * 100_000}, "the query has 100,000 characters, but at most 10,000 are read"),
         ({"query": "$x$", "strategy": "best"}, "unknown strategy 'best'; choose from: single_vector"),
-        ({"query": "$x$", "exact": False}, "the backend qdrant has"),
+        ({"query": "$x$", "exact": False}, "the backends approximate and qdrant can"),
         ({"query": "$x$", "task": "proofs"}, "unknown task 'proofs'; choose from: answers, formulas"),
         ({"query": "no formula, only words", "task": "formulas"}, "needs a formula"),
         ({"query": "$x$", "k": 0}, "k=0; from 1 to 1,000"),

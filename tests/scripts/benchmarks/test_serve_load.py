@@ -30,7 +30,7 @@ def address(folder: Path) -> Iterator[str]:
     settings, _ = read([f"index={folder}"])
     engine = Engine.open(folder)
     listener = socket.create_server(("127.0.0.1", 0))
-    server = serve.server_of(engine, settings, listener, "127.0.0.1")
+    server = serve.server_of([(engine, settings)], listener, "127.0.0.1")
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     yield "{}:{}".format(*listener.getsockname()[:2])
