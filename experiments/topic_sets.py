@@ -80,7 +80,8 @@ def read_topic_sets(
         if not experiment.measures and not discriminates(topic_set.judgments):
             console.say(
                 f"  {title(topic_set.test_name)}: the judged documents of each topic have one grade, so nDCG' and MAP' "
-                "do not depend on their order; judge others too, or set experiment.measures"
+                "do not depend on their order; judge documents of other grades too, or set "
+                "'+experiment.measures={MRR: RR, nDCG10: nDCG@10}'"
             )
     if len(tasks) < len(experiment.tasks):
         console.say(f"  collection {corpus.name} has no topics of Task 2: only Task 1 is run")
