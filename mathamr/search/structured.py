@@ -39,7 +39,7 @@ MAX_DRAWN = 20_000  # symbols of all matches of a search: a query may have a tho
 
 @dataclass(frozen=True)
 class MatchedHit:
-    """Found formula with its match; the match is None if the formula is too large or too many precede it."""
+    """Found formula with its match; None for a formula that is too large, or after too many others."""
 
     hit: Hit
     match: Match | None

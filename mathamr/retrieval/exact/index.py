@@ -95,10 +95,9 @@ class ExactIndex:
     ) -> ExactIndex:
         """Lay out ``documents``; with ``path``, write them there and open the result memory-mapped.
 
-        If the folder already holds an index, it is replaced in one step: a process that opens it gets either the old
-        index or the new one, and a process that has the old one open can still use it. ``block`` is the number of
-        documents in a block. Raises :class:`RetrievalError` for vectors or ids that cannot be indexed,
-        :class:`StoreError` for the folder.
+        An index that the folder already holds is replaced in one step; a process that has the old one open can still
+        use it. ``block`` is the number of documents in a block. Raises :class:`RetrievalError` for vectors or ids that
+        cannot be indexed, :class:`StoreError` for the folder.
         """
         check_documents(post_ids, documents)
         if dtype not in ("float32", "float16"):
