@@ -7,11 +7,10 @@ words take no part. No model; the same for every seed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
@@ -20,17 +19,19 @@ from graphs.formulas.store import FormulaStore
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
-from mathamr.evaluation.order import best_first
 from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.retrieval.bm25 import tokens_of_post
 from mathamr.retrieval.lexical import distinct_formulas
+from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.indexed_formulas import IndexedFormulas
 from mathamr.stages.retrieval.searching import speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.structure.context import Context, with_similar_posts
 from mathamr.structure.index import StructureIndex
-from mathamr.structure.posts import FormulasOfPosts, searched_formulas
+from mathamr.structure.posts import FormulasOfPosts
 from mathamr.systems.registry import system
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
+from mathamr.systems.searchable.structure import StructureSearch, keep_structure, open_structure
 from mathamr.systems.settings.ranking import StructureSettings
 from mathamr.systems.system import System
 
@@ -76,7 +77,9 @@ class StructureSystem(System[StructureSettings]):
             made = StructureIndex.build(formulas(), settings.structure)
             context = answers = None
             if topic_set.task == 1:
-                answers = around.posts(places, visual_ids)
+                occurring = around.posts(places, visual_ids)
+                results = settings.thread.results(settings.retrieval.k)
+                answers = StructureSearch(trees, made, occurring, around.names, results)
             elif settings.structure.context:
                 context = around.context(places, visual_ids)
         costs = {"index_seconds": watch.seconds, "index_bytes": made.nbytes, "peak_memory_bytes": peak_memory()}
@@ -87,7 +90,6 @@ class StructureSystem(System[StructureSettings]):
             trees=trees,
             context=context,
             answers=answers,
-            answer_names=around.names,
         )
         return Indexed(searchable, {**costs, "formulas": len(made)})
 
@@ -97,7 +99,7 @@ class StructureSystem(System[StructureSettings]):
         """Search the index with the query formulas; ``queries_per_second`` is of the search alone."""
         searchable: _Searchable = indexed.index
         if searchable.answers is not None:
-            return self._retrieve_answers(settings, searchable, searchable.answers, topic_set)
+            return _retrieve_answers(searchable.answers, topic_set)
         found = searchable.queries(topic_set, self.console)
         words = {topic.topic_id: tokens_of_post(topic.post) for topic in topic_set.topics}
         k, places = settings.retrieval.k, settings.structure.context
@@ -111,25 +113,22 @@ class StructureSystem(System[StructureSettings]):
                     )
         return Retrieved(searchable.hits(rankings), speed(len(found), watch), searchable.visual_ids)
 
-    def _retrieve_answers(
-        self, settings: StructureSettings, searchable: _Searchable, answers: FormulasOfPosts, topic_set: TopicSet
-    ) -> Retrieved:
-        """Rank answers by the formulas of each topic; a topic without formulas finds none."""
-        queries = {
-            topic.topic_id: searched_formulas(searchable.trees.of(extract(topic.post).formulas))
-            for topic in topic_set.topics
-        }
-        results, k = {}, settings.thread.results(settings.retrieval.k)
-        with Stopwatch() as watch:
-            for topic_id, formulas in queries.items():
-                scores = answers.scores(searchable.made, formulas)
-                found = [
-                    (searchable.answer_names[place], float(scores[place]))
-                    for place in np.flatnonzero(scores > 0).tolist()
-                ]
-                order = best_first([name for name, _ in found], [score for _, score in found])
-                results[topic_id] = [found[place] for place in order[:k]]
-        return Retrieved(results, speed(len(queries), watch))
+    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+        """Keep the trees of the formulas of posts."""
+        return keep_structure(self._formulas_db, job.indexed.index.answers, folder, topics=job.queries.topics)
+
+    @classmethod
+    def open_kept(cls, kept: KeptSearch) -> Searchable:
+        """Open the trees of the formulas of posts."""
+        return open_structure(kept.record, kept.folder)
+
+
+def _retrieve_answers(search: StructureSearch, topic_set: TopicSet) -> Retrieved:
+    """Rank answers by the formulas of each topic; a topic without formulas finds none."""
+    queries = {topic.topic_id: search.formulas(topic) for topic in topic_set.topics}
+    with Stopwatch() as watch:
+        results = {topic_id: search.ranked(formulas) for topic_id, formulas in queries.items()}
+    return Retrieved(results, speed(len(queries), watch))
 
 
 def _searched(posts: Iterable[Post | Failure], topic_set: TopicSet) -> Iterator[Post]:
@@ -142,15 +141,11 @@ def _searched(posts: Iterable[Post | Failure], topic_set: TopicSet) -> Iterator[
 
 @dataclass(frozen=True, kw_only=True)
 class _Searchable(IndexedFormulas):
-    """Trees of formulas, with their ids.
-
-    In Task 1 ``answers`` has the formulas of posts, and ``answer_names`` the ids of these.
-    """
+    """Trees of formulas, with their ids; in Task 1 ``answers`` finds posts by them."""
 
     made: StructureIndex
     context: Context | None = None
-    answers: FormulasOfPosts | None = None
-    answer_names: Sequence[str] = ()
+    answers: StructureSearch | None = None
 
 
 class _Around:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from hydra import compose, initialize_config_dir
@@ -28,6 +29,7 @@ from mathamr.search.system_engine import SystemEngine
 from mathamr.search.web.app import create_app
 from mathamr.search_index import open_engine, open_index
 from mathamr.systems.searchable.kept import Part
+from mathamr.systems.searchable.structure import open_structure
 from tests.experiments.conftest import FORMULAS, with_years, write_collection, write_splade
 from tests.experiments.tiny_settings import ROOT, SMALL
 
@@ -38,6 +40,8 @@ CONDITIONS = {
     "formulas": "{track: bm25, bm25: {by: formulas}}",
     "question": "{track: bm25, thread: {read: question}}",
     "both": "{track: bm25, thread: {read: both}}",
+    "structure": "{track: structure}",
+    "structure_question": "{track: structure, thread: {read: question}}",
     "text": "{track: text, text: {epochs: 0}}",
     "text_question": "{track: text, text: {epochs: 0}, thread: {read: question}}",
     "text_both": "{track: text, text: {epochs: 0}, thread: {read: both}}",
@@ -56,7 +60,7 @@ CONDITIONS = {
     "facts": "{track: learned, learned: {of: [sum, words], features: [standard, votes, tags, length]}}",
     "sums": "{track: fusion, fusion: {of: [sum, words], how: standard, weights: [1, 0.5]}}",
 }
-WITHOUT_VECTORS = ("words", "formulas", "question", "both")
+WITHOUT_VECTORS = ("words", "formulas", "question", "both", "structure", "structure_question")
 # A typed query has no year, and a graph of its title is not apart from that of its body.
 NOT_AS_TYPED = ("learned", "facts", "graph", "graph_question", "graph_both", "all")
 OWN_QUESTION = "A.1"  # the topic is a question of the collection, whose answers it does not find by it
@@ -199,6 +203,17 @@ def test_an_index_that_cannot_be_used_is_refused(
     shutil.rmtree(data / "system" / "scores")
     (data / "system" / "post_ids.npy").write_bytes(b"no array")
     with pytest.raises(StoreError, match="cannot be read as an index of BM25"):
+        open_index(index)
+    with opened(experiment, "structure"):
+        pass
+    index = shutil.copytree(experiment / "indexes" / f"structure-seed{SEED}", tmp_path / "structure")
+    (posts,) = index.glob("data-*/system/posts.npz")
+    kept = dict(np.load(posts))
+    for changed in ({"places": kept["places"] + 40}, {"starts": kept["starts"][1:]}, {"names": kept["names"][:1]}):
+        np.savez(posts, **{**kept, **changed})
+        with pytest.raises(StoreError, match="its arrays do not belong together; build the index again"):
+            open_structure({"published": False, "results": 5}, posts.parent)
+    with pytest.raises(StoreError, match="the file has changed since it was written"):
         open_index(index)
     with opened(experiment, "text"):
         pass
