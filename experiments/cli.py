@@ -40,9 +40,9 @@ class Command:
 
 
 COMMANDS = {
-    "run": Command("run an experiment: conditions x seeds to tables"),
+    "run": Command("run an experiment, and write tables of its results"),
     "report": Command("write one report of several experiments"),
-    "data": Command("get a collection, check it, export it", "data.py"),
+    "data": Command("download, check or export a collection", "data.py"),
     "build": Command(
         "build formula trees, graphs and tensors of a collection",
         parts=(
@@ -52,12 +52,12 @@ COMMANDS = {
         ),
     ),
     "collection": Command("show, count, merge, export and import graphs", "collection.py"),
-    "sweep": Command("make a sweep of W&B whose trials can all run", "cluster/sweep.py"),
+    "sweep": Command("make a W&B sweep after checking its trials", "cluster/sweep.py"),
     "train": Command("train one graph model", "train.py"),
     "index": Command("encode posts and write an index", "index.py"),
     "search": Command("search an index, and show why each post was found", "search.py"),
     "serve": Command("search an index in a browser", "serve.py"),
-    "rank": Command("write a run file: of an index, of BM25, of other runs", "make_run.py"),
+    "rank": Command("write a run file from an index, BM25 or other runs", "make_run.py"),
     "evaluate": Command("score a run file against judgments", "evaluate.py"),
     "submit": Command("write submission files, or check them", "submit.py"),
     "reproduce": Command("repeat a table, row by row", "reproduce.py"),
@@ -67,7 +67,7 @@ COMMANDS = {
         parts=(
             ("statements", "statements of LaTeX papers", "text/extract_statements.py"),
             ("concepts", "knowledge graph of papers", "text/knowledge_graph.py"),
-            ("pairs", "pairs to learn from", "text/text_pairs.py"),
+            ("pairs", "training pairs for text encoders", "text/text_pairs.py"),
             ("statistics", "statistics of statements and tokens", "text/statement_statistics.py"),
             ("finetune", "fine-tune an encoder on pairs", "text/finetune_text.py"),
         ),

@@ -62,16 +62,16 @@ class WandbConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentConfig:
-    """A question: each condition by what it changes, the one that others are compared with, and the seeds.
+    """Experiment: conditions with the settings that they change, the baseline of comparisons, and the seeds.
 
     Attributes:
-        tasks: 1 finds answers, 2 formulas, where the collection has such topics; or the names of its tests.
-        measures: titles of measures, and what ir_measures calls them; empty: those of ARQMath.
+        tasks: 1 (answers), and 2 (formulas) if the collection has such topics; or names of its tests.
+        measures: titles of measures, with their names in ir_measures; empty: those of ARQMath.
         labels: names of conditions in reports.
         example: the topic and the post that every job shows.
         baselines: conditions that are compared with another one than ``baseline``.
         only: conditions to run; None: all.
-        analyses: of the vectors, ``collapse``, ``geometry``, ``weighting`` or ``failures``.
+        analyses: analyses of the vectors: ``collapse``, ``geometry``, ``weighting`` or ``failures``.
         topic_labels: file with groups of topics, by which the report breaks scores down
             (:mod:`experiments.report.breakdowns`).
     """

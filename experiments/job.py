@@ -3,27 +3,26 @@
     outputs/vn_connectivity/jobs/none-seed42/
         result.json                          key, scores, costs; appears last, so a job that was killed has none
         run.tsv, run-task2.tsv               the rankings, as submissions; run-NAME.tsv of a test NAME
-        rankings.json                        what the rankings depend on, and what it cost to find them
-        per_topic.csv, per_topic-task2.csv   scores topic by topic; likewise
+        rankings.json                        key and costs of the rankings
+        per_topic.csv, per_topic-task2.csv   scores topic by topic
         leaks.tsv                            questions that are topics: their pairs are not learned from
         log.jsonl                            the records of training
         heat_map.json, examples.json,
         examples-task2.json                  see experiments.analyses.job_examples
-        scores.npz                           longer rankings, where thread.depth asks for them
+        scores.npz                           longer rankings, if thread.depth is set
         geometry.json, weighting.json        see experiments.analyses.geometry and experiments.analyses.weighting
         failures.md                          see experiments.analyses.failures
         failed.json, traceback.txt           in place of result.json: why the job failed
         index/                               while it is searched, or with index.keep=true
-        key                                  what the above was made with
+        key                                  key of the above files
 
-The model lies elsewhere, for other jobs to use it as well (:mod:`experiments.models`). What depends on no seed is made
-for one and copied for the others. A job that fails says so in the results table, and the others go on; those that
-need it fail with it. Two machines that share the outputs through a folder share the jobs: each job is
-claimed by a lock on its folder.
+The model is in another folder, which jobs share (:mod:`experiments.models`). A result that does not depend on the seed
+is computed for one seed and copied for the others. If a job fails, the results table shows it, and the other jobs run;
+jobs that need the failed one fail too. Machines that share the folder of outputs share the jobs: a process claims a job
+by a lock on its folder.
 
-A folder holds one configuration. A finished job of another one (other data, more epochs) moves to
-``outputs/EXP/earlier/NAME-KEY`` when its place is taken, and back when it is asked for again; an unfinished one is
-removed.
+A folder holds one configuration. If a job runs with another one (other data, more epochs), the finished job moves to
+``outputs/EXP/earlier/NAME-KEY``, and back when its configuration runs again; an unfinished job is removed.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ LEAKS = "leaks.tsv"
 
 
 class Outcome(Enum):
-    """Outcome of a job: a result, a failure, or the wait for another process that runs it or what it needs."""
+    """Outcome of a job: a result, a failure, or a wait for another process that runs it or a job that it needs."""
 
     ENDED = "ended"
     ELSEWHERE = "elsewhere"

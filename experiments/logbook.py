@@ -13,7 +13,7 @@ Names are W&B's, so that its panels group them:
 {'step': 40, 'epoch': 0, 'val/mrr': 0.31, 'epoch/seconds': 9.5}
 
 Offline (the default) everything lies in ``FOLDER/wandb`` until ``wandb sync`` uploads it. No result depends on a
-logbook, and none stops a run: what goes wrong with it is said once, and the work goes on without. See docs/wandb.md.
+logbook, and none stops a run: a failure is reported once, and the run continues without it. See docs/wandb.md.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def measured(record: Mapping[str, Any]) -> dict[str, float]:
 
 
 class Logbook:
-    """Takes what a run has to tell; ``run`` is W&B's, or ``None`` where nothing is logged."""
+    """Log of a run; ``run`` is the run of W&B, or None if nothing is logged."""
 
     def __init__(self, run: Any, say: Callable[[str], None]) -> None:
         self._run = run
@@ -121,7 +121,7 @@ class Logbook:
             action(self._run)
         except Exception as error:  # noqa: BLE001 - nothing that W&B raises, its own errors or others, may stop a run
             self._run = None
-            self._say(f"  W&B: {_reason(error)}; this run goes on without it, what is logged so far stays")
+            self._say(f"  W&B: {_reason(error)}; this run continues without it, and what was logged so far is kept")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Trained models, each made once and shared by the conditions and experiments that ask for it.
+"""Trained models, each made once and shared by the conditions and experiments that use it.
 
     models = Models(Path("outputs/shared/arqmath-c2cab975a849"), console.say)
     trained, encoded = models.stage(job, system, topic_sets, log)      # None while another process works at this model
@@ -6,12 +6,12 @@
 A model's folder ``models/MODELKEY`` holds
 
     trained.json    appears last: costs, and which code, machine and graphs made it
-    best/           the checkpoint; ``last/``, from which an interrupted training goes on, is removed at the end
+    best/           the checkpoint; ``last/``, from which an interrupted training resumes, is removed at the end
     log.jsonl       the records of training, of kinds start, step and epoch, also where it was interrupted
-    source          the graphs that it was begun with: on others it is begun anew
-    encoded/        what the system makes of posts with it
+    source          the graphs of the training; with other graphs it starts again
+    encoded/        posts encoded by the model
 
-A model that another version of the code has made is used as it is; the rows of the results say so.
+A model from another version of the code is used unchanged; the rows of the results name that version.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ class Models:
     ) -> tuple[Trained, Encoded] | None:
         """Return the model of ``job`` and its vectors, existing or made now; ``None`` while another process makes them.
 
-        Of a job that trains nothing neither has anything in it.
+        If the job trains nothing, both are empty.
 
-        ``log`` is told the records of training, also where that was done before.
+        ``log`` is called with the records of training, also if the model was trained earlier.
 
-        Raises whatever training does; the same once more, without training, for the next job with this model.
+        Raises the errors of training, and raises them again, without training, for the next job with this model.
         """
         if not job.model_key:
             return Trained(Path()), Encoded(None)
@@ -196,7 +196,7 @@ class TrainingLog:
         self._file.close()
 
     def __call__(self, entry: dict[str, Any]) -> None:
-        """Write a record; of kind ``start``, what an earlier run has written behind this step is dropped."""
+        """Write a record; one of kind ``start`` drops the records that an earlier run wrote after its step."""
         if entry["kind"] == "start":
             kept = [before for before in read_log(self._path) if before.get("step", 0) <= entry["step"]]
             self._file.close()

@@ -161,7 +161,7 @@ def settings_of(config: DictConfig, condition: str, seed: int) -> JobSettings:
     """Return the settings of one job of an experiment.
 
     Raises:
-        ConfigError: the condition changes what is not a setting, or makes settings that its system refuses.
+        ConfigError: the condition changes an unknown setting, or its system refuses the settings.
     """
     return job_settings(composed(config, [condition], [seed])[condition, seed])
 
@@ -169,7 +169,7 @@ def settings_of(config: DictConfig, condition: str, seed: int) -> JobSettings:
 def _settings(
     config: DictConfig, configurations: Mapping[tuple[str, int], dict[str, Any]]
 ) -> dict[tuple[str, int], JobSettings]:
-    """Return the settings of all jobs; what the command line gets wrong is named first, without a condition."""
+    """Return the settings of all jobs; errors of the command line are raised first, without naming a condition."""
     if any(one["track"] == config.track for one in configurations.values()):
         job_settings(config)
     settings = {}
@@ -272,7 +272,7 @@ def _made_elsewhere(settings: JobSettings) -> dict[str, str]:
 def run_key(settings: JobSettings, data: Fingerprints, needs: Sequence[Job] = ()) -> str:
     """Return the hash of everything that the rankings of a job depend on.
 
-    Rankings that are made of others depend on collection and topics through these.
+    Rankings that combine others depend on the collection and the topics through these.
     """
     own = {"track": settings.track, **(settings.model_key_parts() or {}), **settings.result_key_parts()}
     own |= {"judgments": data.judgments, "grade": settings.data.relevant_grade} if settings.judged else {}

@@ -1,6 +1,6 @@
 """Entry point of every experiment: ``python -m experiments.run +exp=vn_connectivity [KEY=VALUE ...]``.
 
-Plan conditions x seeds, run the missing jobs, write ``outputs/EXP/results.csv``, ``report.md`` and
+Plan a job for each condition and seed, run the missing jobs, write ``outputs/EXP/results.csv``, ``report.md`` and
 ``report.html``, and print the table of means. Any key of ``conf/`` can be set on the command line:
 
     python -m experiments.run +exp=vn_connectivity data=arqmath data.root=/data/ARQMath
@@ -215,7 +215,7 @@ def _of_other_graphs(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 @hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")
 def main(config: DictConfig) -> None:
-    """Hydra's entry point; ends the process with the exit code where that is not 0."""
+    """Hydra's entry point; ends the process with the exit code unless it is 0."""
     words = list(HydraConfig.get().overrides.task)
     try:
         ended = run(validated(config), shlex.join(["python", "-m", "experiments.run", *words]))

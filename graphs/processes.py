@@ -69,8 +69,7 @@ def ordered_map(
         workers: number of processes; 1 runs everything in this one.
         split: function from an item whose process dies to its parts; each part has a result.
         give_up: function that gives the result of an item that cannot be split and whose process dies; without it
-            such an
-            item raises.
+            such an item raises.
         apart: use another process even for one worker, so that this process survives its death.
 
     Raises:

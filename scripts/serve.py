@@ -4,7 +4,7 @@ r"""Search an index in a browser, on this machine.
     mathamr serve index=outputs/index port=9000 task=formulas strategy=doc_vn_maxsim k=20
     mathamr serve index=outputs/bm25 index=outputs/text       # two systems, to compare side by side
 
-The page starts with the settings of mathamr search. Further settings:
+The settings of mathamr search are the initial choices on the page. Further settings:
 
   port=N           port, by default 8000; 0 for any free port, which is printed
   host=NAME        address or name to listen on, by default 127.0.0.1; with any other, other machines can use the page

@@ -218,8 +218,7 @@ def join(parts: Sequence[Experiment]) -> list[Experiment]:
 
     Raises:
         ConfigError: different baselines, or one job run with two configurations, or jobs of two regimes or sets of
-            topics,
-            whose scores must not be in one table.
+            topics, whose scores must not be in one table.
     """
     groups: dict[str, list[Experiment]] = {}
     for part in parts:

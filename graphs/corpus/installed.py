@@ -6,8 +6,8 @@
 >>> opener("faq")  # no package has it
 
 The value is called with the folder of ``data.root``, or None, and gives a collection
-(:class:`graphs.corpus.corpus.Documents`). It is imported when it is asked for: an entry point runs code of an installed
-package, as an import does.
+(:class:`graphs.corpus.corpus.Documents`). It is imported when it is first used, because an entry point runs code of an
+installed package, as an import does.
 """
 
 from __future__ import annotations

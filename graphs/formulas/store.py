@@ -6,14 +6,12 @@
     store.get("2020:q_3"), store.visual_id("1552"), store.failures()
 
 Tables: ``tree(id, hash, data)``, every different tree once; ``formula(formula_id, post_id, visual_id, slt, opt)``, the
-last two being ids of trees; ``failure(formula_id, post_id, representation, kind, message)``, formulas and rows
-without a
-tree; ``source(name, size, offset, line)``, the progress in each file; and ``meta``. Decimal ids are stored as integers,
-which matters for 28 million formulas.
+last two being ids of trees; ``failure(formula_id, post_id, representation, kind, message)``, formulas and rows without
+a tree; ``source(name, size, offset, line)``, the progress in each file; and ``meta``. Decimal ids are stored as
+integers, which saves space for 28 million formulas.
 
-:func:`build` reads the files in pieces of a megabyte. The results of a piece and the new place in its file are
-written in
-one transaction, so a build resumes after a kill at any moment. No process holds more than a few pieces.
+:func:`build` reads the files in pieces of a megabyte. The results of a piece and the new place in its file are written
+in one transaction, so a build resumes after a kill at any moment. No process holds more than a few pieces.
 """
 
 from __future__ import annotations
@@ -93,8 +91,7 @@ def build(
     Args:
         letters: choice of :func:`graphs.formulas.presentation.parse_slt`; a database holds one kind.
         posts: posts whose formulas are read, in addition to those of all topics; None: all posts. A further call with
-            other
-            posts adds theirs.
+            other posts adds theirs.
         topics: hash of the topics' files; they are read again if it has changed.
         workers: processes that parse, in addition to the one that writes.
         progress: function called after every piece.
@@ -328,7 +325,7 @@ class FormulaStore:
         return data
 
     def visual_id(self, formula_id: str) -> str | None:
-        """Return the id that a formula shares with all formulas equal to the eye."""
+        """Return the id that a formula shares with all formulas of the same appearance."""
         return self.visual_ids([formula_id]).get(formula_id)
 
     def visual_ids(self, formula_ids: Iterable[str]) -> dict[str, str]:

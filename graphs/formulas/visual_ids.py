@@ -2,7 +2,7 @@
 
     posts_with_visual_ids(corpus.formulas(), {"695948"})      # {'9253', ...}
 
-Formulas that are equal to the eye share a visual id, and Task 2 judges visual ids.
+Formulas with the same appearance share a visual id, and Task 2 judges visual ids.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 >>> number_type("N!1729"), number_type("6.02e23"), number_type("N!3/8"), number_type("N!x")
 ('[UNKNUM_INT]', '[UNKNUM_DEC]', '[UNKNUM_RAT]', None)
 
-Rare numbers share one of three labels; which numbers are rare is the vocabulary's business, since only counts tell.
+Rare numbers share one of three labels; the vocabulary decides by its counts which numbers are rare.
 """
 
 from __future__ import annotations

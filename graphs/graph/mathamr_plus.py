@@ -23,9 +23,9 @@ The sentence "Solve FORMULA_0." parses to ``(s / solve-01 :ARG1 (f / FORMULA_0))
 >>> graph.labels[graph.root], graph.kinds.count(NodeKind.OPT), graph.kinds.count(NodeKind.SLT)
 ('solve-01', 3, 2)
 
-:func:`build` makes such a graph and :func:`decode` reads it back into arrays. Parsers return a placeholder in several
-forms, or is lost (thesis, section 3.1; about a fifth of the placeholders of a neural parser are lost). Every formula
-gets exactly one node, and ``attachments`` says how it came into the graph:
+:func:`build` makes such a graph and :func:`decode` reads it back into arrays. Parsers return placeholders in several
+forms, or lose them (thesis, section 3.1; a neural parser loses about a fifth). Every formula gets exactly one node, and
+``attachments`` states how it was attached:
 
 =============  ========================================================================================
 ``concept``    the parser made it a concept, in whatever case, perhaps with a suffix (``FORMULA_0-th``)
@@ -92,12 +92,12 @@ class MathAMRPlus:
 
 
 def build(amr: penman.Graph, formulas: Sequence[FormulaRef], trees: Sequence[ParsedFormula]) -> MathAMRPlus:
-    """Hang the trees of ``formulas[i]`` into the AMR at ``FORMULA_i`` (thesis, section 3.1).
+    """Attach the trees of ``formulas[i]`` to the AMR at ``FORMULA_i`` (thesis, section 3.1).
 
     Args:
         amr: the AMR of the whole post, connected.
         formulas: the formulas of the post, by placeholder number.
-        trees: their trees, in the same order; a tree that is ``None`` is left out, its formula node stays.
+        trees: their trees, in the same order; a tree that is ``None`` is left out, but its formula node stays.
 
     Raises:
         GraphError: when the result does not decode to the same triples, or is not connected.
@@ -244,7 +244,7 @@ def _tree_role(tree: FormulaTree, node: int) -> str:
 def decode(text: str, formula_map: Mapping[str, str]) -> DocumentGraph:
     """Read a MathAMR+ graph from Penman text into arrays.
 
-    Constants become nodes of their own. Works for graphs that other programs wrote in the same conventions, such as
+    Constants become separate nodes. This also reads graphs that other programs wrote in the same conventions, such as
     the thesis's published collection; the roles in their trees may have other names (:mod:`graphs.graph.membership`).
 
     Raises:

@@ -1,4 +1,4 @@
-"""Graphs of threads: a post and the posts around it as one graph, with one more floor of virtual nodes.
+"""Graphs of threads: a post and the posts around it as one graph, with one more level of virtual nodes.
 
 An answer ``a2`` is read with its question and with the other answers to it; a question is alone in its thread:
 
@@ -11,9 +11,9 @@ An answer ``a2`` is read with its question and with the other answers to it; a q
 ['q']
 
 Each post keeps its hierarchy of virtual nodes (:mod:`graphs.graph.hierarchy`). A thread node above has an edge
-``:virtual_thread`` to the document node of each post. It is the last representative, and MaxSim reads it as all others.
-Virtual nodes of a question and of siblings have labels of their own. These labels and the relation follow those of the
-vocabulary, which stays as it is.
+``:virtual_thread`` to the document node of each post. It is the last representative, and MaxSim treats it like the
+others. Virtual nodes of a question and of siblings have separate labels. The ids of these labels and of the relation
+follow those of the vocabulary, which is not changed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ThreadPosts:
 
         Args:
             post_id: the post.
-            hidden: posts that only take part in a thread of their own.
+            hidden: posts that appear only in their own thread.
         """
         thread: Thread = [(post_id, Role.OWN)]
         question = self._questions.get(post_id)

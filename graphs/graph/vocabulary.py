@@ -16,13 +16,12 @@ then the labels by falling count. Numbers seen fewer than 5 times are rare (thes
 labels are kept, ``size`` in all with the reserved ones (20,000 in thesis Table 4.2), and the share of nodes that they
 cover is reported.
 
-**Relations.** Relation ``2k`` and its inverse ``2k + 1`` (name with ``*``) stand side by side, so ``id ^ 1`` is the
-inverse. 0 to 7 are the virtual ones (``:virtual_formula``, ``:virtual_sentence``, ``:virtual_document``,
-``:auxiliary_vn``), 8 and 9 ``:unknown``; then the roles by falling count. All roles seen are kept, but for numbered
-ones (``:op12``, ``:snt31``, ``:opt-17``) past 9 that are as rare as a rare number, and all past 31: these, like numbers
-never seen, stand for the nearest lower number that is kept. So the relations stay bounded, however long the lists in
-some posts are (real operator trees have nodes of 500 operands).
-Any other role that was never seen is ``:unknown``.
+**Relations.** Relation ``2k`` has the inverse ``2k + 1`` (name with ``*``), so ``id ^ 1`` is the inverse of ``id``. 0
+to 7 are the virtual ones (``:virtual_formula``, ``:virtual_sentence``, ``:virtual_document``, ``:auxiliary_vn``), 8 and
+9 ``:unknown``; then the roles by falling count. All roles seen are kept, but for numbered ones (``:op12``, ``:snt31``,
+``:opt-17``) past 9 that are as rare as a rare number, and all past 31: these, like numbers never seen, are mapped to
+the nearest lower number that is kept. So the number of relations stays bounded, however long the lists in some posts
+are (real operator trees have nodes of 500 operands). Any other role that was never seen is ``:unknown``.
 """
 
 from __future__ import annotations

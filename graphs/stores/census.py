@@ -4,7 +4,7 @@
     print(table(census))
     census.to_json()
 
-One pass over the graphs, in as many processes as one likes; in memory are the different labels and sizes only.
+It takes one pass over the graphs, in any number of processes; only the different labels and sizes are in memory.
 
 >>> Spread.of({10: 2, 40: 1})
 Spread(mean=20.0, median=10.0, largest=40)

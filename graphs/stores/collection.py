@@ -85,13 +85,13 @@ def build(
     Args:
         posts: the collection, streamed; failures of reading are kept as records.
         parser: makes the AMR parser of each worker process.
-        source: identifies the collection (its fingerprint); going on with another one is refused.
-        shard: which part of the collection the posts are (:class:`graphs.stores.shards.Shard`); likewise.
-        formulas_db: trees of the formulas by id; formulas it lacks are parsed from their LaTeX. Going on without
-            it where the file was begun with it is refused, and so is the reverse.
-        workers: processes that parse, beside the one that reads and writes. Where one is asked for, or there is
-            but a batch to do, this process does it all, for it would wait longer for the others to start. Should it
-            die of a post, the next build works in processes, where such a post becomes a failure.
+        source: fingerprint of the collection; resuming with another one is refused.
+        shard: part of the collection that the posts are (:class:`graphs.stores.shards.Shard`); checked in the same way.
+        formulas_db: trees of the formulas by id; missing ones are parsed from LaTeX. A build that began with this file
+            cannot be resumed without it, and vice versa.
+        workers: processes that parse, in addition to the one that reads and writes. With one worker, or only one batch,
+            this process parses, because starting others would take longer. If a post kills it, the next build uses
+            other processes, in which such a post becomes a failure.
         progress: called with the number of posts done since the last call.
         skipped: called with the number of posts that the file has already; None: ``progress`` is.
         whole: the posts are all of the collection (or shard); a file of chosen posts is never ``finished``.

@@ -5,5 +5,5 @@ and ``overlap`` work on its result. ``components``, ``isotropy``, ``shift`` and 
 ``correlation`` compares models, ``confidence`` judges single questions, and ``plots`` draws. ``docs/analysis.md`` and
 ``docs/comparing-models.md`` explain all of them. The measures are those of Roychowdhury et al., *Investigating
 Distributions of Telecom Adapted Sentence Embeddings for Document Retrieval* (2025), called "the paper" in these
-modules; the thesis's own are named as such.
+modules; measures of the thesis are named as such.
 """

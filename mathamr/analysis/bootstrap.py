@@ -57,7 +57,7 @@ def hits_of_run(run: Run, qrels: Qrels, k: int, *, relevant: int = RELEVANT) -> 
     (array([0., 0.]), array([1., 0.]), array([0.5, 0. ]))
 
     Args:
-        k: number of results for each topic; places missing from the run are no hits.
+        k: number of results for each topic; places missing from the run count as misses.
         relevant: lowest grade of a right document.
 
     Raises:

@@ -79,7 +79,7 @@ class Confidence:
         Args:
             rankings: scores of each question's results, best first.
             success: 1 for each question with a right document among the first k, else 0.
-            psi: percentile of all first k scores, of which the value is theta.
+            psi: percentile of all first k scores at which theta is set.
             penalties: candidate L2 penalties of the weights; the one with the smallest log loss is chosen, with a tenth
                 of the questions left out in turn.
 

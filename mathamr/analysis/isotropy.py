@@ -11,7 +11,7 @@
 (True, 1.0)
 
 ``partition_isotropy`` is I_A of the paper's section II-E, ``isoscore`` its I_B. The transformations are fitted on one
-set of vectors and applied to any set, so queries and documents are moved alike.
+set of vectors and applied to any set, so queries and documents are transformed in the same way.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def isoscore(vectors: ArrayLike) -> float:
     """Return I_B, the IsoScore: 1 where all directions have equal variance, 0 where one direction has all of it.
 
     The variances along the principal components, scaled to the length sqrt(d), are compared with d ones; the distance
-    is turned into the share of dimensions that are used alike, and that into [0, 1]. Source: Rudman et al., *IsoScore:
-    Measuring the Uniformity of Embedding Space Utilization* (2022), algorithm 1.
+    determines the share of dimensions that are used equally, which is scaled to [0, 1]. Source: Rudman et al.,
+    *IsoScore: Measuring the Uniformity of Embedding Space Utilization* (2022), algorithm 1.
 
     Args:
         vectors: vectors (n, d), not brought to unit length.

@@ -10,11 +10,11 @@ A model that puts right documents (0.9) far above random ones (0.1), with two re
 >>> result.coe.mean, result.roe.mean
 (1.0, 0.0)
 
-The paper's section II-C. Of a bootstrap sample of queries, theta is the psi-th percentile of all similarities to their
+The paper's section II-C. For a bootstrap sample of queries, theta is the psi-th percentile of all similarities to their
 top K; COE (correct-overlap estimate, Eq. 1) is the share of right documents that are more similar than theta, ROE
 (random-overlap estimate, Eq. 2) that of random documents. All three sets are those of the sample's queries; both
-estimates are means over the samples, with the interval between the 2.5th and the 97.5th percentile.
-:func:`density` draws the three distributions of the paper's Figure 2.
+estimates are means over the samples, with the interval between the 2.5th and the 97.5th percentile. :func:`density`
+draws the three distributions of the paper's Figure 2.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def density(values: ArrayLike, points: ArrayLike) -> Floats:
     >>> round(float(curve.sum()) / 100, 3)  # it encloses the area 1
     1.0
 
-    Equal values have no width to smooth by; the width is then 0.01.
+    If all values are equal, the width is 0.01.
 
     Raises:
         AnalysisError: no values, or a value that is not a number.

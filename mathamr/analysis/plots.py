@@ -88,7 +88,7 @@ def ring(ax: Axes, number: int, x: float, y: float) -> None:
 
 
 def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:
-    """Draw lengths of token vectors as bars and of pooled vectors, as densities (ModernBERT thesis, Figures 4 and 7).
+    """Draw densities of the lengths of token vectors (bars) and pooled vectors (ModernBERT thesis, Figures 4 and 7).
 
     Args:
         tokens: lengths of token vectors (T,).

@@ -33,8 +33,8 @@ from mathamr.analysis.similarities import Floats, blocks, cosine, unit_vectors
 class Shift:
     """Distances ``before`` (n,) and ``after`` (m,), and how far apart their distributions are.
 
-    ``statistic`` is the largest gap between the distributions, ``p`` that of Kolmogorov and Smirnov; ``wasserstein`` is
-    the mean way from one distribution to the other, in units of the distances.
+    ``statistic`` is the largest gap between the distributions, ``p`` the p-value of the Kolmogorov-Smirnov test, and
+    ``wasserstein`` the Wasserstein distance of the distributions, in the unit of the distances.
     """
 
     before: Floats

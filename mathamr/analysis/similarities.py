@@ -9,7 +9,7 @@ array([[0.8, 0. ],
        [1. , 0.8]], dtype=float32)
 >>> found.correct  # similarity of the right answer (Q,)
 array([0.8, 0.8], dtype=float32)
->>> found.rank  # where the right answer stands, from 1 (Q,)
+>>> found.rank  # rank of the right answer, from 1 (Q,)
 array([1, 2])
 
 Similarities are cosines: vectors of any length are brought to unit length first. A zero vector is an error. For sets

@@ -4,9 +4,9 @@
     encoded.sets, encoded.resumed       # VectorSets, and the number of posts encoded by earlier runs
 
 Shard ``i`` holds the posts ``[i * n, (i + 1) * n)``. Its vectors follow those of shard ``i - 1`` in ``vectors.f32``, so
-each vector is on disk once; ``NNNNN.safetensors`` says that they are there, and how many of each post. It is written
-after them and appears whole. A shard that does not fit what is asked for (another model, other graphs, other posts) is
-not used, nor are those after it.
+each vector is on disk once. ``NNNNN.safetensors`` has the number of vectors of each post. It is written atomically
+after the vectors, so its presence shows that the shard is complete. A shard of another model, other graphs or other
+posts is not used, and neither are the shards after it.
 """
 
 from __future__ import annotations

@@ -60,8 +60,7 @@ def negatives_of(
     Args:
         pairs: training pairs; their questions get negatives.
         posts: function that streams the collection, whose answers with graphs are ranked; not needed for ``model``,
-            which
-            ranks the answers of ``pairs``.
+            which ranks the answers of ``pairs``.
         report: function that receives a record of what was kept and why, once or whenever the model ranks again.
 
     Raises:

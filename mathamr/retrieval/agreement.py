@@ -38,7 +38,7 @@ def compare(
 ) -> list[Agreement]:
     """Search ``index`` one query at a time, and ``exact`` with the same strategies, exactly.
 
-    A document beyond the k-th that has the score of the k-th is as right as that one.
+    A document with the same score as the k-th counts as right.
     """
     rows = []
     for strategy in strategies:

@@ -10,7 +10,7 @@
 >>> index.search(question, Strategy("single_vector"), k=1)  # the last vector of a set is the document's
 [[('154', 1.0)]]
 
-Each backend is imported when it is asked for: a search in memory needs no Qdrant.
+A backend is imported when it is first used, so a search in memory does not need Qdrant.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def check(backend: str, strategy: Strategy, *, location: str | None = None, hnsw: Hnsw | None = None) -> None:
-    """Refuse what an index of :func:`build` could not do, before hours have gone into what it is to search.
+    """Raise for a search that an index of :func:`build` will not support, before hours are spent on its vectors.
 
     >>> check("exact", Strategy("maxsim", exact=False))
     Traceback (most recent call last):
@@ -37,9 +37,9 @@ def check(backend: str, strategy: Strategy, *, location: str | None = None, hnsw
     graphs.errors.ConfigError: the backend exact cannot do approximate maxsim: use approximate or qdrant, or exact=true
 
     Raises:
-        ConfigError: an unknown backend, a ``location`` or ``hnsw`` it does not take, or an approximate search of the
-            exact one.
-        RetrievalError: an approximate search of vectors that qdrant has no graph of.
+        ConfigError: an unknown backend, a ``location`` or ``hnsw`` that it does not accept, or an approximate search
+            with the backend exact.
+        RetrievalError: an approximate search of vectors for which Qdrant has no graph.
     """
     if backend not in get_args(BackendName):
         raise ConfigError(f"unknown backend {backend!r}; choose from: {', '.join(get_args(BackendName))}")
@@ -73,8 +73,8 @@ def build(
 
     ``path`` is the folder of the index; without it, only ``qdrant`` has files. For ``qdrant``, ``location`` is
     ``embedded`` (the default), ``:memory:`` or the URL of a server, and ``hnsw`` selects the graphs. On a server,
-    ``name`` identifies the index: concurrent builds, and indexes to keep side by side, need different names.
-    ``temporary`` removes the index from the server on closing; ``fields`` are the payload of the points, a column
+    ``name`` identifies the index: concurrent builds need different names, and so do indexes that exist at the same
+    time. ``temporary`` removes the index from the server on closing; ``fields`` are the payload of the points, a column
     for each name, ids first; ``server`` has the settings of the collection; ``report`` is called with lines on the
     progress. The ``build`` of each backend has more options.
     """

@@ -62,7 +62,7 @@ def tokens_of_latex(latex: str) -> list[str]:
 def tokens_of_formula(formula: ParsedFormula) -> Iterator[str]:
     """Pairs of symbols in both trees of a formula, with the edges that lead from the upper to the lower one.
 
-    After Tangent (Davila and Zanibbi, SIGIR 2017). A tree of one symbol gives that symbol.
+    As in Tangent (Davila and Zanibbi, SIGIR 2017). A tree with a single symbol gives that symbol.
 
     >>> from graphs.formulas.tree import FormulaTree
     >>> x2 = FormulaTree("slt", ("V!x", "N!2"), (-1, 0), ("", "a"))
@@ -94,8 +94,8 @@ class Weighting:
     """Weight of a token in a document.
 
     Attributes:
-        k1: bound of what repetitions of a token add.
-        b: reduction of the weights in long documents, from 0 to 1.
+        k1: saturation of the term frequency; higher values give repetitions of a token more weight.
+        b: strength of the length normalisation, from 0 (none) to 1.
         method: one of :data:`METHODS`.
 
     Raises:
@@ -126,10 +126,10 @@ class BM25Index:
     def build(
         cls, post_ids: Sequence[str], documents: Iterable[Sequence[str]], weighting: Weighting = AS_LUCENE
     ) -> BM25Index:
-        """Index one list of tokens a post id. A document without tokens is never found.
+        """Index documents, with a list of tokens for each post id. A document without tokens is never found.
 
-        ``documents`` may be read as they are needed, and the ids be there when they have been: a token is kept as a
-        number of four bytes.
+        ``documents`` can be a generator, which can fill ``post_ids`` while it is read. Each token takes four bytes of
+        memory.
 
         Raises :class:`RetrievalError` if there are not as many documents as ids, or no documents.
         """

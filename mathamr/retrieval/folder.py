@@ -9,8 +9,8 @@
 >>> header["model_hash"], (data / "vectors").exists()
 ('abc', True)
 
-The header has a digest of itself and of the files right below the data, and of those that are named: a changed bit
-is refused, not searched.
+The header has digests of itself, of the files directly in the data folder, and of further files named to
+:func:`switch`. If a bit has changed, the index is refused.
 
 >>> _ = (data / "vectors").write_text(".-.")
 >>> read_header(folder, "demo", 1)
@@ -18,9 +18,9 @@ Traceback (most recent call last):
     ...
 graphs.errors.StoreError: ...vectors: damaged: the file has changed since it was written; build the index again
 
-Whoever opens the folder gets the old index or the new one, whole; whoever has the old one open keeps it, as the system
-keeps an open file until it is closed. What a killed build has left is removed by the next. One process builds at a
-time.
+A process that opens the folder gets either the old index or the new one. A process that has the old index open can
+still use it, because the operating system keeps open files until they are closed. The next build removes the files of a
+killed one. Only one process can build at a time.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def new_data(path: Path) -> Path:
 
 
 def switch(path: Path, data: Path, header: dict[str, Any], further: Sequence[Path] = ()) -> None:
-    """Make ``data`` the index of ``path``, described by ``header``, and remove what was there before.
+    """Make ``data`` the index of ``path``, described by ``header``, and remove the previous index.
 
     Args:
-        further: files in folders below ``data`` that no other header vouches for.
+        further: files in folders below ``data`` that have no digest in another header.
     """
     own = [file for file in data.iterdir() if file.is_file() and file.suffix != ".lock"]
     files = {file.relative_to(data).as_posix(): digests.of_file(file) for file in sorted([*own, *further])}

@@ -1,4 +1,4 @@
-"""Task 2: formulas that are like a formula in a question. Every formula of every post is a separate point.
+"""Task 2: search for formulas similar to a formula of a question. Each formula of each post is a separate point.
 
 One post of two formulas; the query is the second formula of a topic:
 
@@ -12,8 +12,8 @@ One post of two formulas; the query is the second formula of a topic:
 [[Hit(doc_id='2619', score=0.800000011920929, post_id='255'), Hit(doc_id='2618', score=0.0, post_id='255')]]
 
 Formulas come first in a post's set of vectors, in the order of its formula map (FORMULA_0, FORMULA_1 ...); so the i-th
-formula of the map has the i-th vector. Formulas of equal looks have one visual id, and are judged once: of these only
-the best is returned, as the evaluation would drop the others.
+formula of the map has the i-th vector. Formulas with the same appearance share a visual id and are judged once. Only
+the best of them is returned, because the evaluation would drop the others.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def query_vectors(topics: VectorSets, formula_ids: Sequence[Sequence[str]], quer
 def rerank_by_context(
     hits: Sequence[Hit], topic: VectorSets, vectors_of: Callable[[Sequence[str]], VectorSets], weight: float
 ) -> list[Hit]:
-    """Hits by ``(1 - weight) * score + weight * context``, best first, equal ones in the order given.
+    """Return hits by ``(1 - weight) * score + weight * context``, best first; equal ones keep their order.
 
     ``context`` is MaxSim of the whole topic (a single set) with the whole post of the hit, divided by the number of
     the topic's vectors, so that both parts are cosines. ``vectors_of`` gives the sets of posts by id.
@@ -201,8 +201,8 @@ class FormulaIndex:
     def search(self, queries: Tensor, k: int = MAX_PER_TOPIC, *, exact: bool = True) -> list[list[Hit]]:
         """Return at most ``k`` formulas with different visual ids for each query vector (num_queries, p), best first.
 
-        A formula without a visual id is its own group. Of formulas of equal looks the best counts. More formulas than
-        ``k`` are looked up, until enough of them differ.
+        A formula without a visual id counts as different from all others. The search continues beyond ``k`` formulas
+        until enough of them differ.
         """
         found: list[list[Hit]] = [[] for _ in range(len(queries))]
         open_queries = list(range(len(queries)))

@@ -27,9 +27,9 @@ Rankings = Mapping[str, Ranking]
 
 
 def rankings_of(run: Run) -> dict[str, Ranking]:
-    """Read the rankings of a run file for fusion: by score, as the evaluation reads them, in any order of lines.
+    """Read the rankings of a run file by score, as the evaluation does; its lines can be in any order.
 
-    A document that is listed twice counts as it is listed first; equal scores go by id, descending.
+    If a document is listed twice, its first line counts; equal scores go by id, descending.
     """
     rankings: dict[str, Ranking] = {}
     for topic_id, hits in run.rankings.items():
@@ -41,7 +41,7 @@ def rankings_of(run: Run) -> dict[str, Ranking]:
 
 
 def merge_by_visual_id(rankings: Sequence[Rankings], visual_ids: Mapping[str, str]) -> list[dict[str, Ranking]]:
-    """Return the rankings of Task 2 with each formula under the name of the first of any run that looks like it.
+    """Return rankings of Task 2 in which all formulas of a visual id have one id, that of the first in any run.
 
     >>> merge_by_visual_id([{"B.1": [("f1", 2.0)]}, {"B.1": [("f2", 0.9), ("f1", 0.8)]}], {"f1": "v", "f2": "v"})
     [{'B.1': [('f1', 2.0)]}, {'B.1': [('f1', 0.9)]}]
@@ -62,7 +62,7 @@ def merge_by_visual_id(rankings: Sequence[Rankings], visual_ids: Mapping[str, st
 def reciprocal_rank_fusion(runs: Sequence[Rankings], *, k: int = 60, limit: int = MAX_PER_TOPIC) -> dict[str, Ranking]:
     """Score each document by the sum of 1 / (k + rank) over the runs that have it (Cormack et al., SIGIR 2009).
 
-    Ranks begin at 1. Topics of any of the runs are there; equal scores go by document id, descending.
+    Ranks begin at 1. The result has the topics of all runs; equal scores go by document id, descending.
     """
     if k < 0:
         raise RetrievalError(f"k={k}; reciprocal rank fusion takes k from 0, 60 is usual")
@@ -78,8 +78,8 @@ def interpolate(
 ) -> dict[str, Ranking]:
     """Score each document by the weighted mean of its scores, scaled in each run and topic to 0 (worst) to 1 (best).
 
-    A document that a run does not have scores 0 there; where all scores of a topic are equal, they count as 1.
-    Weights are not negative and are divided by their sum.
+    A document that is missing from a run scores 0 in it. If all scores of a topic are equal, they count as 1. Weights
+    are not negative and are divided by their sum.
     """
     if len(weights) != len(runs) or any(weight < 0 for weight in weights) or sum(weights) <= 0:
         raise RetrievalError(f"weights {list(weights)} for {len(runs)} runs; one from 0 is needed for each, not all 0")

@@ -5,8 +5,9 @@ Strategy(name='doc_vn_maxsim', exact=True, pool=200, ef=128)
 
 The strategies (thesis 3.5.2): ``single_vector`` compares the document vectors; ``doc_vn_maxsim`` takes the ``pool``
 best of these and ranks them by exact MaxSim; ``maxsim`` ranks by MaxSim alone. Each is exact (every document is
-looked at) or approximate (Qdrant: HNSW, breadth ``ef``; the backend ``approximate``: a rough first pass of ``maxsim``,
-then the ``pool`` best exactly); for ``doc_vn_maxsim`` this is about the first stage only.
+compared) or approximate. Qdrant approximates by HNSW with the breadth ``ef``; the backend ``approximate`` computes
+approximate MaxSim of all documents, then exact MaxSim of the ``pool`` best. For ``doc_vn_maxsim`` only the first stage
+can be approximate.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Ranking = list[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """Search strategy. A first stage leaves ``pool`` candidates to MaxSim; ``ef`` is the search breadth of HNSW."""
+    """Search strategy. A first stage selects ``pool`` candidates for MaxSim; ``ef`` is the search breadth of HNSW."""
 
     name: str = "maxsim"
     exact: bool = True
@@ -49,10 +50,10 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Hnsw:
-    """HNSW graphs: ``m`` edges a node on ``doc``, ``m_all`` on the multivector (0: none), ``ef_construct`` to build.
+    """HNSW graphs: ``m`` edges per node on ``doc``, ``m_all`` on the multivector (0: none); ``ef_construct`` to build.
 
     16 and 100 are Qdrant's defaults; the thesis names no others. ``threshold`` (KB) is the size from which a graph is
-    built and used; Qdrant's own, 10,000, would quietly make every approximate search of a small collection exact.
+    built and used; Qdrant's own, 10,000, would silently make every approximate search of a small collection exact.
     """
 
     m: int = 16
@@ -130,7 +131,7 @@ def check_documents(post_ids: Sequence[str], documents: VectorSets) -> None:
 
 
 def check_search(index: Index, queries: VectorSets, k: int) -> None:
-    """Refuse a search that has no answer, naming the query."""
+    """Raise for a search that has no answer; the message names the query."""
     if k < 1:
         raise RetrievalError(f"k={k}; at least 1 result must be asked for")
     if queries.vectors.shape[1] != index.dim:

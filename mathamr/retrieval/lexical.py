@@ -114,14 +114,14 @@ def index_answers(
     progress: Progress | None = None,
     weighting: Weighting = AS_LUCENE,
 ) -> BM25Index:
-    """Index the answers among ``posts``; of answers with one id the first counts.
+    """Index the answers among ``posts``; if several have the same id, the first counts.
 
     Args:
         posts: posts of the collection.
         tokens: reads the tokens of a post.
         wanted: ids of the answers that are indexed; None: all.
         kind: kind of the posts that are indexed in the place of answers.
-        question_of: returns the question whose tokens an answer is found by as well; None: answers stay alone.
+        question_of: returns the question whose tokens are added to those of an answer; None: no tokens are added.
         progress: called with 1 for each post that is indexed.
         weighting: weight of a token in an answer.
 

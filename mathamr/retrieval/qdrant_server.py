@@ -10,8 +10,8 @@
 
 Points are those of :mod:`mathamr.retrieval.qdrant`, numbered from 0, with ``post_id`` as payload. They are uploaded
 into a collection named after their content. When the server has all points and has built its graphs, the alias
-(``mathamr`` by default) is switched to the collection, and the one before it is deleted. So an interrupted upload is
-resumed, and nobody searches half an index. Jobs that share a server take an alias each.
+(``mathamr`` by default) is switched to the collection, and the one before it is deleted. An interrupted upload can
+therefore be resumed, and an incomplete index is never searched. Jobs that share a server use different aliases.
 
 The API key comes from the environment variable ``QDRANT_API_KEY``. ``:memory:`` is the local mode of qdrant-client: it
 compares everything with everything, in Python, and is meant for tests.
@@ -50,7 +50,7 @@ BYTES_A_FLOAT = 12  # in JSON: sign, nine digits, point, comma
 class ServerIndex:
     """A collection of a Qdrant server: the one that the alias named when it was opened.
 
-    Where another build has moved the alias since, searching is a :class:`StoreError`, never a search of another index.
+    If another build has moved the alias since then, a search raises :class:`StoreError`; it never uses another index.
     """
 
     backend: BackendName = "qdrant"

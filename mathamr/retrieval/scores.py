@@ -1,4 +1,4 @@
-"""Scores of a system for all documents that it ranked, for systems that are made of others.
+"""Scores of a system for all documents that it ranked, for systems that combine others.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -9,8 +9,8 @@ array([0.5, 0.5])
 >>> scores["A.2"].of(["8", "9"])          # the list is whole: 9 has nothing in common with the topic
 array([0.1, 0. ])
 
-A run file has 1,000 documents a topic. Standard scores of these alone depend on which documents are in it, so a job
-leaves a longer list where it is asked to (``thread.depth``).
+A run file has only 1,000 documents for each topic, and standard scores depend on where a list is cut. A job therefore
+writes a longer list if ``thread.depth`` is set.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class TopicScores:
 def topic_scores(ranking: Sequence[tuple[str, float]], depth: int) -> TopicScores:
     """Return the scores of a ranking that was cut at ``depth``.
 
-    A document that a whole list lacks scores 0, or as low as the last one where that is below 0.
+    A document that is missing from a complete list scores 0, or the lowest score of the list if that is negative.
     """
     scores: dict[str, float] = {}
     for name, score in ranking:

@@ -1,4 +1,4 @@
-"""A folder with all that a search needs: vectors, formulas, texts, and the model and vocabulary that made them.
+"""Folder with everything that a search needs: vectors, formulas, texts, and the model and vocabulary that made them.
 
     build("index", post_ids, documents, content)       # mathamr index
     catalog = Catalog.open(Path("index"))
@@ -8,14 +8,14 @@
 ======================  ==========================================================================
 ``index.json``          the model's hash, the graphs' configuration, the backend; names the data
 ``data-*/vectors``      every post's vectors (:mod:`mathamr.retrieval.exact`); explanations read them
-``data-*/qdrant``       the index of the backend ``qdrant``, or below ``approximate`` of that one, where it is in use
+``data-*/qdrant``       the index of the backend ``qdrant``; ``data-*/approximate`` that of ``approximate``
 ``data-*/formulas``     every formula's vector (:mod:`mathamr.retrieval.formulas`)
 ``data-*/structure``    trees of the formulas (:mod:`mathamr.search.structured`)
 ``data-*/posts.db``     texts and formula ids (:mod:`graphs.stores.posts`)
 ``data-*/model``        the checkpoint; ``vocabulary.json`` beside it
 ======================  ==========================================================================
 
-A new build is switched to in one step, see :mod:`mathamr.retrieval.folder`.
+A new build replaces the old one in one step, see :mod:`mathamr.retrieval.folder`.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ def build(
     server: ServerOptions | None = None,
     report: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Write a catalog to ``path`` and switch to it; what was there before is then removed.
+    """Write a catalog to ``path`` and switch to it; the previous catalog is then removed.
 
-    With ``location``, a Qdrant server's URL, posts and formulas are indexed there, as ``name`` and ``name-formulas``: a
-    catalog that was there under that name answers no more once the new one has been uploaded. ``server`` has the
+    With ``location``, a Qdrant server's URL, posts and formulas are indexed there, as ``name`` and ``name-formulas``:
+    an earlier catalog of that name cannot be searched any more once the new one has been uploaded. ``server`` has the
     settings of both collections, and ``report`` is called with lines on the progress of the server.
 
     ``progress`` is called with the number of texts written since the last call. One process builds at a time

@@ -6,8 +6,8 @@
 ``formulas.tsv``        id of each formula and of its post
 ======================  ==========================================================
 
-Of formulas with one visual id the first is kept, and equal scores go by id, descending, as in ``track=structure``. Both
-give the same scores over the same posts and trees.
+Of the formulas with one visual id, the first is kept. Equal scores go by id, descending. The scores are those of
+``track=structure`` over the same posts and trees.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_DRAWN = 20_000  # symbols of all matches of a search: a query may have a tho
 
 @dataclass(frozen=True)
 class MatchedHit:
-    """A formula that was found, and its match with the query; None where it is too large, or too many come before."""
+    """Found formula with its match; None for a formula that is too large, or after too many others."""
 
     hit: Hit
     match: Match | None
@@ -134,7 +134,7 @@ class StructuredFormulas:
         return np.array([formula_id for formula_id, _ in self.places], dtype=np.str_)
 
     def matched(self, formula: ParsedFormula, found: Iterable[tuple[int, Hit]]) -> list[MatchedHit]:
-        """Return what was found, the first ones with their matches, of at most :data:`MAX_DRAWN` symbols in all."""
+        """Return the found formulas; the first ones have their matches, up to :data:`MAX_DRAWN` symbols in total."""
         matched: list[MatchedHit] = []
         left = MAX_DRAWN
         for number, hit in found:

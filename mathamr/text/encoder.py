@@ -188,7 +188,7 @@ class TextEncoder:
     ) -> tuple[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, np.dtype[np.float32]]]:
         """Return the lengths, before normalisation, of all token vectors (T,) and of their mean in each text (S,).
 
-        Formula-text paper, Figures 4 and 7. If the first token is pooled, the search does not use the mean.
+        ModernBERT thesis, Figures 4 and 7. If the first token is pooled, the search does not use the mean.
         """
         import torch
 

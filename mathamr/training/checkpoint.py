@@ -161,7 +161,7 @@ def load(
     """Read a checkpoint, if it was trained with this vocabulary and on graphs of this configuration.
 
     Raises:
-        TrainingError: a checkpoint that is missing, damaged, of another format, or trained with something else.
+        TrainingError: a checkpoint that is missing, damaged, of another format, or trained on other graphs.
     """
     path = Path(path)
     folder = _existing(path)
@@ -235,7 +235,7 @@ def load_encoder(
     Args:
         path: folder of a checkpoint, e.g. ``OUT/best``.
         vocabulary_hash: vocabulary hash of the graphs to encode, ``store.vocabulary.hash``.
-            config_hash: configuration hash of these graphs, ``store.config_hash``.
+        config_hash: configuration hash of these graphs, ``store.config_hash``.
     """
     checkpoint = load(path, vocabulary_hash=vocabulary_hash, config_hash=config_hash)
     return encoder_of(checkpoint.info, checkpoint.weights, device, path=checkpoint.path)

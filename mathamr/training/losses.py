@@ -59,16 +59,13 @@ def info_nce(
 
     Args:
         scores: similarity of B queries with C >= B documents (B, C); columns beyond the queries' own documents are
-            further
-            (hard) negatives.
+            further (hard) negatives.
         temperature: temperature tau, a scalar.
         targets: column of each query's own document (B,); by default column i belongs to query i.
         known_positives: bool (B, C), True for another right answer to the query or a copy of its document; such
-            documents
-            are left out of the sum over negatives.
+            documents are left out of the sum over negatives.
         symmetric: average with the loss of finding each document's query among the B queries. Hard negatives have no
-            query
-            and take part only in the first direction.
+            query and take part only in the first direction.
     """
     num_queries, num_documents = scores.shape
     if targets is None:

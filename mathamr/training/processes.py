@@ -4,8 +4,8 @@
 
 Each process calls the function, whose ranks meet in :func:`mathamr.training.distributed.ranks`; what rank 0 logs and
 returns comes back. The others write to ``FOLDER/rank-N.log`` what rank 0 writes to the screen. A signal is passed on:
-all ranks save and stop. When one dies, of whatever, the others are stopped within :data:`GRACE` seconds, and its reason
-is raised here; when this process dies, they die with it.
+all ranks save and stop. When one dies for any reason, the others are stopped within :data:`GRACE` seconds, and its
+reason is raised here. When this process dies, all of them end.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def run_ranks(
 
     Args:
         count: ranks.
-        device: ``train.device``, which says how the ranks speak to each other.
+        device: ``train.device``, which determines how the ranks communicate.
         function: importable by its name; so are the types of its arguments and of its result.
-        log: is called with each record that rank 0 logs.
+        log: function called with each record that rank 0 logs.
         folder: place of ``rank-N.log``, the output of each rank above 0; None: it goes where that of rank 0 goes.
 
     Raises:

@@ -115,7 +115,7 @@ def test_a_lost_connection_is_said_once_and_stops_nothing() -> None:
     book.close(0)
     assert len(run.calls) == 2
     assert len(said) == 1
-    assert "ConnectionError: connection lost; this run goes on without it" in said[0]
+    assert "ConnectionError: connection lost; this run continues without it" in said[0]
 
 
 def test_without_an_answer_an_online_run_is_kept_offline(wandb: SimpleNamespace, tmp_path: Path) -> None:

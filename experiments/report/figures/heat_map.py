@@ -97,7 +97,7 @@ def blocks(experiment: Experiment) -> list[Block]:
     for of_conditions in by_pair.values():
         maps = _grouped(experiment, of_conditions)
         one = next(iter(maps.values()))[1]
-        grade = "that nobody judged" if one.grade is None else f"of grade {one.grade}"
+        grade = "without a judgment" if one.grade is None else f"of grade {one.grade}"
         built.append(Text(f"Topic {one.topic} and document {one.post}, {grade}."))
         query_names = names([found.queries for _, found in maps.values()])
         document_names = names([found.documents for _, found in maps.values()])

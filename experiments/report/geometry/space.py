@@ -143,10 +143,10 @@ def _overlaps(experiment: Experiment, whole: Contents, spaces: Contents) -> list
         "COE": _own("coe"),
         "ROE": _own("roe"),
     }
-    size = "as many topics as there are" if settings["size"] is None else f"{settings['size']} topics"
+    size = "all topics" if settings["size"] is None else f"{settings['size']} topics"
     note = (
         f"Means over {settings['samples']} bootstrap samples of {size}, ± over seeds. A right answer is "
-        "relevant; one that nobody judged is wrong. Width: of the interval of accuracy. COE, ROE: share of "
+        "relevant; an unjudged one is wrong. Width: that of the interval of accuracy. COE, ROE: share of "
         f"right and of random answers that are more similar than percentile {psi:g} of the first {k}.{_sampled(spaces)}"
     )
     table = _table(experiment, whole, columns, "In the form of Table II of the paper", note)

@@ -53,7 +53,7 @@ class Judgments:
         """Return the judgments of a task and year.
 
         Raises:
-            ConfigError: only ``all`` judgments are there, and ``official`` ones are asked for.
+            ConfigError: ``official`` judgments are requested, but only ``all`` judgments exist.
             CorpusError: no file, several that differ, or formula ids that the collection does not know.
         """
         if (task, year) not in self._read:
@@ -75,7 +75,7 @@ class Judgments:
         }
 
     def other_editions(self) -> dict[tuple[int, int], Edition | None]:
-        """Return the edition that is read by task and year, where that is not the edition that is asked for."""
+        """Return the edition that is read by task and year, if it is not the requested one."""
         return {key: found.edition for key, found in self._single_files().items() if found.edition != self.edition}
 
     def files_read(self) -> frozenset[PackedFile]:

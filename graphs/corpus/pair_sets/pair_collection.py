@@ -25,10 +25,10 @@ r"""Files of pairs of a query and a document that answers it: to learn from, to 
     >>> [topic.post.body for topic in test.topics], test.judgments, sorted(test.searched)
     (['$a+b$'], [Judgment(topic_id='q1', doc_id='t1', grade=2)], ['t1', 't2'])
 
-A test searches those files of answers in which something is judged for it. A test whose topics have the tag
-``document`` asks the other way round than the pairs to learn from: their documents are such as its queries. The queries
-of a test with the name ``trained`` are learned from on purpose. A query of another test is not: leak control leaves out
-the pairs that ask it (:mod:`graphs.corpus.leaks`).
+A test searches the files of answers that contain a document judged for it. If the topics of a test have the tag
+``document``, queries and documents trade roles: its queries are like the documents of the training pairs. The queries
+of a test with the name ``trained`` may occur in training. Those of other tests may not: leak control leaves out the
+pairs that contain them (:mod:`graphs.corpus.leaks`).
 """
 
 from __future__ import annotations

@@ -27,11 +27,11 @@ MAX_MATCHES = 100  # of a result: a query may have thousands of formulas, and a 
 
 
 def answer(found: Answer) -> dict[str, Any]:
-    """``results`` with ``matches`` or ``formula``, ``best``, the highest score there can be, or null, and ``seconds``.
+    """Return an answer as JSON: ``results``, ``best`` (the highest possible score, or null) and ``seconds``.
 
-    Of a result the first :data:`MAX_MATCHES` matches are told, and of how many others there are (``more_matches``).
-    ``read`` says what of the query the model knows; ``start``, ``more``, ``candidates`` and ``matching`` are those of
-    :class:`mathamr.search.selection.Page`.
+    A result has a ``formula``, or its first :data:`MAX_MATCHES` ``matches`` and the number of further ones
+    (``more_matches``). ``read`` lists the parts of the query that the model knows and does not know; ``start``,
+    ``more``, ``candidates`` and ``matching`` are those of :class:`mathamr.search.selection.Page`.
     """
     words = found.query.words
     return {

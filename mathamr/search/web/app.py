@@ -15,7 +15,7 @@
 A server of several indexes answers from the first, unless a request names another one (``"index": NAME``, or
 ``?index=NAME`` without a body).
 
-What cannot be answered comes back as ``{"error": message}`` with a status of 400 or more: 422 for a query that cannot
+A request that cannot be answered gets ``{"error": message}`` with a status of 400 or more: 422 for a query that cannot
 be read, 503 while :data:`MAX_WAITING` questions wait for the engine, which answers one at a time. docs/search-api.md
 shows requests and answers.
 """
@@ -87,11 +87,11 @@ class HeatMapRequest(BaseModel):
 
 
 class Busy(Exception):
-    """More questions wait than may."""
+    """Too many questions are waiting."""
 
 
 class Turns:
-    """Work for the engine, one piece after the other in a separate thread, with room for a number of pieces."""
+    """Queue of tasks for the engine, done one by one in a separate thread; its length is limited."""
 
     def __init__(self, places: int) -> None:
         self._places = places
@@ -100,11 +100,11 @@ class Turns:
 
     @property
     def taken(self) -> int:
-        """Return the number of pieces of work that wait or are being done."""
+        """Return the number of tasks that wait or are being done."""
         return self._taken
 
     async def __call__(self, work: Callable[[], T]) -> T:
-        """Return the result of ``work``; raise :class:`Busy` where no place is free."""
+        """Return the result of ``work``; raise :class:`Busy` if the queue is full."""
         if self._taken >= self._places:
             raise Busy
         self._taken += 1

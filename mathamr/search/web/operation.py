@@ -1,4 +1,4 @@
-"""Counts and logs of the requests to the page, for whoever runs it.
+"""Counts and logs of the requests to the page, for its operator.
 
 >>> counts = Counts(waiting=lambda: 3)
 >>> counts.add("/api/search", 200, 0.07)
@@ -24,7 +24,7 @@ mathamr_request_seconds_count{path="/api/search"} 2
 # TYPE mathamr_waiting gauge
 mathamr_waiting 3
 
-Neither has a word of a query: paths are those of the interface, and every other path is ``other``.
+Neither counts nor logs contain words of a query. Paths outside the interface are counted as ``other``.
 """
 
 from __future__ import annotations

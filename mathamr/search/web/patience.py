@@ -1,9 +1,9 @@
-"""Patience with clients: a connection on which no whole head of a request arrives in time is closed.
+"""Time limit for requests: a connection is closed if the head of a request does not arrive in time.
 
     uvicorn.Config(app, http=PatientProtocol)
 
-uvicorn bounds the time between two requests, and not the time that one takes to arrive: as many half-sent requests as
-there may be connections would keep everybody else out. Bodies are bounded by :mod:`mathamr.search.web.guard`.
+uvicorn limits the time between two requests, but not the time that a request takes to arrive. Half-sent requests could
+therefore occupy all connections and keep out other clients. :mod:`mathamr.search.web.guard` limits the time for bodies.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
 ...     [line for line in second.text().splitlines() if "requests_total{" in line]
 ['mathamr_requests_total{path="/api/search",status="200"} 2']
 
-Each worker has a slot of the file, which it alone writes. A worker that takes the place of another one goes on counting
-from its slot, so sums never fall. Memory is told for each worker.
+Each worker has a slot of the file, which it alone writes. A worker that replaces another one continues the counts of
+its slot, so sums never fall. Memory is reported for each worker.
 """
 
 from __future__ import annotations

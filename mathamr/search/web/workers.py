@@ -4,7 +4,7 @@
 
 A worker is the command with ``--worker LISTENER COUNTS NUMBER WORKERS``: two file descriptors and two numbers, see
 :class:`Place`. It prints its address when it answers. The first one is started alone, so that an index that cannot be
-opened is reported once. A worker that dies is replaced; one that dies before it answers ends all. On the signal HUP
+opened is reported once. A worker that dies is replaced; if one dies before it answers, all are ended. On the signal HUP
 every worker opens its index again; TERM and INT end all. Workers end with this process, however it ends: their standard
 input is a pipe from it.
 """

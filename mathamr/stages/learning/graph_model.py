@@ -73,7 +73,7 @@ def train_graph_model(
     log: Log | None = None,
     resume: Literal["auto", "never"] = "auto",
 ) -> GraphTraining:
-    """Mine hard negatives where they are asked for, and train; ``OUT/best`` is the result.
+    """Mine hard negatives if the settings request them, and train; ``OUT/best`` is the result.
 
     Args:
         out: folder of the checkpoints.

@@ -206,10 +206,11 @@ class TrainingBatches:
 
 
 def hidden_posts(store: GraphStore, pairs: Sequence[Pair], negatives: Sequence[Sequence[str]]) -> frozenset[str]:
-    """Return the posts that take part in no thread of a batch, so that no thread tells which pairs there are.
+    """Return the posts that are left out of all threads of a batch, so that no thread reveals the pairs.
 
-    No post of the batch is in the thread of another one. So an answer is never read with the question that it is the
-    positive of. A hard negative is read without its question where the positive is: else its thread would tell it.
+    No post of the batch is in the thread of another one, so an answer is never read with the question that it is paired
+    with. A hard negative is read without its question if the positive is; otherwise its thread would reveal that it is
+    a negative.
 
     Args:
         store: graphs; nothing is hidden unless they are threads.
