@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -114,9 +115,27 @@ def _on(axes: Tensor | None, vectors: Tensor) -> Tensor:
 def products(query: Tensor, rows: Tensor, out: Tensor) -> Tensor:
     """Multiply codes (v, p) and (n, p) int8 into ``out`` (v, n) int32.
 
-    ``torch._int_mm`` uses the 8-bit instructions of the processor; torch has no public name for it.
+    ``torch._int_mm`` uses the 8-bit instructions of the processor; torch has no public name for it. Without them
+    (:func:`has_products`) codes are multiplied as floating-point numbers, which hold the integers exactly.
     """
-    return torch._int_mm(query, rows.T, out=out)
+    if has_products():
+        return torch._int_mm(query, rows.T, out=out)
+    exact = torch.float32 if query.shape[1] * LARGEST**2 < 1 << 24 else torch.float64
+    return out.copy_(query.to(exact) @ rows.to(exact).T)
+
+
+@cache
+def has_products() -> bool:
+    """Return whether this processor has instructions for products of codes, and they are exact.
+
+    On other processors ``torch._int_mm`` is a plain loop, slower than products of floating-point numbers. Under
+    ``ONEDNN_MAX_CPU_ISA=AVX2`` it is wrong: sums of 16 bits overflow without an error.
+    """
+    if not torch.cpu._is_vnni_supported():
+        return False
+    codes = torch.randint(-LARGEST, LARGEST + 1, (64, 64), generator=torch.Generator().manual_seed(0)).to(torch.int8)
+    codes[0], codes[1] = LARGEST, -LARGEST
+    return torch.equal(torch._int_mm(codes, codes.T), products_reference(codes, codes))
 
 
 def products_reference(query: Tensor, rows: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ from graphs.errors import RetrievalError, StoreError
 from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import scan
-from mathamr.retrieval.exact.codes import Codes
+from mathamr.retrieval.exact.codes import Codes, has_products
 from mathamr.retrieval.exact.layout import blocks
 from mathamr.retrieval.folder import HEADER, new_data, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
@@ -219,7 +219,7 @@ class ExactIndex:
 
     def close(self) -> None:
         """Release the vectors."""
-        self._vectors = self._vectors.new_empty(0, self.dim)
+        self._vectors, self._codes = self._vectors.new_empty(0, self.dim), None
         self._post_ids, self._sizes, self._blocks, self._chosen = self._post_ids[:0], self._sizes[:0], [], None
 
     def post_ids(self) -> list[str]:
@@ -277,8 +277,8 @@ class ExactIndex:
         return np.asarray(best.sum(1).float().cpu())
 
     def _has_use_of_codes(self, k: int) -> bool:
-        on_cpu = self._vectors.device.type == "cpu"
-        return on_cpu and len(self._vectors) >= CODED_VECTORS and k <= MOST_CANDIDATES * len(self)
+        large = len(self._vectors) >= CODED_VECTORS and k <= MOST_CANDIDATES * len(self)
+        return large and self._vectors.device.type == "cpu" and has_products()
 
     def _by_codes(self, queries: VectorSets, k: int) -> list[Ranking]:
         """Rank as :meth:`_maxsim` does, but compute scores only of documents that can be among the best."""
