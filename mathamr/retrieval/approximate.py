@@ -43,7 +43,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact.codes import Codes
 from mathamr.retrieval.exact.index import DType, ExactIndex
 from mathamr.retrieval.folder import new_data, read_header, switch
-from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_search
+from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
 
 FORMAT = "mathamr-approximate-index"
 VERSION = 1
@@ -94,6 +94,7 @@ class ApproximateIndex:
             exact = ExactIndex.build(post_ids, documents, dtype=dtype, model_hash=model_hash)
             axes = principal_axes(documents.vectors)
             return cls([Segment(exact, exact.coded(axes), np.array([], dtype=np.str_))], axes, model_hash=model_hash)
+        check_documents(post_ids, documents)
         try:
             data = new_data(path)
         except OSError as error:
@@ -144,14 +145,16 @@ class ApproximateIndex:
             remove: ids of documents.
 
         Raises:
-            RetrievalError: ids that the index does not hold, or holds already; no document is left.
+            RetrievalError: ids that the index does not hold, or holds already; vectors of another dimension; no
+                document is left.
             StoreError: the index cannot be read or written, or another process updates it.
         """
         with only_writer(path, "updating this index"):
             header, old = read_header(path, FORMAT, VERSION)
             index = cls.open(path)
             removed = index._removals(remove)
-            _refuse_known(index, add, remove)
+            if add is not None:
+                _check_added(index, *add, remove)
             kept = [number for number, one in enumerate(index._segments) if len(removed[number]) < one.exact.total]
             if not kept and add is None:
                 raise RetrievalError("no document is left in the index; remove its folder instead")
@@ -348,9 +351,17 @@ def _together(
     return ids, VectorSets.concatenated(sets)
 
 
-def _refuse_known(index: ApproximateIndex, add: tuple[Sequence[str], VectorSets] | None, remove: Sequence[str]) -> None:
-    """Refuse new documents whose ids the index holds and keeps."""
-    known = set(index.post_ids()).difference(remove).intersection(add[0]) if add else set()
+def _check_added(
+    index: ApproximateIndex, post_ids: Sequence[str], documents: VectorSets, remove: Sequence[str]
+) -> None:
+    """Refuse new documents of another dimension, or whose ids the index holds and keeps."""
+    dim = int(documents.vectors.shape[1])
+    if dim != index.dim:
+        raise RetrievalError(
+            f"new posts have vectors of dimension {dim}, the index of dimension {index.dim}; were they encoded by the "
+            "same model?"
+        )
+    known = set(index.post_ids()).difference(remove).intersection(post_ids)
     if known:
         raise RetrievalError(
             f"the index holds post {min(known)} already ({len(known)} such); name it in remove to replace it"

@@ -98,12 +98,21 @@ def test_updates_that_cannot_be(collection: Any, tmp_path: Path) -> None:
         ApproximateIndex.update(tmp_path, remove=["nowhere"])
     with pytest.raises(RetrievalError, match="holds post 1000 already"):
         ApproximateIndex.update(tmp_path, add=(["1000"], one))
+    with pytest.raises(RetrievalError, match=r"vectors of dimension 9, the index of dimension 8"):
+        ApproximateIndex.update(tmp_path, add=(["new"], VectorSets.of([torch.eye(9)[:2]])))
     with pytest.raises(RetrievalError, match="no document is left"):
         ApproximateIndex.update(tmp_path, remove=ids)
     with pytest.raises(StoreError, match="no index here"):
         ApproximateIndex.update(tmp_path / "elsewhere", add=(["1"], one))
     assert len(ApproximateIndex.open(tmp_path)) == 90
     assert len([path for path in tmp_path.iterdir() if path.name.startswith("data-")]) == 1
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_vectors_that_are_not_finite_are_refused_with_their_post(tmp_path: Path, folder: bool) -> None:
+    documents = VectorSets.of([torch.eye(8)[:2], torch.full((1, 8), float("nan"))])
+    with pytest.raises(RetrievalError, match="a vector of post b has length nan"):
+        ApproximateIndex.build(["a", "b"], documents, path=tmp_path / "index" if folder else None)
 
 
 def test_an_update_that_fails_leaves_the_old_index(
