@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, MathAMRError, RetrievalError
 from mathamr.retrieval.index import Strategy
-from mathamr.search.engine import TASKS, Answer, Result
+from mathamr.search.engine import TASKS, Answer, Result, check
 from mathamr.search.searchable import SearchEngine
 from mathamr.search.selection import EVERYTHING, Selection
 
@@ -67,18 +67,21 @@ def compare(
         systems: engine and strategy of each system, by name.
 
     Raises:
-        ConfigError: fewer than two systems, or a first result other than 0.
-        MathAMRError: a query that one of the systems refuses; the message names the system.
+        ConfigError: fewer than two systems, a first result other than 0, an unknown task, or ``k`` out of range.
+        RetrievalError: a query that one of the systems refuses; the message names the system.
     """
+    check(task, k)
     if len(systems) < 2:
         raise ConfigError(f"a comparison needs two systems, but only {', '.join(systems) or 'none'} was given")
     if selection.start:
         raise ConfigError(f"start={selection.start}: a comparison shows the first results; leave start out")
     depth = max(DEPTH, k)
-    answers = {
-        name: engine.answer(text, task=task, strategy=strategy, k=depth, selection=selection)
-        for name, (engine, strategy) in systems.items()
-    }
+    answers = {}
+    for name, (engine, strategy) in systems.items():
+        try:
+            answers[name] = engine.answer(text, task=task, strategy=strategy, k=depth, selection=selection)
+        except MathAMRError as error:
+            raise RetrievalError(f"index {name}: {error}") from error
     lists = {name: [_id(result) for result in answer.results] for name, answer in answers.items()}
     ranks = ranks_elsewhere(lists, k)
     sides = {name: Side(_first(answer, k), ranks[name]) for name, answer in answers.items()}

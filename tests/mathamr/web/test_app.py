@@ -527,7 +527,11 @@ def test_a_request_names_the_index_that_it_is_about(two: TestClient) -> None:
         ({"indexes": ["index"]}, "a comparison needs two systems, but only index was given"),
         ({"indexes": ["index", "nowhere"]}, "unknown index 'nowhere'; choose from: index, fixed"),
         ({"start": 5}, "leave start out"),
-        ({"task": "formulas"}, "task=formulas needs the index of a graph model"),
+        ({"task": "formulas"}, "index fixed: task=formulas needs the index of a graph model"),
+        ({"strategy": "maxsim", "exact": False}, "index index: the backend exact cannot do approximate maxsim"),
+        ({"k": 0}, "k=0; from 1 to"),
+        ({"k": -2}, "k=-2; from 1 to"),
+        ({"k": 5000}, "k=5000; from 1 to"),
     ],
 )
 def test_an_impossible_comparison_is_refused(two: TestClient, asked: dict[str, Any], message: str) -> None:
