@@ -67,7 +67,10 @@ class SharedCounts(Counts):
     def _read(self, worker: int) -> dict[str, Any]:
         with self._locked(worker, fcntl.LOCK_SH) as start:
             line = os.pread(self._file, SLOT, start).partition(b"\n")[0]
-        record: dict[str, Any] = json.loads(line) if line.strip(b"\0") else {}
+        try:
+            record: dict[str, Any] = json.loads(line) if line.strip(b"\0") else {}
+        except ValueError:  # the worker was killed while it wrote
+            return {}
         return record
 
     @contextmanager

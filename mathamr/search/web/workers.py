@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO
@@ -26,7 +27,7 @@ from mathamr.search.web.shared_counts import SLOT
 
 FLAG = "--worker"
 GRACE = 30.0  # seconds to answer what was asked, before a worker is killed
-_LOOK = 0.5  # seconds between two looks at the workers
+_LOOK = 0.2  # seconds between two looks at the workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Place:
 @dataclass
 class _Worker:
     process: subprocess.Popen[str]
+    reloads: int  # requests to open the index again that it has seen
     home: str = ""  # its address, once it answers
     known: threading.Event = field(default_factory=threading.Event)  # it answers, or has died before
 
@@ -105,14 +107,16 @@ class Workers:
         self._started = started
         self._warn = warn
         self._workers: dict[int, _Worker] = {}
-        self._ending = threading.Event()
+        # Signal handlers set these. They must not take a lock, which the interrupted code may hold, as Event.set would.
+        self._ending = False
+        self._reloads = 0
 
     def run(self) -> int:
         """Answer until a signal ends all; return 0, or the code of a worker that died before it answered."""
         before = {
             signal.SIGTERM: signal.signal(signal.SIGTERM, self._end),
             signal.SIGINT: signal.signal(signal.SIGINT, self._end),
-            signal.SIGHUP: signal.signal(signal.SIGHUP, self._reload),
+            signal.SIGHUP: signal.signal(signal.SIGHUP, self._count_reload),
         }
         with tempfile.TemporaryFile() as counts:
             os.truncate(counts.fileno(), self._count * SLOT)
@@ -127,15 +131,18 @@ class Workers:
         for numbers in (range(1), range(1, self._count)):
             for worker in [self._start(number, counts) for number in numbers]:
                 worker.known.wait()
-                if self._ending.is_set():
+                if self._ending:
                     return 0
                 if not worker.home:
                     return worker.process.wait() or 1
         self._started(self._workers[0].home)
-        while not self._ending.wait(_LOOK):
+        while not self._ending:
+            time.sleep(_LOOK)
             for number, worker in list(self._workers.items()):
                 code = worker.process.poll()
-                if code is None or self._ending.is_set():
+                if code is None:
+                    self._reload(worker)
+                if code is None or self._ending:
                     continue
                 worker.known.wait()
                 if not worker.home:
@@ -149,6 +156,7 @@ class Workers:
     def _start(self, number: int, counts: IO[bytes]) -> _Worker:
         descriptors = (self._listener.fileno(), counts.fileno())
         place = [FLAG, *map(str, (*descriptors, number, self._count))]
+        reloads = self._reloads  # before the index is opened
         process = subprocess.Popen(
             [*self._command, *place],
             stdin=subprocess.PIPE,
@@ -157,19 +165,26 @@ class Workers:
             pass_fds=descriptors,
             process_group=0,  # Ctrl-C is for this process alone
         )
-        worker = self._workers[number] = _Worker(process)
+        worker = self._workers[number] = _Worker(process, reloads)
         threading.Thread(target=worker.listen, daemon=True).start()
         return worker
 
     def _end(self, *_: object) -> None:
-        self._ending.set()
+        self._ending = True
         for worker in self._workers.values():
             worker.process.terminate()
 
-    def _reload(self, *_: object) -> None:
-        for worker in self._workers.values():
-            if worker.home and worker.process.poll() is None:  # others open the present index anyway
-                worker.process.send_signal(signal.SIGHUP)
+    def _count_reload(self, *_: object) -> None:
+        self._reloads += 1
+
+    def _reload(self, worker: _Worker) -> None:
+        """Tell a worker to open its index again if a signal came since it was told, or started.
+
+        It can be told only once it answers: it has no handler of the signal before.
+        """
+        if worker.home and worker.reloads < self._reloads:
+            worker.reloads = self._reloads
+            worker.process.send_signal(signal.SIGHUP)
 
     def _end_all(self) -> None:
         self._end()

@@ -6,22 +6,28 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from mathamr.search.web.shared_counts import SLOT, SharedCounts
 from mathamr.search.web.workers import Workers
 
 # A worker without a server: it writes a line to its log when it answers and at each SIGHUP.
 WORKER = """
-import signal, sys, threading, os
+import os, signal, sys, time
 log, number = sys.argv[1], sys.argv[-2]
 def say(word):
     with open(log, "a") as file:
         file.write(f"{word} {number} {os.getpid()}\\n")
 signal.signal(signal.SIGHUP, lambda *_: say("reloaded"))
+say("begins")
+while os.path.exists(log + ".slow"):
+    time.sleep(0.02)
 if os.path.exists(log + ".broken"):
     sys.exit(2)
 print("http://here", flush=True)
@@ -34,13 +40,15 @@ while sys.stdin.read(1):
 def run(log: Path, act: Callable[[Callable[[str, int], list[int]]], None]) -> tuple[int, list[str]]:
     """Run two workers; return the exit code and what was told. ``act`` is called in a thread once both answer.
 
-    ``act`` gets a function that waits until the log has a number of lines with a word, and returns their processes.
+    ``act`` gets a function that waits, for at most 20 seconds, until the log has a number of lines with a word, and
+    returns their processes.
     """
     told: list[str] = []
     stopped = threading.Event()
 
     def lines(word: str, count: int) -> list[int]:
-        while not stopped.wait(0.02):
+        deadline = time.monotonic() + 20
+        while not stopped.wait(0.02) and time.monotonic() < deadline:
             found = log.read_text().splitlines() if log.exists() else []
             if len(chosen := [line.split() for line in found if line.startswith(word)]) >= count:
                 return [int(process) for _, _, process in chosen]
@@ -87,6 +95,36 @@ def test_signals_reach_all_workers_and_a_dead_one_is_replaced(tmp_path: Path) ->
     assert told == ["http://here", "worker 0 ended with code -9; another one takes its place"]
     assert len(set(seen)) == 3
     assert not any(is_alive(process) for process in seen)
+
+
+def test_a_worker_that_starts_during_a_reload_opens_the_index_again(tmp_path: Path) -> None:
+    """It may have opened the old one."""
+    log, slow = tmp_path / "log", tmp_path / "log.slow"
+    reloaded: list[int] = []
+
+    def act(lines: Callable[[str, int], list[int]]) -> None:
+        first, _ = lines("answers", 2)
+        slow.touch()
+        os.kill(first, signal.SIGKILL)
+        lines("begins", 3)
+        os.kill(os.getpid(), signal.SIGHUP)
+        lines("reloaded", 1)
+        slow.unlink()
+        reloaded.extend(lines("reloaded", 2))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    assert run(log, act)[0] == 0
+    assert len(set(reloaded)) == 2
+
+
+def test_counts_that_were_half_written_are_left_out() -> None:
+    with tempfile.TemporaryFile() as file:
+        SharedCounts(file.fileno(), 0, 2, lambda: 0).add("/api/search", 200, 0.1)
+        os.pwrite(file.fileno(), b'{"statuses": [["/api', SLOT)
+        second = SharedCounts(file.fileno(), 1, 2, lambda: 0)
+        assert 'mathamr_requests_total{path="/api/search",status="200"} 1' in second.text()
+        os.pwrite(file.fileno(), b"[", 0)
+        assert "mathamr_requests_total{" not in second.text()
 
 
 def test_a_worker_that_cannot_be_replaced_ends_all(tmp_path: Path) -> None:
