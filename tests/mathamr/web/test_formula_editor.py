@@ -87,6 +87,21 @@ def test_the_editor_follows_the_cursor_and_enter_searches(page: Page) -> None:
     assert page.complaints() == []
 
 
+def test_the_editor_follows_a_text_that_the_page_has_changed(page: Page) -> None:
+    """An example, or another entry of the history: the editor writes behind it, not over it."""
+    page.one("#query").send_keys("From $a$ to")
+    page.one("#query").send_keys(Keys.HOME, *[Keys.ARROW_RIGHT] * 6)
+    open_editor(page)
+    example = page.all("#examples button")[1]
+    page.driver.execute_script("arguments[0].click()", example)
+    before = page.one("#query").get_property("value")
+    assert before == "Why is $\\sqrt{2}$ irrational?"
+    with in_frame(page):
+        page.until(lambda: page.driver.execute_script("return document.getElementById('formula').value") == "")
+        page.driver.execute_script("document.getElementById('formula').focus()")
+    assert typed(page, "x") == f"{before}$x$"
+
+
 def test_commands_of_mathlive_alone_are_written_as_usual_latex(page: Page) -> None:
     open_editor(page)
     with in_frame(page):

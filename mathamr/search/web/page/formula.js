@@ -15,7 +15,8 @@ function formulaAt(text, cursor) {
   return null;
 }
 
-/* Connects the text box `query` with the editor; `changed` is called after the editor has written, `search` at Enter. */
+/* Connects the text box `query` with the editor; `changed` is called after the editor has written, `search` at Enter.
+   Returns a function to call after the program has changed the text. */
 export function connectEditor(query, changed, search) {
   const button = byName("edit-formula"), box = byName("editor-box");
   let frame = null, ready = false;
@@ -79,5 +80,6 @@ export function connectEditor(query, changed, search) {
     if (data.key === "Escape") close();
     if (data.keyboard !== undefined) frame.style.height = data.keyboard > 0 ? `calc(5rem + ${Number(data.keyboard)}px)` : "";
   });
-  for (const event of ["keyup", "pointerup", "focus"]) query.addEventListener(event, follow);
+  for (const event of ["keyup", "pointerup", "focus", "input"]) query.addEventListener(event, follow);
+  return follow;
 }

@@ -97,6 +97,7 @@ const written = new Map([...examples.querySelectorAll("button")].map((button) =>
 
 function tryExample(button) {
   query.value = written.get(button);
+  showInEditor();
   showPreview();
   submit();
 }
@@ -112,7 +113,7 @@ query.addEventListener("keydown", (event) => {
     submit();
   }
 });
-connectEditor(query, showPreview, () => submit());
+const showInEditor = connectEditor(query, showPreview, () => submit());
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   submit();
@@ -157,7 +158,7 @@ function explain() {
     return;
   }
   strategy.disabled = task() === "formulas";
-  const approximate = chosen.exact ? "" : " Looked up in a graph of neighbours (HNSW), which may miss some.";
+  const approximate = chosen.exact ? "" : " Approximate, so that some may be missed.";
   explained.textContent = strategy.disabled ? FORMULAS[index.formulas_by] : `${STRATEGIES[chosen.strategy]?.[1] ?? ""}${approximate}`;
 }
 
@@ -186,6 +187,7 @@ async function restore() {
     return;
   }
   query.value = asked.get("q") ?? "";
+  showInEditor();
   const wanted = index.tasks.includes(asked.get("task")) ? asked.get("task") : index.usual.task;
   form.elements.task.value = index.tasks.includes(wanted) ? wanted : "answers";
   const exact = asked.has("exact") ? asked.get("exact") === "true" : index.usual.exact;
