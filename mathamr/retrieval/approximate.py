@@ -355,12 +355,9 @@ def _check_added(
     index: ApproximateIndex, post_ids: Sequence[str], documents: VectorSets, remove: Sequence[str]
 ) -> None:
     """Refuse new documents of another dimension, or whose ids the index holds and keeps."""
-    dim = int(documents.vectors.shape[1])
-    if dim != index.dim:
-        raise RetrievalError(
-            f"new posts have vectors of dimension {dim}, the index of dimension {index.dim}; were they encoded by the "
-            "same model?"
-        )
+    if (dim := int(documents.vectors.shape[1])) != index.dim:
+        of = f"new posts have vectors of dimension {dim}, the index of dimension {index.dim}"
+        raise RetrievalError(f"{of}; were they encoded by the same model?")
     known = set(index.post_ids()).difference(remove).intersection(post_ids)
     if known:
         raise RetrievalError(
