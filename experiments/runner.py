@@ -59,8 +59,8 @@ class Runner:
     def check(self, base: JobSettings | None, jobs: Sequence[Job]) -> list[Job]:
         """Raise for settings that cannot work, once for each condition; return the jobs that can run.
 
-        Conditions whose text encoder is missing are left out with a message, unless ``experiment.only`` names them or
-        the experiment has no others.
+        Conditions whose text encoder is missing are left out with a message, together with those that need their
+        rankings, unless ``experiment.only`` names conditions or the experiment has no others.
 
         Args:
             base: settings of the command line; their errors come first and name no condition; None: no job is of their
@@ -74,7 +74,10 @@ class Runner:
             self._check(base)
         first = {job.condition: job for job in jobs}
         missing: dict[str, ConfigError] = {}
-        for condition, job in first.items():
+        for condition, job in sorted(first.items(), key=lambda item: item[1].depth):
+            if lacking := [need.condition for need in job.needs if need.condition in missing]:
+                missing[condition] = ConfigError(f"condition {condition} needs {lacking[0]}, which is left out")
+                continue
             try:
                 self._check(job.settings)
             except MathAMRError as error:

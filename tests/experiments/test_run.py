@@ -54,13 +54,14 @@ def test_conditions_without_weights_are_left_out(
         "none": {"track": "bm25"},
         "gone": {"track": "text", "text": {"encoder": "gone", "epochs": 0}},
         "gone_pt": {"track": "text", "text": {"encoder": "gone", "epochs": 0, "pretraining_epochs": 1}},
+        "sum": {"track": "fusion", "fusion": {"of": ["none", "gone"]}},
     }
     config = composed(collection, tmp_path / "out", conditions=conditions)
     ended = run(config, "the command")
     assert ended.failed == 0
     assert ended.table.splitlines()[1].startswith("none")
-    assert "not run: gone, gone_pt" in ended.table
-    said = "conditions left out: gone, gone_pt; condition gone: the encoder 'gone' is not on this machine"
+    assert "not run: gone, gone_pt, sum" in ended.table
+    said = "conditions left out: gone, gone_pt, sum; condition gone: the encoder 'gone' is not on this machine"
     assert said in capsys.readouterr().err
     assert asked == ["gone"]
     assert run(config, "the command").failed == 0  # with nothing left to run
