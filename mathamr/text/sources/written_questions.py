@@ -58,9 +58,11 @@ def read_questions(name: str) -> list[WrittenQuestion]:
     """
     path = Path(str(files(__package__).joinpath("latex_books.jsonl"))) if name == LATEX_BOOKS else Path(name)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise CorpusError(f"cannot be read: {error.strerror}", path=path) from error
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")  # a text may have other line ends
+    except (OSError, UnicodeError) as error:
+        raise CorpusError(f"cannot be read: {getattr(error, 'strerror', None) or error}", path=path) from error
+    if '"question"' in lines[0]:
+        raise CorpusError("is a question; the first line names the licence and the author", path=path, line=1)
     questions = []
     for number, line in enumerate(lines[1:], 2):
         try:

@@ -86,6 +86,15 @@ def test_a_line_that_is_not_a_question_is_named(tmp_path: Path) -> None:
     path = tmp_path / "questions.jsonl"
     with pytest.raises(CorpusError, match="cannot be read"):
         read_questions(str(path))
+    path.write_bytes(b'{"license": "MIT"}\n\xff\n')
+    with pytest.raises(CorpusError, match="cannot be read"):
+        read_questions(str(path))
+    question = json.dumps({"id": "1", "question": "Is it?\u2028Why?", "statements": {"p/1": "0"}}, ensure_ascii=False)
+    path.write_text(question + "\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"questions\.jsonl:1: is a question; the first line names the licence"):
+        read_questions(str(path))
+    path.write_text('{"license": "MIT"}\n' + question + "\n", encoding="utf-8")
+    assert [one.text for one in read_questions(str(path))] == ["Is it?\u2028Why?"]
     for line in ("{", "[]", '{"id": 1, "question": "?"}', '{"id": 1, "question": "?", "statements": ["p/1"]}'):
         path.write_text('{"license": "MIT"}\n' + line + "\n")
         with pytest.raises(CorpusError, match=r"questions\.jsonl:2: is not a question"):
