@@ -35,6 +35,11 @@ def pytest_sessionfinish() -> None:
     gc.unfreeze()  # Hypothesis asks, at the end, what refers to its objects
 
 
+def pytest_unconfigure() -> None:
+    gc.collect()
+    gc.freeze()  # pytest and the interpreter collect garbage several times more before they end
+
+
 @pytest.fixture
 def warm_children(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the processes that the code under test starts begin with the project imported."""

@@ -19,8 +19,9 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, cast
 
@@ -84,8 +85,7 @@ class PackedFile:
         """Bytes of the content. A gzip file tells them modulo 4 GiB (where it is a chain of several: of the last)."""
         try:
             if self.member:
-                with _archive(self.path) as archive:
-                    return _info(archive, self).file_size
+                return _info(_directory(self.path), self).file_size
             if self.is_plain:
                 return self.path.stat().st_size
             return _gzip_trailer(self.path)[1]
@@ -96,8 +96,7 @@ class PackedFile:
     def checksum(self) -> int | None:
         """CRC-32 of the content, as the zip or gzip file keeps it; ``None`` for a plain file."""
         if self.member:
-            with _archive(self.path) as archive:
-                return _info(archive, self).CRC
+            return _info(_directory(self.path), self).CRC
         return None if self.is_plain else _gzip_trailer(self.path)[0]
 
     def open(self) -> io.BufferedReader:
@@ -189,7 +188,7 @@ class _Member(io.RawIOBase):
         self._file = file
         self._archive = _archive(file.path)
         try:
-            info = _info(self._archive, file)
+            info = _info(self._archive.NameToInfo, file)
             if info.compress_type not in _METHODS:
                 kind = _OTHER_METHODS.get(info.compress_type, str(info.compress_type))
                 message = f"is packed by a method ({kind}) that is not supported; unpack it and remove the zip"
@@ -280,9 +279,24 @@ def _archive(path: Path) -> zipfile.ZipFile:
         raise CorpusError(f"cannot be read: {error.strerror or error}", path=path) from error
 
 
-def _info(archive: zipfile.ZipFile, file: PackedFile) -> zipfile.ZipInfo:
+def _directory(path: Path) -> Mapping[str, zipfile.ZipInfo]:
+    """Return what a zip says of its members; it is read once as long as the file does not change."""
     try:
-        return archive.getinfo(file.member)
+        stat = path.stat()
+    except OSError as error:
+        raise CorpusError(f"cannot be read: {error.strerror or error}", path=path) from error
+    return _directory_of(path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _directory_of(path: Path, *version: int) -> Mapping[str, zipfile.ZipInfo]:
+    with _archive(path) as archive:
+        return archive.NameToInfo
+
+
+def _info(directory: Mapping[str, zipfile.ZipInfo], file: PackedFile) -> zipfile.ZipInfo:
+    try:
+        return directory[file.member]
     except KeyError as error:
         raise CorpusError(f"has no member {file.member!r}; {_AGAIN}", path=file.path) from error
 

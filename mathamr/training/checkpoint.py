@@ -34,6 +34,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -272,10 +273,11 @@ def encoder_of(
     return encoder.to(device).eval()
 
 
+@cache
 def code_version() -> str:
     """Return the version of this package, with the commit if it runs from a Git checkout: ``0.1.0+2e889e1``.
 
-    The version is ``0.1.0+2e889e1-dirty`` if tracked files differ from that commit.
+    The version is ``0.1.0+2e889e1-dirty`` if tracked files differ from that commit. Git is asked once in a process.
     """
     try:
         number = version("mathamr-plus")

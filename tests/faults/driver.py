@@ -19,15 +19,15 @@ Runs of one ``group`` are rivals: they begin together.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.warm_process import SECONDS, start
+
 KILLED = -27  # by SIGPROF, whose default is the end
 
 
@@ -44,12 +44,10 @@ class Run:
 
 Drive = Callable[[Sequence[Run]], list[tuple[int, str]]]
 _DRIVER = """
-import contextlib, ctypes, importlib, io, itertools, json, os, resource, signal, sys, time
+import contextlib, ctypes, importlib, io, itertools, json, os, resource, signal, socket, sys, time
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 import mathamr.stages.retrieval.indexing, mathamr.stages.learning.graph_model, scripts.index, experiments.run
-from tests.warm_process import IMPORTED
-for name in IMPORTED:  # here, and not in each fork
-    importlib.import_module(name)
+asked = socket.create_connection(("127.0.0.1", {port})).makefile("rw")
 
 def no_privileges():
     # without CAP_DAC_OVERRIDE (1) root, too, is kept out by permissions; version 3 of capset takes two words each
@@ -107,28 +105,26 @@ def together(run):
     number, own = run
     return own["group"] if own["group"] >= 0 else -1 - number
 
-for line in sys.stdin:
+for line in asked:
     ended = []
     for _, rivals in itertools.groupby(enumerate(json.loads(line)), together):
         ended += [end(*begun) for begun in [begin(run) for _, run in rivals]]
-    print(json.dumps(ended), flush=True)
+    print(json.dumps(ended), file=asked, flush=True)
 """
 
 
 @contextmanager
 def driver() -> Iterator[Drive]:
     """Yield a function that returns the exit code of each run, and what it said on stderr."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command, pipe = [sys.executable, "-c", _DRIVER], subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdin=pipe, stdout=pipe) as process:
-        given, ended = process.stdin, process.stdout
-        assert given is not None
-        assert ended is not None
+    with socket.create_server(("127.0.0.1", 0)) as server, TemporaryDirectory() as folder:
+        server.settimeout(SECONDS)
+        process = start(_DRIVER.replace("{port}", str(server.getsockname()[1])), Path(folder))
+        connection, _ = server.accept()
+        with connection, connection.makefile("rw") as answers:
 
-        def drive(runs: Sequence[Run]) -> list[tuple[int, str]]:
-            given.write(json.dumps([asdict(run) for run in runs]) + "\n")
-            given.flush()
-            return [(code, said) for code, said in json.loads(ended.readline())]
+            def drive(runs: Sequence[Run]) -> list[tuple[int, str]]:
+                print(json.dumps([asdict(run) for run in runs]), file=answers, flush=True)
+                return [(code, said) for code, said in json.loads(answers.readline())]
 
-        yield drive
-        given.close()
+            yield drive
+        assert process.ended().returncode == 0

@@ -65,6 +65,10 @@ def svg(figure: Canvas, name: str, alt: str) -> str:
     ``name`` separates its ids from those of the page's other plots.
     """
     file = io.StringIO()
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
+        figure.set_layout_engine(None)  # else savefig draws the whole figure once more, to place its axes
     figure.savefig(file, format="svg", metadata={"Date": None})
     text = file.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)

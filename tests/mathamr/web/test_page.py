@@ -16,7 +16,7 @@ from mathamr.search.engine import Engine
 from mathamr.search.settings import Settings
 from mathamr.search.web import katex
 from mathamr.search.web.app import create_app
-from tests.mathamr.web.browser import BROWSER, PATIENCE, Page, served
+from tests.mathamr.web.browser import BROWSER, PATIENCE, POLL, Page, served
 
 pytestmark = BROWSER
 
@@ -264,7 +264,7 @@ def test_katex_within_a_page_that_stands_alone(chromium: Any, tmp_path: Path) ->
     chromium.get("about:blank")
     chromium.get_log("browser")
     chromium.get(report.as_uri())
-    WebDriverWait(chromium, PATIENCE).until(lambda _: chromium.find_elements(By.CSS_SELECTOR, ".katex"))
+    WebDriverWait(chromium, PATIENCE, POLL).until(lambda _: chromium.find_elements(By.CSS_SELECTOR, ".katex"))
     paragraphs = chromium.find_elements(By.TAG_NAME, "p")
     assert [len(p.find_elements(By.CSS_SELECTOR, ".katex")) for p in paragraphs] == [2, 1, 0, 0, 0, 1]
     first, _, third, beyond, *_, unknown = paragraphs

@@ -54,7 +54,7 @@ def server(*replies: Reply | str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        thread = threading.Thread(target=running.serve_forever)
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
             yield f"http://127.0.0.1:{running.server_port}/v1", requests
