@@ -18,6 +18,7 @@ prepare_environment() {
             echo "MathAMR+ needs Python 3.11 or newer; set PYTHON=/path/to/python3.11 and run this again." >&2
             return 1
         fi
+        echo "Making an environment in $venv ..." >&2
         "$python" -m venv "$venv" || return 1
     fi
     wanted="$(cat pyproject.toml) $extras $(pwd)"

@@ -78,7 +78,8 @@ def read_header(
     try:
         header = json.loads(place.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise StoreError(f"no index here: {HEADER} is missing; mathamr index writes one", path=path) from None
+        missing = f"{HEADER} is missing" if path.is_dir() else "there is no such folder"
+        raise StoreError(f"no index here: {missing}; mathamr index writes one", path=path) from None
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"cannot be read as the header of an index: {error}", path=place) from error
     if not isinstance(header, dict) or (header.get("format"), header.get("version")) != (index_format, version):
