@@ -14,7 +14,6 @@ import torch
 from graphs.errors import RetrievalError, StoreError
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import ExactIndex
-from mathamr.retrieval.exact.codes import Codes, products, products_reference
 from mathamr.retrieval.index import Strategy
 from mathamr.retrieval.strategies import search_reference
 
@@ -74,9 +73,11 @@ def test_a_search_by_codes_is_exact(
     )
     monkeypatch.setattr("mathamr.retrieval.exact.index.CODED_VECTORS", 1)
     rescored: list[int] = []
-    scored = ExactIndex._rescored
+    best_of = ExactIndex.rescored
     monkeypatch.setattr(
-        ExactIndex, "_rescored", lambda self, places, query: rescored.append(len(places)) or scored(self, places, query)
+        ExactIndex,
+        "rescored",
+        lambda self, query, places, k: rescored.append(len(places)) or best_of(self, query, places, k),
     )
     for index in (
         ExactIndex.build(
@@ -101,21 +102,6 @@ def test_ties_at_the_cut_are_ordered_by_post_id_among_many(
     (found,) = index.search(some.queries.select(torch.tensor([0])), Strategy("maxsim"), 3)
     assert [post_id for post_id, _ in found] == ["205", "204", "203"]
     assert len({score for _, score in found}) == 1
-
-
-def test_codes_are_within_their_bound() -> None:
-    generator = torch.Generator().manual_seed(0)
-    vectors = torch.nn.functional.normalize(torch.randn(2000, 32, generator=generator), dim=1)
-    queries = torch.randn(40, 32, generator=generator)  # of any length
-    codes = Codes.of(vectors)
-    coded = codes.query(queries)
-    out = torch.empty(40, 2000, dtype=torch.int32)
-    assert torch.equal(products(coded.codes, codes.rows, out), products_reference(coded.codes, codes.rows))
-    errors = (out * coded.scales - queries @ vectors.T).abs().amax(1)
-    assert (errors <= coded.errors).all()
-    assert (coded.errors < 0.05 * queries.norm(dim=1)).all()
-    none = Codes.of(torch.zeros(3, 32))  # vectors without a direction
-    assert torch.equal(none.rows, torch.zeros(3, 32, dtype=torch.int8))
 
 
 def test_memory_is_of_the_largest_block_however_many_similarities_fit(
