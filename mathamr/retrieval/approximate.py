@@ -48,7 +48,6 @@ from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_search
 FORMAT = "mathamr-approximate-index"
 VERSION = 2
 
-LEAST_NUMBERS = 16  # of each code that the first pass reads; of long ones, half
 QUERY_VECTORS = 8  # of a query in the first pass
 RESCORED = 1 / 1000  # share of all documents, where it is more than the pool
 MOST_SEGMENTS = 8  # with more, all but the first become one
@@ -203,14 +202,13 @@ class ApproximateIndex:
 
     def _approximate(self, queries: VectorSets, pool: int, k: int) -> list[Ranking]:
         """Score all documents by their codes, and the best of them by their vectors."""
-        used = min(self.dim, max(LEAST_NUMBERS, self.dim // 2))
         count = min(len(self), max(pool, k, int(RESCORED * len(self))))
         originals = list(queries)
         rankings = []
         for begin in range(0, len(queries), QUERIES):
             group = originals[begin : begin + QUERIES]
             merging = VectorSets.of([merged(query, QUERY_VECTORS) for query in group])
-            parts = [segment.exact.coded_scores(merging, used)[0] for segment in self._segments]
+            parts = [segment.exact.coded_scores(merging, whole=False)[0] for segment in self._segments]
             scores = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)  # (num_queries, N)
             rankings += [
                 self._rescored(query, scan.largest(row, count), k) for query, row in zip(group, scores, strict=True)

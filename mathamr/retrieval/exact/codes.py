@@ -1,15 +1,16 @@
 """Eight-bit codes of vectors: a first pass over all documents, with a bound on its error.
 
-Vectors are first turned to their principal axes, so that their first numbers are the most important: approximate search
-reads only these. Then each number x is rounded to an integer code c with x = scale * c, -127 <= c <= 127. Query vectors
-are turned and rounded in the same way, to 16 bits and with a scale for each:
+Vectors are first turned to their principal axes, so that their first numbers are the most important. Approximate search
+reads only the first half of them, at least 16, which is stored apart from the rest. Then each number x is rounded to an
+integer code c with x = scale * c, -127 <= c <= 127. Query vectors are turned and rounded in the same way, to 16 bits
+and with a scale for each:
 
->>> slabs = Slabs.of(list(blocks(np.array([1, 1]), block=2048)), dim=2)
+>>> slabs = Slabs.of(list(blocks(np.array([1, 1]), block=2048)))
 >>> codes = Codes.of(torch.tensor([[1.0, 0.0], [0.6, 0.8]]), slabs)
->>> codes.rows.view(2, 2).T.tolist(), round(codes.scale * 127, 6)            # (1, 0) and (0.6, 0.8), turned
+>>> codes.first.view(2, 2).T.tolist(), round(codes.scale * 127, 6)            # (1, 0) and (0.6, 0.8), turned
 ([[-114, 57], [-114, -57]], 1.0)
 >>> query = codes.query(torch.tensor([[0.8, 0.6]]))
->>> (query.codes.float() @ codes.rows.view(2, 2).float() * query.weights).round(decimals=2)    # 0.8 and 0.96
+>>> (query.codes.float() @ codes.first.view(2, 2).float() * query.weights).round(decimals=2)    # 0.8 and 0.96
 tensor([[0.8000, 0.9600]])
 
 By the inequality of Cauchy and Schwarz, the error of a product is at most ``|q - q'| * length + |q| * error``, where q'
@@ -32,7 +33,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mathamr.retrieval.exact.kernel import Slabs
+from mathamr.retrieval.exact import kernel
+from mathamr.retrieval.exact.kernel import LANES, Slabs
 from mathamr.retrieval.exact.layout import blocks
 
 __all__ = ["CodedQuery", "Codes", "blocks", "principal_axes"]
@@ -42,15 +44,17 @@ LARGEST_PRODUCT = 32767
 SAMPLE = 1 << 20  # vectors that principal axes are computed from, at most about twice as many
 ROWS = 1 << 18  # vectors that are converted at a time: 32 MiB of 32 numbers
 ROUNDING = 2.0**-19  # for each number of a vector of length 1: what turning and sums in float32 add to the error
-LAYOUT = "slabs"  # name of the layout in headers; codes of another are made anew
+LEAST_NUMBERS = 16  # of the first part, which is otherwise half
+FILES = ("codes.npy", "codes-rest.npy")
+LAYOUT = "tiles"  # name of the layout in headers; codes of another are made anew
 
 
 @dataclass(frozen=True, slots=True)
 class CodedQuery:
     """Rounded query vectors.
 
-    Shapes: ``codes`` (v, r) int16; ``weights`` (v,), of products of codes; ``errors`` (v,), bounds of their errors, if
-    r is the dimension.
+    Shapes: ``codes`` (v, p) int16, or (v, r); ``weights`` (v,), of products of codes; ``errors`` (v,), bounds of their
+    errors, if all p numbers are multiplied.
     """
 
     codes: Tensor
@@ -62,10 +66,12 @@ class CodedQuery:
 class Codes:
     """Rounded vectors. ``error`` is the longest difference of a vector and its code, ``length`` the longest code.
 
-    Shapes: ``rows`` (V * p,) int8, by block, position, number and document; ``axes`` (p, p) float32.
+    Shapes: ``first`` (V * r,) and ``rest`` (V * (p - r),) int8, in the layout of
+    :mod:`mathamr.retrieval.exact.kernel`; ``axes`` (p, p) float32.
     """
 
-    rows: Tensor
+    first: Tensor
+    rest: Tensor
     axes: Tensor
     slabs: Slabs
     scale: float
@@ -73,65 +79,106 @@ class Codes:
     length: float
 
     @classmethod
-    def of(cls, vectors: Tensor, slabs: Slabs, out: Tensor | None = None) -> Codes:
+    def of(cls, vectors: Tensor, slabs: Slabs, out: tuple[Tensor, Tensor] | None = None) -> Codes:
         """Round ``vectors`` (V, p), of any floating type, that lie in ``slabs``.
 
-        ``out`` (V * p,) int8 receives the codes; without it they take new memory.
+        ``out`` (V * r,) and (V * (p - r),) int8 receive the codes; without it they take new memory.
         """
-        count, dim = vectors.shape
         axes = principal_axes(vectors)
-        rows = torch.empty(count * dim, dtype=torch.int8) if out is None else out
+        sizes = _sizes(vectors)
+        first, rest = out or (torch.empty(sizes[0], dtype=torch.int8), torch.empty(sizes[1], dtype=torch.int8))
+        used = first_numbers(vectors.shape[1])
         longest = max((float(part.float().norm(dim=1).max()) for part in vectors.split(ROWS) if len(part)), default=0.0)
         scale = max(longest, 1e-12) / LARGEST
         error = length = 0.0
-        for start, size in zip(slabs.starts.tolist(), slabs.counts.tolist(), strict=True):
+        for slab, (start, size) in enumerate(zip(slabs.starts.tolist(), slabs.counts.tolist(), strict=True)):
             turned = vectors[start : start + size].float() @ axes
             codes = torch.round(turned / scale).clamp_(-LARGEST, LARGEST)
-            rows[start * dim : (start + size) * dim].view(dim, size).copy_(codes.T)
+            for part, numbers in ((first, codes[:, :used]), (rest, codes[:, used:])):
+                for tile, some in zip(slabs.tiles(part, slab), numbers.split(LANES), strict=True):
+                    tile.copy_(some.T)
             codes *= scale
             length = max(length, float(codes.norm(dim=1).max()))
             error = max(error, float(turned.sub_(codes).norm(dim=1).max()))
-        return cls(rows, axes, slabs, scale, error, length)
+        return cls(first, rest, axes, slabs, scale, error, length)
 
     @classmethod
     def written(cls, folder: Path, vectors: Tensor, slabs: Slabs) -> dict[str, object]:
         """Round ``vectors`` as :meth:`of` does, into files of ``folder``; return their header."""
-        rows = np.lib.format.open_memmap(folder / "codes.npy", mode="w+", dtype=np.int8, shape=(vectors.numel(),))
-        codes = cls.of(vectors, slabs, torch.from_numpy(rows))
-        rows.flush()
+        maps = [
+            np.lib.format.open_memmap(folder / name, mode="w+", dtype=np.int8, shape=(size,))
+            for name, size in zip(FILES, _sizes(vectors), strict=True)
+            if size
+        ]
+        tensors = [torch.from_numpy(part) for part in maps]
+        codes = cls.of(vectors, slabs, (tensors[0], tensors[1] if len(tensors) > 1 else tensors[0][:0]))
+        for part in maps:
+            part.flush()
         np.save(folder / "axes.npy", codes.axes.numpy())
         return {"layout": LAYOUT, "scale": codes.scale, "error": codes.error, "length": codes.length}
 
     @classmethod
-    def read(cls, folder: Path, header: Mapping[str, object] | None, slabs: Slabs) -> Codes | None:
+    def read(cls, folder: Path, header: Mapping[str, object] | None, vectors: Tensor, slabs: Slabs) -> Codes | None:
         """Map the files of :meth:`written`; None if there are none, or of an earlier layout.
 
         Raises OSError or ValueError for files that do not fit.
         """
         if not header or header.get("layout") != LAYOUT:
             return None
-        rows = np.load(folder / "codes.npy", mmap_mode="c", allow_pickle=False)
+        parts = []
+        for name, size in zip(FILES, _sizes(vectors), strict=True):
+            part = np.load(folder / name, mmap_mode="c", allow_pickle=False) if size else np.empty(0, np.int8)
+            if part.dtype != np.int8 or part.shape != (size,):
+                raise ValueError(f"{name} does not fit the vectors")
+            parts.append(torch.from_numpy(part))
         axes = np.load(folder / "axes.npy", allow_pickle=False)
-        dim = slabs.dim
-        if rows.dtype != np.int8 or rows.shape != (slabs.counts.sum() * dim,):
-            raise ValueError("codes.npy does not fit the vectors")
-        if axes.dtype != np.float32 or axes.shape != (dim, dim):
+        if axes.dtype != np.float32 or axes.shape != (vectors.shape[1], vectors.shape[1]):
             raise ValueError("axes.npy does not fit the vectors")
         scale, error, length = (float(str(header[name])) for name in ("scale", "error", "length"))
-        return cls(torch.from_numpy(rows), torch.from_numpy(axes), slabs, scale, error, length)
+        return cls(parts[0], parts[1], torch.from_numpy(axes), slabs, scale, error, length)
 
-    def query(self, vectors: Tensor, used: int | None = None) -> CodedQuery:
-        """Round the first ``used`` numbers of query vectors (v, p), turned; by default all."""
-        turned = (vectors.double() @ self.axes.double())[:, :used]
-        used = turned.shape[1]
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the codes."""
+        return len(self.first) + len(self.rest)
+
+    def query(self, vectors: Tensor, whole: bool = True) -> CodedQuery:
+        """Round query vectors (v, p), turned: all their numbers, or only the first."""
+        turned = vectors.double() @ self.axes.double()
+        if not whole:
+            turned = turned[:, : first_numbers(len(self.axes))]
+        dim = turned.shape[1]
         # A rounded query vector is longer than the vector by at most half the diagonal of a unit cube.
-        room = LARGEST_PRODUCT / max(self.length / self.scale, 1.0) - 0.5 * used**0.5 - 1
+        room = LARGEST_PRODUCT / max(self.length / self.scale, 1.0) - 0.5 * dim**0.5 - 1
         lengths = turned.norm(dim=1)
         scales = lengths.clamp_min(1e-30) / room
         codes = torch.round(turned / scales.unsqueeze(1))
         lost = (turned - codes * scales.unsqueeze(1)).norm(dim=1)
-        errors = lost * self.length + lengths * (self.error + ROUNDING * used * self.length)
+        errors = lost * self.length + lengths * (self.error + ROUNDING * dim * self.length)
         return CodedQuery(codes.to(torch.int16), (scales * self.scale).float(), errors.float())
+
+    def scores(self, query: CodedQuery, owners: Tensor) -> Tensor:
+        """Return MaxSim of queries with all documents -> (num_queries, N).
+
+        ``owners`` (v,) is the query of each query vector.
+        """
+        parts = [self.first, self.rest] if query.codes.shape[1] > first_numbers(len(self.axes)) else [self.first]
+        return kernel.scores(parts, self.slabs, query.codes, query.weights, owners)
+
+
+def first_numbers(dim: int) -> int:
+    """Return how many numbers of a code of ``dim`` numbers approximate search reads.
+
+    >>> first_numbers(8), first_numbers(32), first_numbers(128)
+    (8, 16, 64)
+    """
+    return min(dim, max(LEAST_NUMBERS, dim // 2))
+
+
+def _sizes(vectors: Tensor) -> tuple[int, int]:
+    """Return the sizes of both parts of the codes."""
+    count, dim = vectors.shape
+    return count * first_numbers(dim), count * (dim - first_numbers(dim))
 
 
 def principal_axes(vectors: Tensor) -> Tensor:

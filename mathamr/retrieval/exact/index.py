@@ -74,7 +74,7 @@ class ExactIndex:
         self._vectors = vectors
         self._block = block
         self._blocks = list(blocks(sizes, block))
-        self._slabs = Slabs.of(self._blocks, self.dim)
+        self._slabs = Slabs.of(self._blocks)
         self._codes: Codes | None = None  # of the vectors, once they are needed
         self._files: list[Path] = []
         self._by_id: np.ndarray | None = None  # places of the documents by ascending id, once they are asked for
@@ -124,7 +124,7 @@ class ExactIndex:
                 packed.flush()
             codes = None
             if len(packed) >= CODED_VECTORS:
-                codes = Codes.written(data, torch.from_numpy(packed), Slabs.of(list(blocks(sizes, block)), shape[1]))
+                codes = Codes.written(data, torch.from_numpy(packed), Slabs.of(list(blocks(sizes, block))))
             np.save(data / "post_ids.npy", ids)
             np.save(data / "sizes.npy", sizes)
             header = {
@@ -172,7 +172,7 @@ class ExactIndex:
             model_hash=header["model_hash"],
         )
         try:
-            index._codes = Codes.read(data, header.get("codes"), index._slabs)
+            index._codes = Codes.read(data, header.get("codes"), index._vectors, index._slabs)
         except (KeyError, OSError, ValueError) as error:
             raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
         index._files = [path / HEADER, *data.iterdir()]
@@ -288,7 +288,7 @@ class ExactIndex:
             scores, errors = self.coded_scores(group)
             for query, row, error in zip(group, scores, errors.tolist(), strict=True):
                 highest = scan.largest(row, k)
-                lowest = rescoring.rough_scores(self._vectors, *self._rows_of(highest), query).min()
+                lowest = rescoring.scores(self._vectors, *self._rows_of(highest), query, torch.float32).min()
                 places = np.flatnonzero(row >= lowest - rescoring.margin(query) - error)
                 if len(places) > MOST_CANDIDATES * len(row):
                     rankings += self._rank(VectorSets.of([query]), self._maxsim, k)
@@ -296,15 +296,15 @@ class ExactIndex:
                     rankings.append(self._sorted(*self.rescored(query, places, k), k))
         return rankings
 
-    def coded_scores(self, queries: VectorSets, used: int | None = None) -> tuple[np.ndarray, Tensor]:
+    def coded_scores(self, queries: VectorSets, whole: bool = True) -> tuple[np.ndarray, Tensor]:
         """Return MaxSim of codes with all documents (num_queries, N), and bounds of its error (num_queries,).
 
-        The documents are in the order of the layout; those that are not searched have the score -inf. With ``used``,
-        only the first numbers of each code are compared, and there is no bound.
+        The documents are in the order of the layout; those that are not searched have the score -inf. Without
+        ``whole``, only the first numbers of each code are compared, and there is no bound.
         """
         if self._codes is None:
             self._codes = Codes.of(self._vectors, self._slabs)
-        found, errors = scan.coded_scores(queries, self._codes, used)
+        found, errors = scan.coded_scores(queries, self._codes, whole)
         scores = found.numpy()
         if self._chosen is not None:
             others = np.ones(self.total, dtype=np.bool_)

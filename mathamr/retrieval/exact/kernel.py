@@ -1,15 +1,16 @@
 """MaxSim of codes in 16-bit integers: compiled by numba where it is installed, else by torch, with equal results.
 
-Codes lie by block and position (:mod:`mathamr.retrieval.exact.layout`), and in such a slab by number: the first number
-of all vectors, then the second, and so on. A processor thus multiplies many vectors by one number at a time.
+Codes lie by block and position (:mod:`mathamr.retrieval.exact.layout`). Such a slab is cut into tiles of 512 vectors.
+In a tile codes lie by number: the first number of all vectors, then the second, and so on. A processor thus multiplies
+many vectors by one number at a time, and reads memory in order.
 
->>> layout = Slabs.of(list(blocks(np.array([2, 1]), block=2048)), dim=2)       # documents of two vectors and of one
+>>> slabs = Slabs.of(list(blocks(np.array([2, 1]), block=2048)))               # documents of two vectors and of one
 >>> codes = torch.tensor([127, 0, 0, 127, 76, 102], dtype=torch.int8)  # (127, 0), (0, 127) | (76, 102)
 >>> query = torch.tensor([[100, 0], [0, 100]], dtype=torch.int16)
 >>> weights, owners = torch.tensor([0.01, 0.01]), torch.tensor([0, 0])  # both vectors belong to query 0
->>> scores_reference(codes, layout, query, weights, owners)
+>>> scores_reference([codes], slabs, query, weights, owners)
 tensor([[229., 127.]])
->>> torch.equal(scores(codes, layout, query, weights, owners), scores_reference(codes, layout, query, weights, owners))
+>>> torch.equal(scores([codes], slabs, query, weights, owners), _)
 True
 
 Products must fit 16 bits with a sign; sums on the way may wrap around. :mod:`mathamr.retrieval.exact.codes` sees to it.
@@ -32,18 +33,18 @@ from mathamr.retrieval.exact.layout import Block, blocks
 
 __all__ = ["Slabs", "blocks", "compiled", "scores", "scores_reference", "shared"]
 
-LANES = 256  # documents that are multiplied at a time: their numbers, 16 bits each, stay in the nearest cache
+LANES = 512  # vectors of a tile: their numbers, 16 bits each, stay in the nearest cache
 UNROLLED = 8  # numbers that one expression multiplies and adds up
 PARTS = 8  # of the work for each thread, so that threads end at about the same time
 SIGNATURE = (
-    "void(int8[::1], int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], "
+    "void(int8[::1], int8[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, "
     "int16[:, ::1], float32[::1], int64[::1], float32[:, ::1], int64, int64)"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Slabs:
-    """Layout of codes as arrays. Slab ``s`` holds ``counts[s]`` vectors from ``starts[s]``, ``dim`` numbers each.
+    """Layout of vectors as arrays. Slab ``s`` holds ``counts[s]`` vectors from ``starts[s]``.
 
     Shapes: ``bounds`` (B + 1,): block ``b`` has slabs ``bounds[b]`` to ``bounds[b + 1]``; ``firsts`` (B,), the place of
     its first document.
@@ -53,55 +54,63 @@ class Slabs:
     counts: np.ndarray
     bounds: np.ndarray
     firsts: np.ndarray
-    dim: int
     documents: int
+    vectors: int
 
     @classmethod
-    def of(cls, layout: Sequence[Block], dim: int) -> Slabs:
-        """Return the arrays of a layout, for vectors of ``dim`` numbers."""
+    def of(cls, layout: Sequence[Block]) -> Slabs:
+        """Return the arrays of a layout."""
         starts = np.concatenate([[0], *(block.starts for block in layout)])[1:].astype(np.int64)
         counts = np.concatenate([[0], *(block.counts for block in layout)])[1:].astype(np.int64)
         bounds = np.cumsum([0] + [len(block.starts) for block in layout])
         firsts = np.array([block.first for block in layout], dtype=np.int64)
-        return cls(starts, counts, bounds, firsts, dim, sum(block.counts[0] for block in layout))
+        return cls(starts, counts, bounds, firsts, sum(block.counts[0] for block in layout), int(counts.sum()))
+
+    def tiles(self, codes: Tensor, slab: int) -> list[Tensor]:
+        """Return the codes of a slab, :data:`LANES` vectors at a time -> (r, n) each, views of ``codes`` (V * r,)."""
+        start, count = int(self.starts[slab]), int(self.counts[slab])
+        dim = len(codes) // self.vectors
+        sizes = [min(LANES, count - first) for first in range(0, count, LANES)]
+        tiles = codes[start * dim : (start + count) * dim].split([size * dim for size in sizes])
+        return [tile.view(dim, size) for tile, size in zip(tiles, sizes, strict=True)]
 
 
-def scores(codes: Tensor, slabs: Slabs, query: Tensor, weights: Tensor, owners: Tensor) -> Tensor:
+def scores(parts: Sequence[Tensor], slabs: Slabs, query: Tensor, weights: Tensor, owners: Tensor) -> Tensor:
     """Return the weighted maxima of products, added up for each query -> (num_queries, N) float32.
 
     Blocks are shared out to ``torch.get_num_threads()`` threads.
 
     Args:
-        codes: codes of all vectors, (V * p,) int8.
+        parts: one or two parts of the codes of all vectors, (V * r,) and (V * s,) int8.
         slabs: their layout.
-        query: codes of query vectors, (v, r) int16; r <= p, and only the first r numbers of each code are read.
+        query: codes of query vectors, (v, r + s) int16, or (v, r) for one part.
         weights: of the maxima, (v,) float32.
         owners: query of each query vector, (v,) int64, ascending from 0.
     """
     function = compiled(_kernel, SIGNATURE)
     if function is None:
-        return scores_reference(codes, slabs, query, weights, owners)
-    vectors, used = query.shape
-    padded = np.zeros((vectors, -(-used // UNROLLED) * UNROLLED), np.int16)
-    padded[:, :used] = query.numpy()
+        return scores_reference(parts, slabs, query, weights, owners)
+    vectors, dim = query.shape
+    padded = np.zeros((vectors + vectors % 2, -(-dim // UNROLLED) * UNROLLED), np.int16)
+    padded[:vectors, :dim] = query.numpy()
+    first, rest = (part.numpy() for part in (*parts, parts[0][:0])[:2])
     out = torch.zeros(int(owners[-1]) + 1, slabs.documents)
-    arrays = (codes.numpy(), slabs.dim, used, slabs.starts, slabs.counts, slabs.bounds, slabs.firsts)
-    rest = (padded, weights.numpy(), owners.numpy(), out.numpy())
+    arrays = (first, rest, slabs.starts, slabs.counts, slabs.bounds, slabs.firsts)
+    given = (padded, weights.numpy(), owners.numpy(), out.numpy())
     ends = np.cumsum(slabs.counts)[slabs.bounds[1:] - 1]  # vectors up to the end of each block
-    shared(lambda first, last: function(*arrays, *rest, first, last), ends)
+    shared(lambda begin, end: function(*arrays, int(ends[-1]), *given, begin, end), ends)
     return out
 
 
-def scores_reference(codes: Tensor, slabs: Slabs, query: Tensor, weights: Tensor, owners: Tensor) -> Tensor:
+def scores_reference(parts: Sequence[Tensor], slabs: Slabs, query: Tensor, weights: Tensor, owners: Tensor) -> Tensor:
     """Compute :func:`scores` in float32, which is exact for integers of this size."""
     out = torch.zeros(int(owners[-1]) + 1, slabs.documents)
     numbers = query.float()
     for block, first in enumerate(slabs.firsts.tolist()):
         best = torch.empty(0)
         for slab in range(slabs.bounds[block], slabs.bounds[block + 1]):
-            start, count = int(slabs.starts[slab]), int(slabs.counts[slab])
-            rows = codes[start * slabs.dim : (start + count) * slabs.dim].view(slabs.dim, count)[: query.shape[1]]
-            reached = numbers @ rows.float()  # (v, count)
+            rows = torch.cat([torch.cat(slabs.tiles(part, slab), dim=1) for part in parts])  # (r + s, count)
+            reached, count = numbers @ rows.float(), rows.shape[1]  # (v, count)
             if slab == slabs.bounds[block]:
                 best = reached
             else:
@@ -145,15 +154,17 @@ def shared(run: Callable[[int, int], None], ends: np.ndarray) -> None:
             done.result()
 
 
-def _kernel(codes, dim, used, starts, counts, bounds, firsts, query, weights, owners, out, begin, end):  # type: ignore
-    """Add up the scores of blocks ``begin`` to ``end``.
+def _kernel(first, rest, starts, counts, bounds, firsts, total, query, weights, owners, out, begin, end):  # type: ignore
+    """Add up the scores of blocks ``begin`` to ``end``; ``total`` is the number of vectors of all blocks.
 
     LLVM turns the loops over ``i`` into 16-bit vector instructions because every array in them is a contiguous slice
-    and every sum is cut to 16 bits. Numbers of a query beyond ``used`` are 0.
+    and every sum is cut to 16 bits. Two query vectors, p and q, share what is read. Numbers and vectors that a query
+    has too much are 0.
     """
+    dim, more = len(first) // total, len(rest) // total
     vectors, width = query.shape
     wide = np.zeros((width, LANES), np.int16)
-    sums = np.empty(LANES, np.int16)
+    of_p, of_q = np.empty(LANES, np.int16), np.empty(LANES, np.int16)
     largest = 0
     for block in range(begin, end):
         largest = max(largest, counts[bounds[block]])
@@ -163,36 +174,53 @@ def _kernel(codes, dim, used, starts, counts, bounds, firsts, query, weights, ow
         best[:, :documents] = -32768
         for slab in range(bounds[block], bounds[block + 1]):
             count = counts[slab]
-            for first in range(0, count, LANES):
-                lanes = min(LANES, count - first)
-                for d in range(used):
-                    start = starts[slab] * dim + d * count + first
-                    row, w0 = codes[start : start + lanes], wide[d]
+            for tile in range(0, count, LANES):
+                lanes = min(LANES, count - tile)
+                for d in range(dim + more):
+                    w0 = wide[d]
+                    if d < dim:
+                        start = (starts[slab] + tile) * dim + d * lanes
+                        row = first[start : start + lanes]
+                    else:
+                        start = (starts[slab] + tile) * more + (d - dim) * lanes
+                        row = rest[start : start + lanes]
                     for i in range(lanes):
                         w0[i] = row[i]
-                for v in range(vectors):
-                    reached = best[v, first : first + lanes]
+                for v in range(0, vectors, 2):
                     for d in range(0, width, 8):
                         w0, w1, w2, w3 = wide[d], wide[d + 1], wide[d + 2], wide[d + 3]
                         w4, w5, w6, w7 = wide[d + 4], wide[d + 5], wide[d + 6], wide[d + 7]
-                        q0, q1, q2, q3 = query[v, d], query[v, d + 1], query[v, d + 2], query[v, d + 3]
-                        q4, q5, q6, q7 = query[v, d + 4], query[v, d + 5], query[v, d + 6], query[v, d + 7]
+                        p0, p1, p2, p3 = query[v, d], query[v, d + 1], query[v, d + 2], query[v, d + 3]
+                        p4, p5, p6, p7 = query[v, d + 4], query[v, d + 5], query[v, d + 6], query[v, d + 7]
+                        q0, q1, q2, q3 = query[v + 1, d], query[v + 1, d + 1], query[v + 1, d + 2], query[v + 1, d + 3]
+                        q4, q5, q6 = query[v + 1, d + 4], query[v + 1, d + 5], query[v + 1, d + 6]
+                        q7 = query[v + 1, d + 7]
                         if d == 0:
                             for i in range(lanes):
-                                sums[i] = np.int16(
+                                of_p[i] = np.int16(
+                                    p0 * w0[i] + p1 * w1[i] + p2 * w2[i] + p3 * w3[i]
+                                    + p4 * w4[i] + p5 * w5[i] + p6 * w6[i] + p7 * w7[i]
+                                )  # fmt: skip
+                                of_q[i] = np.int16(
                                     q0 * w0[i] + q1 * w1[i] + q2 * w2[i] + q3 * w3[i]
                                     + q4 * w4[i] + q5 * w5[i] + q6 * w6[i] + q7 * w7[i]
                                 )  # fmt: skip
                         else:
                             for i in range(lanes):
-                                sums[i] = np.int16(
-                                    sums[i] + q0 * w0[i] + q1 * w1[i] + q2 * w2[i] + q3 * w3[i]
+                                of_p[i] = np.int16(
+                                    of_p[i] + p0 * w0[i] + p1 * w1[i] + p2 * w2[i] + p3 * w3[i]
+                                    + p4 * w4[i] + p5 * w5[i] + p6 * w6[i] + p7 * w7[i]
+                                )  # fmt: skip
+                                of_q[i] = np.int16(
+                                    of_q[i] + q0 * w0[i] + q1 * w1[i] + q2 * w2[i] + q3 * w3[i]
                                     + q4 * w4[i] + q5 * w5[i] + q6 * w6[i] + q7 * w7[i]
                                 )  # fmt: skip
+                    best_p, best_q = best[v, tile : tile + lanes], best[v + 1, tile : tile + lanes]
                     for i in range(lanes):
-                        reached[i] = max(sums[i], reached[i])
-        for v in range(vectors):
+                        best_p[i] = max(of_p[i], best_p[i])
+                        best_q[i] = max(of_q[i], best_q[i])
+        for v in range(len(weights)):
             reached, weight = best[v, :documents], weights[v]
-            total = out[owners[v], firsts[block] : firsts[block] + documents]
+            score = out[owners[v], firsts[block] : firsts[block] + documents]
             for i in range(documents):
-                total[i] += np.float32(reached[i]) * weight
+                score[i] += np.float32(reached[i]) * weight

@@ -5,7 +5,7 @@
 >>> query = VectorSets.of([torch.tensor([[1.0, 0.0], [0.0, 1.0]])])
 >>> scores(query, rows, layout).round(decimals=2)
 tensor([[2.0000, 1.4000]])
->>> approximate, errors = coded_scores(query, Codes.of(rows, Slabs.of(layout, dim=2)))
+>>> approximate, errors = coded_scores(query, Codes.of(rows, Slabs.of(layout)))
 >>> approximate.round(decimals=2), errors.round(decimals=2)
 (tensor([[2.0100, 1.4000]]), tensor([0.0100]))
 
@@ -23,7 +23,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.exact import kernel
 from mathamr.retrieval.exact.codes import Codes
 from mathamr.retrieval.exact.kernel import Slabs
 from mathamr.retrieval.exact.layout import Block, blocks, products
@@ -74,15 +73,14 @@ def scores(queries: VectorSets, vectors: Tensor, chosen: Sequence[Block]) -> Ten
     return found
 
 
-def coded_scores(queries: VectorSets, codes: Codes, used: int | None = None) -> tuple[Tensor, Tensor]:
+def coded_scores(queries: VectorSets, codes: Codes, whole: bool = True) -> tuple[Tensor, Tensor]:
     """Return :func:`scores` of codes (num_queries, N), and the bound of the error of each query's (num_queries,).
 
-    With ``used``, only the first numbers of each code are compared, and there is no bound.
+    Without ``whole``, only the first numbers of each code are compared, and there is no bound.
     """
-    query = codes.query(queries.vectors, used)
+    query = codes.query(queries.vectors, whole)
     owners = torch.arange(len(queries)).repeat_interleave(queries.sizes)
-    found = kernel.scores(codes.rows, codes.slabs, query.codes, query.weights, owners)
-    return found, torch.zeros(len(queries)).index_add_(0, owners, query.errors)
+    return codes.scores(query, owners), torch.zeros(len(queries)).index_add_(0, owners, query.errors)
 
 
 def largest(row: np.ndarray, count: int) -> np.ndarray:

@@ -30,32 +30,32 @@ def laid_out(sizes: list[int], dim: int, generator: torch.Generator, block: int 
     vectors = functional.normalize(torch.randn(int(descending.sum()), dim, generator=generator), dim=1)
     vectors[::7] = 0
     vectors[1::5] = vectors[-1]
-    return vectors, Slabs.of(list(blocks(descending, block)), dim)
+    return vectors, Slabs.of(list(blocks(descending, block)))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
-    ("sizes", "dim", "used", "query_sizes"),
+    ("sizes", "dim", "whole", "query_sizes"),
     [
-        ([1], 1, 1, [1]),
-        ([3], 8, 8, [2]),
-        ([5, 1, 1], 20, 11, [1, 3]),
-        ([*range(1, 30)] * 23, 32, 32, [15]),
-        ([*range(1, 4)] * 250, 32, 16, [8, 1, 4]),
-        ([2] * 300, 40, 33, [3]),
+        ([1], 1, True, [1]),
+        ([3], 8, True, [2]),
+        ([5, 1, 1], 20, True, [1, 3]),
+        ([*range(1, 30)] * 23, 32, True, [15]),
+        ([*range(1, 4)] * 250, 32, False, [8, 1, 4]),
+        ([2] * 300, 41, False, [3]),
     ],
 )
 def test_compiled_scores_equal_the_reference_bit_for_bit(
-    monkeypatch: pytest.MonkeyPatch, sizes: list[int], dim: int, used: int, query_sizes: list[int], threads: int
+    monkeypatch: pytest.MonkeyPatch, sizes: list[int], dim: int, whole: bool, query_sizes: list[int], threads: int
 ) -> None:
     pytest.importorskip("numba")
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     generator = torch.Generator().manual_seed(0)
     vectors, slabs = laid_out(sizes, dim, generator)
     codes = Codes.of(vectors, slabs)
-    query = codes.query(10 * torch.randn(sum(query_sizes), dim, generator=generator), used)
+    query = codes.query(10 * torch.randn(sum(query_sizes), dim, generator=generator), whole)
     owners = torch.arange(len(query_sizes)).repeat_interleave(torch.tensor(query_sizes))
-    given = (codes.rows, slabs, query.codes, query.weights, owners)
+    given = ([codes.first, codes.rest] if whole else [codes.first], slabs, query.codes, query.weights, owners)
     found = kernel.scores(*given)
     assert found.shape == (len(query_sizes), len(sizes))
     assert torch.equal(found, kernel.scores_reference(*given))
@@ -70,14 +70,18 @@ def test_codes_are_within_their_bound_and_products_fit_16_bits(dim: int) -> None
     queries[:4] *= torch.tensor([1e-20, 1e-3, 1e3, 1e12]).unsqueeze(1)
     codes = Codes.of(vectors, slabs)
     coded = codes.query(queries)
-    rows = torch.cat([part.view(dim, -1).T for part in codes.rows.split(300 * dim)])  # (V, p), blocks of 300
+    parts = [
+        torch.cat([torch.cat(slabs.tiles(part, slab), dim=1).T for slab in range(len(slabs.starts))])
+        for part in (codes.first, codes.rest)
+    ]
+    rows = torch.cat(parts, dim=1)  # (V, p)
     products = coded.codes.long() @ rows.long().T
     assert int(products.abs().max()) <= 32767
     lost = (products.double() * coded.weights.double().unsqueeze(1) - queries.double() @ vectors.double().T).abs()
     assert (lost.amax(1) <= coded.errors).all()
     assert (coded.errors <= 0.006 * dim**0.5 * queries.norm(dim=1) + 1e-9).all()
-    nothing = Codes.of(torch.zeros(3, dim), Slabs.of(list(blocks(np.array([1, 1, 1]), 2048)), dim))
-    assert not nothing.rows.any()
+    nothing = Codes.of(torch.zeros(3, dim), Slabs.of(list(blocks(np.array([1, 1, 1]), 2048))))
+    assert not nothing.first.any()
 
 
 def test_first_numbers_keep_most_of_products() -> None:
@@ -108,7 +112,8 @@ def test_rough_scores_differ_by_less_than_their_margin(dtype: torch.dtype, dim: 
         )
         exact = rescoring.scores(vectors, rows, ptr, query)
         np.testing.assert_array_equal(exact, right.float().numpy())
-        rough = rescoring.rough_scores(vectors, rows, ptr, query)
+        np.testing.assert_array_equal(exact, rescoring.scores_reference(vectors, rows, ptr, query))
+        rough = rescoring.scores(vectors, rows, ptr, query, torch.float32)
         assert np.abs(rough - exact).max() <= rescoring.margin(query) / 2
         for k in (1, 3, 6, 10):
             numbers, scores = rescoring.best(vectors, rows, ptr, query, k)
@@ -172,7 +177,7 @@ def test_a_folder_with_codes_of_an_earlier_layout_gets_new_ones(
     index = ExactIndex.open(tmp_path)
     assert index._codes is None
     assert index.search(queries, MAXSIM, 5) == right
-    for codes in ({**header["codes"], "scale": "none"}, {"layout": "slabs"}):
+    for codes in ({**header["codes"], "scale": "none"}, {"layout": "tiles"}):
         change(codes)
         with pytest.raises(StoreError, match="damaged"):
             ExactIndex.open(tmp_path)
