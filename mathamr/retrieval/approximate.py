@@ -15,7 +15,7 @@
 
 The first pass is cheap for three reasons. Vectors are reduced to their coordinates on the first principal axes. The
 coordinates are rounded to eight bits (:mod:`mathamr.retrieval.exact.codes`). Similar vectors of a query are added up.
-The best ``pool`` documents, or a share of all if that is more, are then scored by their vectors. Unlike a search of
+The best ``pool`` documents are then scored by their vectors. Unlike a search of
 clusters, the first pass reads every document. Recall thus does not depend on clusters, and an update trains nothing.
 
 Documents that are added later form new segments, with the same axes. All other searches are exact.
@@ -33,7 +33,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from graphs.errors import RetrievalError, StoreError
 from graphs.shared_files import only_writer
@@ -49,7 +48,6 @@ FORMAT = "mathamr-approximate-index"
 VERSION = 2
 
 QUERY_VECTORS = 8  # of a query in the first pass
-RESCORED = 1 / 1000  # share of all documents, where it is more than the pool
 MOST_SEGMENTS = 8  # with more, all but the first become one
 QUERIES = 16  # whose scores of all documents are in memory at a time
 
@@ -202,7 +200,7 @@ class ApproximateIndex:
 
     def _approximate(self, queries: VectorSets, pool: int, k: int) -> list[Ranking]:
         """Score all documents by their codes, and the best of them by their vectors."""
-        count = min(len(self), max(pool, k, int(RESCORED * len(self))))
+        count = min(len(self), max(pool, k))
         originals = list(queries)
         rankings = []
         for begin in range(0, len(queries), QUERIES):
@@ -270,16 +268,17 @@ def merged(query: Tensor, most: int) -> Tensor:
     """
     if len(query) <= most:
         return query
-    chosen, nearest = [0], query @ query[0]
+    vectors = query.numpy()  # numpy needs no threads for products as small as these
+    chosen, nearest = [0], vectors @ vectors[0]
     while len(chosen) < most:
         chosen.append(int(nearest.argmin()))
-        nearest = torch.maximum(nearest, query @ query[chosen[-1]])
-    centres = query[chosen]
+        nearest = np.maximum(nearest, vectors @ vectors[chosen[-1]])
+    centres = vectors[chosen]
     for _ in range(4):  # Lloyd's algorithm; more steps change little
-        groups = functional.one_hot((query @ centres.T).argmax(1), most).float()  # (v, most)
-        sums = groups.T @ query
-        centres = functional.normalize(sums, dim=1)
-    return sums
+        groups = np.eye(most, dtype=np.float32)[(vectors @ centres.T).argmax(1)]  # (v, most)
+        sums = groups.T @ vectors
+        centres = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
+    return torch.from_numpy(sums)
 
 
 def _best(hits: Ranking, k: int) -> Ranking:

@@ -94,12 +94,12 @@ def scores(parts: Sequence[Tensor], slabs: Slabs, query: Tensor, weights: Tensor
     padded = np.zeros((vectors + vectors % 2, -(-dim // UNROLLED) * UNROLLED), np.int16)
     padded[:vectors, :dim] = query.numpy()
     first, rest = (part.numpy() for part in (*parts, parts[0][:0])[:2])
-    out = torch.zeros(int(owners[-1]) + 1, slabs.documents)
+    out = np.zeros((int(owners[-1]) + 1, slabs.documents), np.float32)  # torch would wake its threads, which then spin
     arrays = (first, rest, slabs.starts, slabs.counts, slabs.bounds, slabs.firsts)
-    given = (padded, weights.numpy(), owners.numpy(), out.numpy())
+    given = (padded, weights.numpy(), owners.numpy(), out)
     ends = np.cumsum(slabs.counts)[slabs.bounds[1:] - 1]  # vectors up to the end of each block
     shared(lambda begin, end: function(*arrays, int(ends[-1]), *given, begin, end), ends)
-    return out
+    return torch.from_numpy(out)
 
 
 def scores_reference(parts: Sequence[Tensor], slabs: Slabs, query: Tensor, weights: Tensor, owners: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from mathamr.retrieval.exact.kernel import compiled, shared
 
+ROWS = 64  # that are read before they are multiplied, so that one read from memory need not wait for another
 LANES = 16  # numbers in a register of 512 bits
 ROUNDING = 2.0**-22  # error of a product in float32, for each number of unit vectors, with a reserve
 SINGLE = "void(uint16[:, ::1], boolean, int64[::1], int64[::1], float32[:, ::1], float32[::1], int64, int64)"
@@ -83,48 +84,39 @@ def _kernel(vectors, half, rows, ptr, query, out, begin, end):  # type: ignore
     """Compute the scores of sets ``begin`` to ``end`` in the precision of ``query``.
 
     ``vectors`` are the bits of float16 (V, p), or pairs of 16 bits of float32 (V, 2 p). A float16 has its exponent and
-    fraction at the place of a float32 after a shift by 13 bits; its exponent is then 112 too small. All sets take a
-    step together, because equal positions of documents lie close together.
+    fraction at the place of a float32 after a shift by 13 bits; its exponent is then 112 too small.
     """
     dim = vectors.shape[1] if half else vectors.shape[1] // 2
     padded, width = query.shape
-    bits = np.zeros(padded, np.int32)
+    bits = np.zeros((ROWS, padded), np.int32)
     numbers = bits.view(np.float32)
-    factor = np.float32(2.0**112) if half else np.float32(1.0)
-    sums = np.empty(width, query.dtype)
-    maxima = np.empty((end - begin, width), query.dtype)
-    steps = 0
+    sums, maxima = np.empty(width, query.dtype), np.empty(width, query.dtype)
     for number in range(begin, end):
-        steps = max(steps, ptr[number + 1] - ptr[number])
-    for step in range(1, steps + 1):
-        for number in range(begin, end):
-            if ptr[number + 1] - step < ptr[number]:
-                continue
-            row = vectors[rows[ptr[number + 1] - step]]
-            if half:
-                for d in range(dim):
-                    x = np.int32(row[d])
-                    bits[d] = np.int32(((x & 0x8000) << 16) | ((x & 0x7FFF) << 13))
-            else:
-                for d in range(dim):
-                    bits[d] = np.int32(row[2 * d]) | (np.int32(row[2 * d + 1]) << 16)
-            for d in range(padded):
-                numbers[d] *= factor
-            sums[:] = 0
-            for d in range(0, padded, 4):
-                x0, x1, x2, x3 = numbers[d], numbers[d + 1], numbers[d + 2], numbers[d + 3]
-                q0, q1, q2, q3 = query[d], query[d + 1], query[d + 2], query[d + 3]
+        maxima[:] = -np.inf
+        for first in range(ptr[number], ptr[number + 1], ROWS):
+            count = min(ROWS, ptr[number + 1] - first)
+            for place in range(count):
+                row, into, scaled = vectors[rows[first + place]], bits[place], numbers[place]
+                if half:
+                    for d in range(dim):
+                        x = np.int32(row[d])
+                        into[d] = np.int32(((x & 0x8000) << 16) | ((x & 0x7FFF) << 13))
+                    for d in range(dim):
+                        scaled[d] *= np.float32(2.0**112)
+                else:
+                    for d in range(dim):
+                        into[d] = np.int32(row[2 * d]) | (np.int32(row[2 * d + 1]) << 16)
+            for place in range(count):
+                sums[:] = 0
+                for d in range(0, padded, 4):
+                    x0, x1 = numbers[place, d], numbers[place, d + 1]
+                    x2, x3 = numbers[place, d + 2], numbers[place, d + 3]
+                    q0, q1, q2, q3 = query[d], query[d + 1], query[d + 2], query[d + 3]
+                    for i in range(width):
+                        sums[i] += x0 * q0[i] + x1 * q1[i] + x2 * q2[i] + x3 * q3[i]
                 for i in range(width):
-                    sums[i] += x0 * q0[i] + x1 * q1[i] + x2 * q2[i] + x3 * q3[i]
-            best = maxima[number - begin]
-            if step == 1:
-                for i in range(width):
-                    best[i] = sums[i]
-            else:
-                for i in range(width):
-                    best[i] = max(best[i], sums[i])
-    for number in range(begin, end):
+                    maxima[i] = max(maxima[i], sums[i])
         total = 0.0
         for i in range(width):
-            total += maxima[number - begin, i]
+            total += maxima[i]
         out[number] = total
