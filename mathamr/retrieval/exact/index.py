@@ -49,8 +49,9 @@ BLOCK_DOCUMENTS = 2048  # with 128 query vectors, their similarities stay in the
 CPU_QUERY_VECTORS = 128
 GPU_QUERY_VECTORS = 2048
 MAX_SCORES = 1 << 26  # scores kept at once, 256 MiB: queries x documents
-# Search over codes pays from this number of vectors on, if it leaves out most documents.
+# Search over codes pays from this number of vectors on, if it leaves out most documents: not for long vectors.
 CODED_VECTORS = 1 << 16
+CODED_NUMBERS = 64
 MOST_CANDIDATES = 1 / 16
 
 
@@ -274,8 +275,8 @@ class ExactIndex:
         return places[numbers], scores
 
     def _has_use_of_codes(self, k: int) -> bool:
-        on_cpu = self._vectors.device.type == "cpu"
-        return on_cpu and len(self._vectors) >= CODED_VECTORS and k <= MOST_CANDIDATES * len(self)
+        pays = len(self._vectors) >= CODED_VECTORS and self.dim <= CODED_NUMBERS
+        return pays and self._vectors.device.type == "cpu" and k <= MOST_CANDIDATES * len(self)
 
     def _by_codes(self, queries: VectorSets, k: int) -> list[Ranking]:
         """Rank as :meth:`_maxsim` does, but compute scores only of documents that can be among the best.

@@ -124,13 +124,13 @@ def scores_reference(parts: Sequence[Tensor], slabs: Slabs, query: Tensor, weigh
 def compiled(function: Callable[..., None], signature: str) -> Callable[..., None] | None:
     """Return a function compiled by numba, or None without numba. Compiled code is kept in a cache folder if possible.
 
-    Compiled functions run beside other threads of Python.
+    Compiled functions run beside other threads of Python. They may take maxima of numbers in any order, but not sums.
     """
     try:
         import numba
     except ImportError:
         return None
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"nnan", "nsz"}}
     try:
         return numba.njit(signature, cache=True, **options)(function)
     except RuntimeError:  # no folder for compiled code can be written

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from mathamr.retrieval.exact.kernel import compiled, shared
 
-ROWS = 64  # that are read before they are multiplied, so that one read from memory need not wait for another
-LANES = 16  # numbers in a register of 512 bits
+ROWS = 64  # vectors that are multiplied at a time
+UNROLLED = 8  # numbers that one expression multiplies and adds up
 ROUNDING = 2.0**-22  # error of a product in float32, for each number of unit vectors, with a reserve
 SINGLE = "void(uint16[:, ::1], boolean, int64[::1], int64[::1], float32[:, ::1], float32[::1], int64, int64)"
 DOUBLE = SINGLE.replace("float32[:, ::1]", "float64[:, ::1]")
@@ -45,10 +45,10 @@ def scores(
     if function is None:
         return scores_reference(vectors, rows, ptr, query, dtype)
     count, dim = query.shape
-    turned = torch.zeros(-(-dim // 4) * 4, -(-count // LANES) * LANES, dtype=dtype)
-    turned[:dim, :count] = query.T
+    padded = torch.zeros(count, -(-dim // UNROLLED) * UNROLLED, dtype=dtype)
+    padded[:, :dim] = query
     out = np.empty(len(ptr) - 1, np.float32)
-    arrays = (vectors.numpy().view(np.uint16), vectors.dtype == torch.float16, rows, ptr, turned.numpy(), out)
+    arrays = (vectors.numpy().view(np.uint16), vectors.dtype == torch.float16, rows, ptr, padded.numpy(), out)
     shared(lambda first, last: function(*arrays, first, last), ptr[1:])
     return out
 
@@ -84,39 +84,54 @@ def _kernel(vectors, half, rows, ptr, query, out, begin, end):  # type: ignore
     """Compute the scores of sets ``begin`` to ``end`` in the precision of ``query``.
 
     ``vectors`` are the bits of float16 (V, p), or pairs of 16 bits of float32 (V, 2 p). A float16 has its exponent and
-    fraction at the place of a float32 after a shift by 13 bits; its exponent is then 112 too small.
+    fraction at the place of a float32 after a shift by 13 bits; its exponent is then 112 too small. As in
+    :mod:`mathamr.retrieval.exact.kernel`, many vectors are multiplied by one number at a time.
     """
     dim = vectors.shape[1] if half else vectors.shape[1] // 2
-    padded, width = query.shape
-    bits = np.zeros((ROWS, padded), np.int32)
+    count, padded = query.shape
+    bits = np.zeros(padded, np.int32)
     numbers = bits.view(np.float32)
-    sums, maxima = np.empty(width, query.dtype), np.empty(width, query.dtype)
+    columns = np.zeros((padded, ROWS), np.float32)
+    sums = np.empty(ROWS, query.dtype)
+    maxima = np.full((end - begin, count), -np.inf, query.dtype)
+    owner = begin  # set of the first row
+    for first in range(ptr[begin], ptr[end], ROWS):
+        some = min(ROWS, ptr[end] - first)
+        for place in range(some):
+            row = vectors[rows[first + place]]
+            if half:
+                for d in range(dim):
+                    x = np.int32(row[d])
+                    bits[d] = np.int32(((x & 0x8000) << 16) | ((x & 0x7FFF) << 13))
+                for d in range(dim):
+                    numbers[d] *= np.float32(2.0**112)
+            else:
+                for d in range(dim):
+                    bits[d] = np.int32(row[2 * d]) | (np.int32(row[2 * d + 1]) << 16)
+            for d in range(dim):
+                columns[d, place] = numbers[d]
+        while ptr[owner + 1] <= first:
+            owner += 1
+        for v in range(count):
+            for d in range(0, padded, 8):
+                c0, c1, c2, c3 = columns[d], columns[d + 1], columns[d + 2], columns[d + 3]
+                c4, c5, c6, c7 = columns[d + 4], columns[d + 5], columns[d + 6], columns[d + 7]
+                q0, q1, q2, q3 = query[v, d], query[v, d + 1], query[v, d + 2], query[v, d + 3]
+                q4, q5, q6, q7 = query[v, d + 4], query[v, d + 5], query[v, d + 6], query[v, d + 7]
+                for i in range(some):
+                    total = q0 * c0[i] + q1 * c1[i] + q2 * c2[i] + q3 * c3[i]
+                    total += q4 * c4[i] + q5 * c5[i] + q6 * c6[i] + q7 * c7[i]
+                    sums[i] = total if d == 0 else sums[i] + total
+            number, place = owner, 0
+            while place < some:
+                until = min(some, ptr[number + 1] - first)
+                highest = maxima[number - begin, v]
+                for i in range(place, until):
+                    highest = max(highest, sums[i])
+                maxima[number - begin, v] = highest
+                number, place = number + 1, until
     for number in range(begin, end):
-        maxima[:] = -np.inf
-        for first in range(ptr[number], ptr[number + 1], ROWS):
-            count = min(ROWS, ptr[number + 1] - first)
-            for place in range(count):
-                row, into, scaled = vectors[rows[first + place]], bits[place], numbers[place]
-                if half:
-                    for d in range(dim):
-                        x = np.int32(row[d])
-                        into[d] = np.int32(((x & 0x8000) << 16) | ((x & 0x7FFF) << 13))
-                    for d in range(dim):
-                        scaled[d] *= np.float32(2.0**112)
-                else:
-                    for d in range(dim):
-                        into[d] = np.int32(row[2 * d]) | (np.int32(row[2 * d + 1]) << 16)
-            for place in range(count):
-                sums[:] = 0
-                for d in range(0, padded, 4):
-                    x0, x1 = numbers[place, d], numbers[place, d + 1]
-                    x2, x3 = numbers[place, d + 2], numbers[place, d + 3]
-                    q0, q1, q2, q3 = query[d], query[d + 1], query[d + 2], query[d + 3]
-                    for i in range(width):
-                        sums[i] += x0 * q0[i] + x1 * q1[i] + x2 * q2[i] + x3 * q3[i]
-                for i in range(width):
-                    maxima[i] = max(maxima[i], sums[i])
-        total = 0.0
-        for i in range(width):
-            total += maxima[i]
-        out[number] = total
+        score = 0.0
+        for v in range(count):
+            score += maxima[number - begin, v]
+        out[number] = score
