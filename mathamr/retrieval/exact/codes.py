@@ -10,8 +10,8 @@ and with a scale for each:
 >>> codes.first.view(2, 2).T.tolist(), round(codes.scale * 127, 6)            # (1, 0) and (0.6, 0.8), turned
 ([[-114, 57], [-114, -57]], 1.0)
 >>> query = codes.query(torch.tensor([[0.8, 0.6]]))
->>> (query.codes.float() @ codes.first.view(2, 2).float() * query.weights).round(decimals=2)    # 0.8 and 0.96
-tensor([[0.8000, 0.9600]])
+>>> (query.codes @ codes.first.view(2, 2).int().numpy() * query.weights).round(2)             # 0.8 and 0.96
+array([[0.8 , 0.96]])
 
 By the inequality of Cauchy and Schwarz, the error of a product is at most ``|q - q'| * length + |q| * error``, where q'
 is the rounded query, ``length`` the longest rounded vector and ``error`` the longest rounding error of a vector. MaxSim
@@ -57,9 +57,9 @@ class CodedQuery:
     errors, if all p numbers are multiplied.
     """
 
-    codes: Tensor
-    weights: Tensor
-    errors: Tensor
+    codes: np.ndarray
+    weights: np.ndarray
+    errors: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +144,19 @@ class Codes:
 
     def query(self, vectors: Tensor, whole: bool = True) -> CodedQuery:
         """Round query vectors (v, p), turned: all their numbers, or only the first."""
-        turned = vectors.double() @ self.axes.double()
-        if not whole:
-            turned = turned[:, : first_numbers(len(self.axes))]
-        dim = turned.shape[1]
+        # In numpy: for products as small as these, torch would wake its threads, which then spin beside the scan.
+        dim = len(self.axes) if whole else first_numbers(len(self.axes))
+        turned = vectors.numpy().astype(np.float64) @ self.axes.numpy()[:, :dim].astype(np.float64)
         # A rounded query vector is longer than the vector by at most half the diagonal of a unit cube.
         room = LARGEST_PRODUCT / max(self.length / self.scale, 1.0) - 0.5 * dim**0.5 - 1
-        lengths = turned.norm(dim=1)
-        scales = lengths.clamp_min(1e-30) / room
-        codes = torch.round(turned / scales.unsqueeze(1))
-        lost = (turned - codes * scales.unsqueeze(1)).norm(dim=1)
+        lengths = np.linalg.norm(turned, axis=1)
+        scales = np.maximum(lengths, 1e-30) / room
+        codes = np.rint(turned / scales[:, None])
+        lost = np.linalg.norm(turned - codes * scales[:, None], axis=1)
         errors = lost * self.length + lengths * (self.error + ROUNDING * dim * self.length)
-        return CodedQuery(codes.to(torch.int16), (scales * self.scale).float(), errors.float())
+        return CodedQuery(codes.astype(np.int16), (scales * self.scale).astype(np.float32), errors)
 
-    def scores(self, query: CodedQuery, owners: Tensor) -> Tensor:
+    def scores(self, query: CodedQuery, owners: np.ndarray) -> np.ndarray:
         """Return MaxSim of queries with all documents -> (num_queries, N).
 
         ``owners`` (v,) is the query of each query vector.

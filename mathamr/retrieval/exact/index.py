@@ -297,7 +297,7 @@ class ExactIndex:
                     rankings.append(self._sorted(*self.rescored(query, places, k), k))
         return rankings
 
-    def coded_scores(self, queries: VectorSets, whole: bool = True) -> tuple[np.ndarray, Tensor]:
+    def coded_scores(self, queries: VectorSets, whole: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Return MaxSim of codes with all documents (num_queries, N), and bounds of its error (num_queries,).
 
         The documents are in the order of the layout; those that are not searched have the score -inf. Without
@@ -305,8 +305,7 @@ class ExactIndex:
         """
         if self._codes is None:
             self._codes = Codes.of(self._vectors, self._slabs)
-        found, errors = scan.coded_scores(queries, self._codes, whole)
-        scores = found.numpy()
+        scores, errors = scan.coded_scores(queries, self._codes, whole)
         if self._chosen is not None:
             others = np.ones(self.total, dtype=np.bool_)
             others[self._chosen] = False

@@ -6,11 +6,11 @@ many vectors by one number at a time, and reads memory in order.
 
 >>> slabs = Slabs.of(list(blocks(np.array([2, 1]), block=2048)))               # documents of two vectors and of one
 >>> codes = torch.tensor([127, 0, 0, 127, 76, 102], dtype=torch.int8)  # (127, 0), (0, 127) | (76, 102)
->>> query = torch.tensor([[100, 0], [0, 100]], dtype=torch.int16)
->>> weights, owners = torch.tensor([0.01, 0.01]), torch.tensor([0, 0])  # both vectors belong to query 0
+>>> query = np.array([[100, 0], [0, 100]], dtype=np.int16)
+>>> weights, owners = np.array([0.01, 0.01], dtype=np.float32), np.array([0, 0])  # both vectors belong to query 0
 >>> scores_reference([codes], slabs, query, weights, owners)
-tensor([[229., 127.]])
->>> torch.equal(scores([codes], slabs, query, weights, owners), _)
+array([[229., 127.]], dtype=float32)
+>>> np.array_equal(scores([codes], slabs, query, weights, owners), _)
 True
 
 Products must fit 16 bits with a sign; sums on the way may wrap around. :mod:`mathamr.retrieval.exact.codes` sees to it.
@@ -18,6 +18,7 @@ Products must fit 16 bits with a sign; sums on the way may wrap around. :mod:`ma
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ __all__ = ["Slabs", "blocks", "compiled", "scores", "scores_reference", "shared"
 LANES = 512  # vectors of a tile: their numbers, 16 bits each, stay in the nearest cache
 UNROLLED = 8  # numbers that one expression multiplies and adds up
 PARTS = 8  # of the work for each thread, so that threads end at about the same time
+SHARED = 1 << 14  # vectors; for fewer, other threads would start too late
 SIGNATURE = (
     "void(int8[::1], int8[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, "
     "int16[:, ::1], float32[::1], int64[::1], float32[:, ::1], int64, int64)"
@@ -75,7 +77,9 @@ class Slabs:
         return [tile.view(dim, size) for tile, size in zip(tiles, sizes, strict=True)]
 
 
-def scores(parts: Sequence[Tensor], slabs: Slabs, query: Tensor, weights: Tensor, owners: Tensor) -> Tensor:
+def scores(
+    parts: Sequence[Tensor], slabs: Slabs, query: np.ndarray, weights: np.ndarray, owners: np.ndarray
+) -> np.ndarray:
     """Return the weighted maxima of products, added up for each query -> (num_queries, N) float32.
 
     Blocks are shared out to ``torch.get_num_threads()`` threads.
@@ -92,20 +96,22 @@ def scores(parts: Sequence[Tensor], slabs: Slabs, query: Tensor, weights: Tensor
         return scores_reference(parts, slabs, query, weights, owners)
     vectors, dim = query.shape
     padded = np.zeros((vectors + vectors % 2, -(-dim // UNROLLED) * UNROLLED), np.int16)
-    padded[:vectors, :dim] = query.numpy()
+    padded[:vectors, :dim] = query
     first, rest = (part.numpy() for part in (*parts, parts[0][:0])[:2])
-    out = np.zeros((int(owners[-1]) + 1, slabs.documents), np.float32)  # torch would wake its threads, which then spin
+    out = np.zeros((int(owners[-1]) + 1, slabs.documents), np.float32)
     arrays = (first, rest, slabs.starts, slabs.counts, slabs.bounds, slabs.firsts)
-    given = (padded, weights.numpy(), owners.numpy(), out)
+    given = (padded, weights, owners, out)
     ends = np.cumsum(slabs.counts)[slabs.bounds[1:] - 1]  # vectors up to the end of each block
     shared(lambda begin, end: function(*arrays, int(ends[-1]), *given, begin, end), ends)
-    return torch.from_numpy(out)
+    return out
 
 
-def scores_reference(parts: Sequence[Tensor], slabs: Slabs, query: Tensor, weights: Tensor, owners: Tensor) -> Tensor:
+def scores_reference(
+    parts: Sequence[Tensor], slabs: Slabs, query: np.ndarray, weights: np.ndarray, owners: np.ndarray
+) -> np.ndarray:
     """Compute :func:`scores` in float32, which is exact for integers of this size."""
-    out = torch.zeros(int(owners[-1]) + 1, slabs.documents)
-    numbers = query.float()
+    out = np.zeros((int(owners[-1]) + 1, slabs.documents), np.float32)
+    numbers = torch.from_numpy(query).float()
     for block, first in enumerate(slabs.firsts.tolist()):
         best = torch.empty(0)
         for slab in range(slabs.bounds[block], slabs.bounds[block + 1]):
@@ -115,7 +121,7 @@ def scores_reference(parts: Sequence[Tensor], slabs: Slabs, query: Tensor, weigh
                 best = reached
             else:
                 torch.maximum(best[:, :count], reached, out=best[:, :count])
-        for row, weight, owner in zip(best, weights, owners.tolist(), strict=True):
+        for row, weight, owner in zip(best.numpy(), weights, owners.tolist(), strict=True):
             out[owner, first : first + best.shape[1]] += row * weight
     return out
 
@@ -140,18 +146,37 @@ def compiled(function: Callable[..., None], signature: str) -> Callable[..., Non
 def shared(run: Callable[[int, int], None], ends: np.ndarray) -> None:
     """Call ``run(first, last)`` for ranges of items that together are all, in ``torch.get_num_threads()`` threads.
 
-    ``ends`` (n,) is the work up to the end of each item, ascending; ranges have about the same work.
+    This thread is one of them. If others start late because the processors are busy, it does their part.
+
+    Args:
+        run: does the work of a range, without the lock of the interpreter.
+        ends: work up to the end of each item, ascending, (n,); ranges have about the same work.
     """
-    threads = torch.get_num_threads()
+    threads = torch.get_num_threads() if ends[-1] >= SHARED else 1
     parts = threads * PARTS if threads > 1 else 1
     cuts = np.searchsorted(ends, np.arange(1, parts) * (ends[-1] / parts)) + 1
-    ranges = list(pairwise(np.unique([0, *np.minimum(cuts, len(ends)), len(ends)]).tolist()))
+    left = deque(pairwise(np.unique([0, *np.minimum(cuts, len(ends)), len(ends)]).tolist()))
+
+    def work() -> None:
+        while left:
+            try:
+                part = left.popleft()
+            except IndexError:  # another thread was faster
+                return
+            run(*part)
+
     if threads == 1:
-        run(*ranges[0])
+        work()
         return
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(run, *part) for part in ranges]:
-            done.result()
+    pool = ThreadPoolExecutor(threads - 1)
+    others = [pool.submit(work) for _ in range(threads - 1)]
+    try:
+        work()
+    finally:
+        pool.shutdown(wait=False)
+        for other in others:
+            if not other.cancel():
+                other.result()
 
 
 def _kernel(first, rest, starts, counts, bounds, firsts, total, query, weights, owners, out, begin, end):  # type: ignore

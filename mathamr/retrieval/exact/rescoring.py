@@ -24,8 +24,8 @@ from mathamr.retrieval.exact.kernel import compiled, shared
 ROWS = 64  # vectors that are multiplied at a time
 UNROLLED = 8  # numbers that one expression multiplies and adds up
 ROUNDING = 2.0**-22  # error of a product in float32, for each number of unit vectors, with a reserve
-SINGLE = "void(uint16[:, ::1], boolean, int64[::1], int64[::1], float32[:, ::1], float32[::1], int64, int64)"
-DOUBLE = SINGLE.replace("float32[:, ::1]", "float64[:, ::1]")
+SIGNATURE = "void({0}[:, ::1], boolean, int64[::1], int64[::1], {1}[:, ::1], float32[::1], int64, int64)"
+BITS = {torch.float16: "uint16", torch.float32: "int32"}
 
 
 def scores(
@@ -41,14 +41,15 @@ def scores(
         dtype: precision of the arithmetic.
     """
     on_cpu = vectors.device.type == "cpu"
-    function = compiled(_kernel, DOUBLE if dtype == torch.float64 else SINGLE) if on_cpu else None
+    function = compiled(_kernel, SIGNATURE.format(BITS[vectors.dtype], str(dtype)[6:])) if on_cpu else None
     if function is None:
         return scores_reference(vectors, rows, ptr, query, dtype)
     count, dim = query.shape
-    padded = torch.zeros(count, -(-dim // UNROLLED) * UNROLLED, dtype=dtype)
-    padded[:, :dim] = query
+    padded = np.zeros((count, -(-dim // UNROLLED) * UNROLLED), np.float64 if dtype == torch.float64 else np.float32)
+    padded[:, :dim] = query.numpy()
     out = np.empty(len(ptr) - 1, np.float32)
-    arrays = (vectors.numpy().view(np.uint16), vectors.dtype == torch.float16, rows, ptr, padded.numpy(), out)
+    half = vectors.dtype == torch.float16
+    arrays = (vectors.numpy().view(np.uint16 if half else np.int32), half, rows, ptr, padded, out)
     shared(lambda first, last: function(*arrays, first, last), ptr[1:])
     return out
 
@@ -65,7 +66,7 @@ def scores_reference(
 
 def margin(query: Tensor) -> float:
     """Return a bound of the difference of two scores in float32 and in float64, for unit vectors."""
-    return query.shape[1] * ROUNDING * float(query.norm(dim=1).sum())
+    return query.shape[1] * ROUNDING * float(np.linalg.norm(query.cpu().numpy(), axis=1).sum())
 
 
 def best(vectors: Tensor, rows: np.ndarray, ptr: np.ndarray, query: Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -83,11 +84,11 @@ def best(vectors: Tensor, rows: np.ndarray, ptr: np.ndarray, query: Tensor, k: i
 def _kernel(vectors, half, rows, ptr, query, out, begin, end):  # type: ignore
     """Compute the scores of sets ``begin`` to ``end`` in the precision of ``query``.
 
-    ``vectors`` are the bits of float16 (V, p), or pairs of 16 bits of float32 (V, 2 p). A float16 has its exponent and
-    fraction at the place of a float32 after a shift by 13 bits; its exponent is then 112 too small. As in
+    ``vectors`` are the bits of float16 or float32. A float16 has its exponent and fraction at the place of a float32
+    after a shift by 13 bits; its exponent is then 112 too small. As in
     :mod:`mathamr.retrieval.exact.kernel`, many vectors are multiplied by one number at a time.
     """
-    dim = vectors.shape[1] if half else vectors.shape[1] // 2
+    dim = vectors.shape[1]
     count, padded = query.shape
     bits = np.zeros(padded, np.int32)
     numbers = bits.view(np.float32)
@@ -107,7 +108,7 @@ def _kernel(vectors, half, rows, ptr, query, out, begin, end):  # type: ignore
                     numbers[d] *= np.float32(2.0**112)
             else:
                 for d in range(dim):
-                    bits[d] = np.int32(row[2 * d]) | (np.int32(row[2 * d + 1]) << 16)
+                    bits[d] = row[d]
             for d in range(dim):
                 columns[d, place] = numbers[d]
         while ptr[owner + 1] <= first:

@@ -6,8 +6,8 @@
 >>> scores(query, rows, layout).round(decimals=2)
 tensor([[2.0000, 1.4000]])
 >>> approximate, errors = coded_scores(query, Codes.of(rows, Slabs.of(layout)))
->>> approximate.round(decimals=2), errors.round(decimals=2)
-(tensor([[2.0100, 1.4000]]), tensor([0.0100]))
+>>> approximate.round(2), errors.round(2)
+(array([[2.01, 1.4 ]], dtype=float32), array([0.01]))
 
 One product covers several positions, up to a number of similarities. All results go into memory that is allocated once:
 new memory for each block would cost more than the arithmetic.
@@ -73,14 +73,14 @@ def scores(queries: VectorSets, vectors: Tensor, chosen: Sequence[Block]) -> Ten
     return found
 
 
-def coded_scores(queries: VectorSets, codes: Codes, whole: bool = True) -> tuple[Tensor, Tensor]:
+def coded_scores(queries: VectorSets, codes: Codes, whole: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Return :func:`scores` of codes (num_queries, N), and the bound of the error of each query's (num_queries,).
 
     Without ``whole``, only the first numbers of each code are compared, and there is no bound.
     """
     query = codes.query(queries.vectors, whole)
-    owners = torch.arange(len(queries)).repeat_interleave(queries.sizes)
-    return codes.scores(query, owners), torch.zeros(len(queries)).index_add_(0, owners, query.errors)
+    owners = np.repeat(np.arange(len(queries)), queries.sizes.numpy())
+    return codes.scores(query, owners), np.bincount(owners, weights=query.errors)
 
 
 def largest(row: np.ndarray, count: int) -> np.ndarray:
