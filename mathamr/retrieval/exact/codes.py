@@ -119,7 +119,7 @@ class Codes:
 
     @classmethod
     def read(cls, folder: Path, header: Mapping[str, object] | None, vectors: Tensor, slabs: Slabs) -> Codes | None:
-        """Map the files of :meth:`written`; None if there are none, or of an earlier layout.
+        """Map the files of :meth:`written`; None if they are missing or of an earlier layout.
 
         Raises OSError or ValueError for files that do not fit.
         """

@@ -36,6 +36,7 @@ __all__ = ["Slabs", "blocks", "compiled", "scores", "scores_reference", "shared"
 
 LANES = 512  # vectors of a tile: their numbers, 16 bits each, stay in the nearest cache
 UNROLLED = 8  # numbers that one expression multiplies and adds up
+COMPILED_VECTORS = 1 << 16  # of a collection; smaller ones are searched before a compiler has started
 PARTS = 8  # of the work for each thread, so that threads end at about the same time
 SHARED = 1 << 14  # vectors; for fewer, other threads would start too late
 SIGNATURE = (
@@ -82,7 +83,7 @@ def scores(
 ) -> np.ndarray:
     """Return the weighted maxima of products, added up for each query -> (num_queries, N) float32.
 
-    Blocks are shared out to ``torch.get_num_threads()`` threads.
+    Blocks are shared out to ``torch.get_num_threads()`` threads. Code for small collections is not compiled.
 
     Args:
         parts: one or two parts of the codes of all vectors, (V * r,) and (V * s,) int8.
@@ -91,7 +92,7 @@ def scores(
         weights: of the maxima, (v,) float32.
         owners: query of each query vector, (v,) int64, ascending from 0.
     """
-    function = compiled(_kernel, SIGNATURE)
+    function = compiled(_kernel, SIGNATURE) if slabs.vectors >= COMPILED_VECTORS else None
     if function is None:
         return scores_reference(parts, slabs, query, weights, owners)
     vectors, dim = query.shape
@@ -179,7 +180,7 @@ def shared(run: Callable[[int, int], None], ends: np.ndarray) -> None:
                 other.result()
 
 
-def _kernel(first, rest, starts, counts, bounds, firsts, total, query, weights, owners, out, begin, end):  # type: ignore
+def _kernel(first, rest, starts, counts, bounds, firsts, total, query, weights, owners, out, begin, end):
     """Add up the scores of blocks ``begin`` to ``end``; ``total`` is the number of vectors of all blocks.
 
     LLVM turns the loops over ``i`` into 16-bit vector instructions because every array in them is a contiguous slice

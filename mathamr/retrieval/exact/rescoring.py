@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mathamr.retrieval.exact.kernel import compiled, shared
+from mathamr.retrieval.exact import kernel
 
 ROWS = 64  # vectors that are multiplied at a time
 UNROLLED = 8  # numbers that one expression multiplies and adds up
@@ -40,8 +40,8 @@ def scores(
         query: query vectors in float32.
         dtype: precision of the arithmetic.
     """
-    on_cpu = vectors.device.type == "cpu"
-    function = compiled(_kernel, SIGNATURE.format(BITS[vectors.dtype], str(dtype)[6:])) if on_cpu else None
+    pays = vectors.device.type == "cpu" and len(vectors) >= kernel.COMPILED_VECTORS
+    function = kernel.compiled(_kernel, SIGNATURE.format(BITS[vectors.dtype], str(dtype)[6:])) if pays else None
     if function is None:
         return scores_reference(vectors, rows, ptr, query, dtype)
     count, dim = query.shape
@@ -50,7 +50,7 @@ def scores(
     out = np.empty(len(ptr) - 1, np.float32)
     half = vectors.dtype == torch.float16
     arrays = (vectors.numpy().view(np.uint16 if half else np.int32), half, rows, ptr, padded, out)
-    shared(lambda first, last: function(*arrays, first, last), ptr[1:])
+    kernel.shared(lambda first, last: function(*arrays, first, last), ptr[1:])
     return out
 
 
@@ -81,7 +81,7 @@ def best(vectors: Tensor, rows: np.ndarray, ptr: np.ndarray, query: Tensor, k: i
     return numbers, scores(vectors, rows, ptr, query)
 
 
-def _kernel(vectors, half, rows, ptr, query, out, begin, end):  # type: ignore
+def _kernel(vectors, half, rows, ptr, query, out, begin, end):
     """Compute the scores of sets ``begin`` to ``end`` in the precision of ``query``.
 
     ``vectors`` are the bits of float16 or float32. A float16 has its exponent and fraction at the place of a float32

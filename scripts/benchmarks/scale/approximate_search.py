@@ -126,9 +126,9 @@ def measured(name: str, path: Path, queries: VectorSets, qrels: object, rounds: 
     result: Result = {}
     for label, strategy in (("approximate", APPROXIMATE), ("exact", EXACT)):
         with get_context("spawn").Pool(1) as pool:
-            own, most = pool.apply(memory, (path, queries, strategy))
-        print(f"{name:9} {label:12} memory {own:.2f} GiB of its own, {most:.2f} GiB with pages of files", flush=True)
-        result |= {f"{name}_{label}_own_gib": own, f"{name}_{label}_memory_gib": most}
+            private, most = pool.apply(memory, (path, queries, strategy))
+        print(f"{name:9} {label:12} memory {private:.2f} GiB, {most:.2f} GiB with pages of files", flush=True)
+        result |= {f"{name}_{label}_private_gib": private, f"{name}_{label}_memory_gib": most}
     index = ApproximateIndex.open(path)
     for strategy in (APPROXIMATE, EXACT):
         search(index, queries.select(torch.tensor([0])), strategy, K)  # reads files

@@ -134,6 +134,11 @@ def test_folders_that_cannot_be_opened(collection: Any, tmp_path: Path, monkeypa
     ApproximateIndex.build(collection.post_ids, collection.documents, path=tmp_path, model_hash="m1")
     with pytest.raises(StoreError, match="built by model m1, not by m2"):
         open_index("approximate", path=tmp_path, model_hash="m2")
+    header = (tmp_path / "index.json").read_text()
+    (tmp_path / "index.json").write_text(header.replace('"version": 2', '"version": 1'))
+    with pytest.raises(StoreError, match="not of format mathamr-approximate-index 2; build the index again"):
+        ApproximateIndex.open(tmp_path)
+    (tmp_path / "index.json").write_text(header)
     (data,) = tmp_path.glob("data-*")
     for name in ("vectors", "codes", "axes"):
         file = next(data.glob(f"segment-0/data-*/{name}.npy"))

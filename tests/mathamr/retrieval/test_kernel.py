@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,13 @@ from mathamr.retrieval.index import Strategy
 MAXSIM = Strategy("maxsim")
 
 
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small collections are searched by compiled code too."""
+    pytest.importorskip("numba")
+    monkeypatch.setattr(kernel, "COMPILED_VECTORS", 1)
+
+
 def laid_out(sizes: list[int], dim: int, generator: torch.Generator, block: int = 300) -> tuple[torch.Tensor, Slabs]:
     """Unit vectors and their layout; some are zero or equal."""
     descending = np.array(sorted(sizes, reverse=True))
@@ -33,6 +41,7 @@ def laid_out(sizes: list[int], dim: int, generator: torch.Generator, block: int 
     return vectors, Slabs.of(list(blocks(descending, block)))
 
 
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     ("sizes", "dim", "whole", "query_sizes"),
@@ -48,7 +57,6 @@ def laid_out(sizes: list[int], dim: int, generator: torch.Generator, block: int 
 def test_compiled_scores_equal_the_reference_bit_for_bit(
     monkeypatch: pytest.MonkeyPatch, sizes: list[int], dim: int, whole: bool, query_sizes: list[int], threads: int
 ) -> None:
-    pytest.importorskip("numba")
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     monkeypatch.setattr(kernel, "SHARED", 1)
     generator = torch.Generator().manual_seed(0)
@@ -96,6 +104,7 @@ def test_first_numbers_keep_most_of_products() -> None:
     torch.testing.assert_close(first @ first.T, flat @ flat.T, rtol=1e-3, atol=1e-2)
 
 
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("dim", [3, 32])
 def test_rough_scores_differ_by_less_than_their_margin(dtype: torch.dtype, dim: int) -> None:
@@ -141,17 +150,16 @@ def collections() -> dict[str, tuple[VectorSets, VectorSets]]:
     }
 
 
-@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("way", ["compiled", "plain"])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("name", ["random", "clustered", "tied"])
 def test_exact_search_by_codes_has_the_results_of_a_float_scan(
-    monkeypatch: pytest.MonkeyPatch, name: str, dtype: DType, compiled: bool
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, name: str, dtype: DType, way: str
 ) -> None:
     documents, queries = collections()[name]
     ids = [str(number) for number in range(len(documents))]
-    if not compiled:
-        monkeypatch.setattr(kernel, "compiled", lambda *_: None)
-        monkeypatch.setattr(rescoring, "compiled", lambda *_: None)
+    if way == "compiled":
+        request.getfixturevalue("compiled")
     index = ExactIndex.build(ids, documents, dtype=dtype, block=256)
     monkeypatch.setattr("mathamr.retrieval.exact.index.CODED_VECTORS", 1)
     monkeypatch.setattr("mathamr.retrieval.exact.index.MOST_CANDIDATES", 1.0)
@@ -196,3 +204,40 @@ def test_the_largest_are_found_by_a_part_of_the_row() -> None:
         assert len(places) == min(count, len(row))
         np.testing.assert_array_equal(np.sort(row[places]), np.sort(row)[-count:])
         assert (np.diff(places) > 0).all()
+
+
+def test_code_is_compiled_without_a_folder_for_it_and_not_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    numba = pytest.importorskip("numba")
+    compiler = numba.njit
+
+    def without_folder(*arguments: Any, cache: bool = False, **options: Any) -> Any:
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return compiler(*arguments, **options)
+
+    def add(numbers, one):  # type: ignore
+        numbers[0] += one
+
+    monkeypatch.setattr(numba, "njit", without_folder)
+    function = kernel.compiled(add, "void(int64[::1], int64)")
+    numbers = np.array([1])
+    assert function is not None
+    function(numbers, 2)
+    assert numbers.tolist() == [3]
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert kernel.compiled(lambda: None, "void()") is None
+
+
+def test_work_is_shared_and_an_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    monkeypatch.setattr(kernel, "SHARED", 1)
+    for ends in ([5], [1, 2, 3], [100, 101, 102, 103], list(range(1, 200))):
+        done: list[int] = []
+        kernel.shared(lambda first, last, done=done: done.extend(range(first, last)), np.array(ends))  # type: ignore
+        assert sorted(done) == list(range(len(ends)))
+
+    def fail(first: int, last: int) -> None:
+        raise ValueError(f"{first} to {last}")
+
+    with pytest.raises(ValueError, match="0 to"):
+        kernel.shared(fail, np.array([1]))
