@@ -15,10 +15,10 @@
 
 The first pass is cheap for three reasons. Vectors are reduced to their coordinates on the first principal axes. The
 coordinates are rounded to eight bits (:mod:`mathamr.retrieval.exact.codes`). Similar vectors of a query are added up.
-The best ``pool`` documents are then scored by their vectors. Unlike a search of
-clusters, the first pass reads every document. Recall thus does not depend on clusters, and an update trains nothing.
+The best ``pool`` documents are then scored by their vectors. Unlike a search of clusters, the first pass reads every
+document. Recall thus does not depend on clusters, and an update trains nothing.
 
-Documents that are added later form new segments, with the same axes. All other searches are exact.
+Documents that are added later form new segments, with their own axes. All other searches are exact.
 """
 
 from __future__ import annotations
