@@ -15,10 +15,10 @@
 
 The first pass is cheap for three reasons. Vectors are reduced to their coordinates on the first principal axes. The
 coordinates are rounded to eight bits (:mod:`mathamr.retrieval.exact.codes`). Similar vectors of a query are added up.
-The best ``pool`` documents, or a share of all if that is more, are then scored by their vectors. Unlike a search of
-clusters, the first pass reads every document. Recall thus does not depend on clusters, and an update trains nothing.
+The best ``pool`` documents are then scored by their vectors. Unlike a search of clusters, the first pass reads every
+document. Recall thus does not depend on clusters, and an update trains nothing.
 
-Documents that are added later form new segments, with the same axes. All other searches are exact.
+Documents that are added later form new segments, with their own axes. All other searches are exact.
 """
 
 from __future__ import annotations
@@ -33,24 +33,21 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from graphs.errors import RetrievalError, StoreError
 from graphs.shared_files import only_writer
 from mathamr import maxsim
 from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.exact.codes import Codes
+from mathamr.retrieval.exact import scan
 from mathamr.retrieval.exact.index import DType, ExactIndex
 from mathamr.retrieval.folder import new_data, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
 
 FORMAT = "mathamr-approximate-index"
-VERSION = 1
+VERSION = 2
 
-LEAST_AXES = 16  # of which half the dimension is kept otherwise
 QUERY_VECTORS = 8  # of a query in the first pass
-RESCORED = 1 / 200  # share of all documents, where it is more than the pool
 MOST_SEGMENTS = 8  # with more, all but the first become one
 QUERIES = 16  # whose scores of all documents are in memory at a time
 
@@ -60,20 +57,18 @@ class Segment:
     """Documents that were added together, without those that were removed since; ``removed`` are their ids."""
 
     exact: ExactIndex
-    codes: Codes
     removed: np.ndarray
 
 
 class ApproximateIndex:
-    """Segments with common principal axes (p, r)."""
+    """Segments of documents, of which all but the first were added later."""
 
     backend: BackendName = "approximate"
 
-    def __init__(self, segments: Sequence[Segment], axes: Tensor, *, model_hash: str) -> None:
+    def __init__(self, segments: Sequence[Segment], *, model_hash: str) -> None:
         self.model_hash = model_hash
-        self.dim = len(axes)
+        self.dim = segments[0].exact.dim
         self._segments = list(segments)
-        self._axes = axes
         self._folder_bytes = 0
 
     @classmethod
@@ -92,18 +87,15 @@ class ApproximateIndex:
         """
         if path is None:
             exact = ExactIndex.build(post_ids, documents, dtype=dtype, model_hash=model_hash)
-            axes = principal_axes(documents.vectors)
-            return cls([Segment(exact, exact.coded(axes), np.array([], dtype=np.str_))], axes, model_hash=model_hash)
+            return cls([Segment(exact, np.array([], dtype=np.str_))], model_hash=model_hash)
         check_documents(post_ids, documents)
         try:
             data = new_data(path)
         except OSError as error:
             raise StoreError(f"the index cannot be written: {error}", path=path) from error
         with _removed_if_unfinished(data, path):
-            axes = principal_axes(documents.vectors)
-            np.save(data / "axes.npy", axes.numpy())
-            codes = _write_segment(data, 0, post_ids, documents, axes, dtype, model_hash)
-            switch(path, data, _header([codes], dtype, model_hash))
+            _write_segment(data, 0, post_ids, documents, dtype, model_hash)
+            switch(path, data, _header(1, dtype, model_hash))
         return cls.open(path)
 
     @classmethod
@@ -115,18 +107,14 @@ class ApproximateIndex:
         """
         header, data = read_header(path, FORMAT, VERSION, model_hash=model_hash)
         try:
-            axes = torch.from_numpy(np.load(data / "axes.npy", allow_pickle=False))
             segments = []
-            for number, codes in enumerate(header["segments"]):
+            for number in range(header["segments"]):
                 exact = ExactIndex.open(data / f"segment-{number}", model_hash=header["model_hash"])
                 removed = np.load(data / f"removed-{number}.npy", allow_pickle=False)
-                reduced = Codes.read(data / f"reduced-{number}.npy", codes)
-                if reduced.rows.shape != (exact.num_vectors, axes.shape[1]) or len(axes) != exact.dim:
-                    raise ValueError(f"the files of segment {number} do not fit together")
-                segments.append(Segment(exact.without(removed.tolist()), reduced, removed))
+                segments.append(Segment(exact.without(removed.tolist()), removed))
         except (OSError, KeyError, TypeError, ValueError, RetrievalError) as error:
             raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
-        index = cls(segments, axes, model_hash=header["model_hash"])
+        index = cls(segments, model_hash=header["model_hash"])
         index._folder_bytes = sum(file.stat().st_size for file in data.rglob("*") if file.is_file())
         return index
 
@@ -160,23 +148,20 @@ class ApproximateIndex:
                 raise RetrievalError("no document is left in the index; remove its folder instead")
             data = new_data(path)
             with _removed_if_unfinished(data, path):
-                np.save(data / "axes.npy", index._axes.numpy())
-                codes = [header["segments"][number] for number in kept]
                 for place, number in enumerate(kept):
                     _link(old / f"segment-{number}", data / f"segment-{place}")
-                    _link(old / f"reduced-{number}.npy", data / f"reduced-{place}.npy")
                     np.save(data / f"removed-{place}.npy", removed[number])
+                segments = len(kept)
                 if add is not None:
-                    place = len(kept)
-                    if place >= MOST_SEGMENTS:
+                    if segments >= MOST_SEGMENTS:
                         add = _together(add, [(index._segments[n].exact, removed[n]) for n in kept[1:]])
-                        for number in range(1, place):
+                        for number in range(1, segments):
                             _remove_segment(data, number)
-                        place, codes = 1, codes[:1]
-                    dtype, model_hash = header["dtype"], header["model_hash"]
-                    codes.append(_write_segment(data, place, *add, index._axes, dtype, model_hash))
+                        segments = 1
+                    _write_segment(data, segments, *add, header["dtype"], header["model_hash"])
+                    segments += 1
                 index.close()
-                switch(path, data, _header(codes, header["dtype"], header["model_hash"]))
+                switch(path, data, _header(segments, header["dtype"], header["model_hash"]))
         return cls.open(path)
 
     def __len__(self) -> int:
@@ -189,8 +174,8 @@ class ApproximateIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the folder, or of vectors, ids and codes in memory."""
-        return self._folder_bytes or sum(one.exact.nbytes + one.codes.rows.numel() for one in self._segments)
+        """Bytes of the folder, or of vectors and ids in memory."""
+        return self._folder_bytes or sum(segment.exact.nbytes for segment in self._segments)
 
     def post_ids(self) -> list[str]:
         """Ids of all documents."""
@@ -218,28 +203,30 @@ class ApproximateIndex:
 
     def _approximate(self, queries: VectorSets, pool: int, k: int) -> list[Ranking]:
         """Score all documents by their codes, and the best of them by their vectors."""
-        reduced = [merged(query, QUERY_VECTORS) @ self._axes for query in queries]
-        count = min(len(self), max(pool, k, int(RESCORED * len(self))))
+        count = min(len(self), max(pool, k))
         originals = list(queries)
         rankings = []
         for begin in range(0, len(queries), QUERIES):
-            group = VectorSets.of(reduced[begin : begin + QUERIES])
-            parts = [segment.exact.coded_scores(group, segment.codes)[0] for segment in self._segments]
-            scores = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)  # (num_queries, N)
-            for query, row in zip(originals[begin:], scores, strict=False):
-                numbers = torch.topk(row, count, sorted=False).indices.sort().values.numpy()
-                rankings.append(self._rescored(query, numbers, k))
+            group = originals[begin : begin + QUERIES]
+            merging = VectorSets.of([merged(query, QUERY_VECTORS) for query in group])
+            parts = [segment.exact.coded_scores(merging, whole=False)[0] for segment in self._segments]
+            scores = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)  # (num_queries, N)
+            rankings += [
+                self._rescored(query, scan.largest(row, count), k) for query, row in zip(group, scores, strict=True)
+            ]
         return rankings
 
-    def _rescored(self, query: Tensor, numbers: np.ndarray, k: int) -> Ranking:
-        """Rank documents, numbered through all segments, by MaxSim of their vectors."""
+    def _rescored(self, query: Tensor, places: np.ndarray, k: int) -> Ranking:
+        """Rank documents at ``places`` of all segments, one after the other, by MaxSim of their vectors."""
         first, ids, scores = 0, [], []
         for segment in self._segments:
-            own = numbers[(numbers >= first) & (numbers < first + len(segment.exact))] - first
-            first += len(segment.exact)
+            last = first + segment.exact.total
+            own = places[(places >= first) & (places < last)] - first
+            first = last
             if len(own):
-                ids.append(segment.exact.ids_of(own))
-                scores.append(segment.exact.rescored(query, own))
+                best, values = segment.exact.rescored(query, own, k)
+                ids.append(segment.exact.ids_of(best))
+                scores.append(values)
         names, values = np.concatenate(ids), np.concatenate(scores)
         order = best_first(names, values)[:k]
         return list(zip(names[order].tolist(), values[order].tolist(), strict=True))
@@ -272,20 +259,6 @@ class ApproximateIndex:
         return removed
 
 
-def principal_axes(vectors: Tensor) -> Tensor:
-    """Return the first principal axes of ``vectors`` (V, p), without subtracting their mean -> (p, r) float32.
-
-    Products of vectors keep as much as r orthogonal axes can keep of them on average.
-    """
-    dim = int(vectors.shape[1])
-    moment = torch.zeros(dim, dim, dtype=torch.float64)
-    for part in vectors.split(1 << 18):
-        rows = part.detach().float().cpu()
-        moment += (rows.T @ rows).double()
-    axes = torch.linalg.eigh(moment).eigenvectors.flip(1)  # largest first
-    return axes[:, : min(dim, max(LEAST_AXES, dim // 2))].float().contiguous()
-
-
 def merged(query: Tensor, most: int) -> Tensor:
     """Add up similar vectors of a query (v, p), so that at most ``most`` are left.
 
@@ -298,16 +271,17 @@ def merged(query: Tensor, most: int) -> Tensor:
     """
     if len(query) <= most:
         return query
-    similarities = query @ query.T
-    chosen, nearest = [0], similarities[0]
+    vectors = query.numpy()  # numpy needs no threads for products as small as these
+    chosen, nearest = [0], vectors @ vectors[0]
     while len(chosen) < most:
         chosen.append(int(nearest.argmin()))
-        nearest = torch.maximum(nearest, similarities[chosen[-1]])
-    centres = query[chosen]
+        nearest = np.maximum(nearest, vectors @ vectors[chosen[-1]])
+    centres = vectors[chosen]
     for _ in range(4):  # Lloyd's algorithm; more steps change little
-        sums = torch.zeros_like(centres).index_add_(0, (query @ centres.T).argmax(1), query)
-        centres = functional.normalize(sums, dim=1)
-    return sums
+        groups = np.eye(most, dtype=np.float32)[(vectors @ centres.T).argmax(1)]  # (v, most)
+        sums = groups.T @ vectors
+        centres = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
+    return torch.from_numpy(sums)
 
 
 def _best(hits: Ranking, k: int) -> Ranking:
@@ -315,26 +289,17 @@ def _best(hits: Ranking, k: int) -> Ranking:
     return [hits[place] for place in order]
 
 
-def _header(codes: Sequence[dict[str, float]], dtype: DType, model_hash: str) -> dict[str, object]:
-    return {"format": FORMAT, "version": VERSION, "model_hash": model_hash, "dtype": dtype, "segments": list(codes)}
+def _header(segments: int, dtype: DType, model_hash: str) -> dict[str, object]:
+    return {"format": FORMAT, "version": VERSION, "model_hash": model_hash, "dtype": dtype, "segments": segments}
 
 
 def _write_segment(
-    data: Path,
-    number: int,
-    post_ids: Sequence[str],
-    documents: VectorSets,
-    axes: Tensor,
-    dtype: DType,
-    model_hash: str,
-) -> dict[str, float]:
-    """Write a segment without removed documents; return the header of its codes."""
+    data: Path, number: int, post_ids: Sequence[str], documents: VectorSets, dtype: DType, model_hash: str
+) -> None:
+    """Write a segment without removed documents."""
     folder = data / f"segment-{number}"
-    exact = ExactIndex.build(post_ids, documents, path=folder, dtype=dtype, model_hash=model_hash)
-    codes = exact.coded(axes, data / f"reduced-{number}.npy")
+    ExactIndex.build(post_ids, documents, path=folder, dtype=dtype, model_hash=model_hash).close()
     np.save(data / f"removed-{number}.npy", np.array([], dtype=np.str_))
-    exact.close()
-    return codes.header()
 
 
 def _together(
@@ -382,8 +347,7 @@ def _link_file(old: str, new: str) -> None:
 
 def _remove_segment(data: Path, number: int) -> None:
     shutil.rmtree(data / f"segment-{number}")
-    for name in ("reduced", "removed"):
-        (data / f"{name}-{number}.npy").unlink()
+    (data / f"removed-{number}.npy").unlink()
 
 
 @contextmanager

@@ -1,143 +1,194 @@
 """Eight-bit codes of vectors: a first pass over all documents, with a bound on its error.
 
-Each number x of a vector is rounded to an integer code c with x = scale * c, -127 <= c <= 127. A query is rounded in
-the same way, with a scale for each vector, and products of codes are exact integers:
+Vectors are first turned to their principal axes, so that their first numbers are the most important. Approximate search
+reads only the first half of them, at least 16, which is stored apart from the rest. Then each number x is rounded to an
+integer code c with x = scale * c, -127 <= c <= 127. Query vectors are turned and rounded in the same way, to 16 bits
+and with a scale for each:
 
->>> codes = Codes.of(torch.tensor([[1.0, 0.0], [0.6, 0.8]]))
->>> codes.rows.tolist(), round(codes.scale * 127, 6)
-([[127, 0], [76, 102]], 1.0)
+>>> slabs = Slabs.of(list(blocks(np.array([1, 1]), block=2048)))
+>>> codes = Codes.of(torch.tensor([[1.0, 0.0], [0.6, 0.8]]), slabs)
+>>> codes.first.view(2, 2).T.tolist(), round(codes.scale * 127, 6)            # (1, 0) and (0.6, 0.8), turned
+([[-114, 57], [-114, -57]], 1.0)
 >>> query = codes.query(torch.tensor([[0.8, 0.6]]))
->>> (products_reference(query.codes, codes.rows) * query.scales).round(decimals=3)       # exactly 0.8 and 0.96
-tensor([[0.8000, 0.9590]])
+>>> (query.codes @ codes.first.view(2, 2).int().numpy() * query.weights).round(2)             # 0.8 and 0.96
+array([[0.8 , 0.96]])
 
 By the inequality of Cauchy and Schwarz, the error of a product is at most ``|q - q'| * length + |q| * error``, where q'
 is the rounded query, ``length`` the longest rounded vector and ``error`` the longest rounding error of a vector. MaxSim
 adds up maxima of products, and a maximum moves by no more than the errors of its products. So the sum of
 :attr:`CodedQuery.errors` over the vectors of a query bounds the error of its MaxSim with every document. Exact search
 uses this bound to leave out documents that cannot be among the best.
+
+By the same inequality, a product of codes is at most the product of their lengths. Query vectors are scaled so that it
+fits the 16 bits of :mod:`mathamr.retrieval.exact.kernel`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from mathamr.retrieval.exact import kernel
+from mathamr.retrieval.exact.kernel import LANES, Slabs
+from mathamr.retrieval.exact.layout import blocks
+
+__all__ = ["CodedQuery", "Codes", "blocks", "principal_axes"]
+
 LARGEST = 127
+LARGEST_PRODUCT = 32767
+SAMPLE = 1 << 20  # vectors that principal axes are computed from, at most about twice as many
 ROWS = 1 << 18  # vectors that are converted at a time: 32 MiB of 32 numbers
-ROUNDING = 1e-5  # what sums in float32 add to the bound, for a query vector
+ROUNDING = 2.0**-19  # for each number of a vector of length 1: what turning and sums in float32 add to the error
+LEAST_NUMBERS = 16  # of the first part, which is otherwise half
+FILES = ("codes.npy", "codes-rest.npy")
+LAYOUT = "tiles"  # name of the layout in headers; codes of another are made anew
 
 
 @dataclass(frozen=True, slots=True)
 class CodedQuery:
     """Rounded query vectors.
 
-    Shapes: ``codes`` (v, p) int8; ``scales`` (v, 1), of a product of codes; ``errors`` (v,), bounds of their errors.
+    Shapes: ``codes`` (v, p) int16, or (v, r); ``weights`` (v,), of products of codes; ``errors`` (v,), bounds of their
+    errors, if all p numbers are multiplied.
     """
 
-    codes: Tensor
-    scales: Tensor
-    errors: Tensor
+    codes: np.ndarray
+    weights: np.ndarray
+    errors: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
 class Codes:
     """Rounded vectors. ``error`` is the longest difference of a vector and its code, ``length`` the longest code.
 
-    Shapes: ``rows`` (V, p) int8.
+    Shapes: ``first`` (V * r,) and ``rest`` (V * (p - r),) int8, in the layout of
+    :mod:`mathamr.retrieval.exact.kernel`; ``axes`` (p, p) float32.
     """
 
-    rows: Tensor
+    first: Tensor
+    rest: Tensor
+    axes: Tensor
+    slabs: Slabs
     scale: float
     error: float
     length: float
 
     @classmethod
-    def of(cls, vectors: Tensor, axes: Tensor | None = None, out: Tensor | None = None) -> Codes:
-        """Round ``vectors`` (V, p), of any floating type, or their coordinates on ``axes`` (p, r).
+    def of(cls, vectors: Tensor, slabs: Slabs, out: tuple[Tensor, Tensor] | None = None) -> Codes:
+        """Round ``vectors`` (V, p), of any floating type, that lie in ``slabs``.
 
-        ``out`` (V, r) int8 receives the codes; without it they take new memory.
+        ``out`` (V * r,) and (V * (p - r),) int8 receive the codes; without it they take new memory.
         """
-        shape = (len(vectors), vectors.shape[1] if axes is None else axes.shape[1])
-        rows = torch.empty(shape, dtype=torch.int8) if out is None else out
-        largest = max((float(_on(axes, part).abs().max()) for part in vectors.split(ROWS) if len(part)), default=0.0)
-        scale = max(largest, 1e-12) / LARGEST
+        axes = principal_axes(vectors)
+        sizes = _sizes(vectors)
+        first, rest = out or (torch.empty(sizes[0], dtype=torch.int8), torch.empty(sizes[1], dtype=torch.int8))
+        used = first_numbers(vectors.shape[1])
+        longest = max((float(part.float().norm(dim=1).max()) for part in vectors.split(ROWS) if len(part)), default=0.0)
+        scale = max(longest, 1e-12) / LARGEST
         error = length = 0.0
-        for part, into in zip(vectors.split(ROWS), rows.split(ROWS), strict=True):
-            part = _on(axes, part)
-            into.copy_(torch.round(part / scale).clamp_(-LARGEST, LARGEST))
-            rounded = into.float().mul_(scale)
-            if len(part):
-                length = max(length, float(rounded.norm(dim=1).max()))
-                error = max(error, float((part - rounded).norm(dim=1).max()))
-        return cls(rows, scale, error, length)
+        for slab, (start, size) in enumerate(zip(slabs.starts.tolist(), slabs.counts.tolist(), strict=True)):
+            turned = vectors[start : start + size].float() @ axes
+            codes = torch.round(turned / scale).clamp_(-LARGEST, LARGEST)
+            for part, numbers in ((first, codes[:, :used]), (rest, codes[:, used:])):
+                for tile, some in zip(slabs.tiles(part, slab), numbers.split(LANES), strict=True):
+                    tile.copy_(some.T)
+            codes *= scale
+            length = max(length, float(codes.norm(dim=1).max()))
+            error = max(error, float(turned.sub_(codes).norm(dim=1).max()))
+        return cls(first, rest, axes, slabs, scale, error, length)
 
     @classmethod
-    def written(cls, file: Path, vectors: Tensor, axes: Tensor | None = None) -> Codes:
-        """Round ``vectors`` as :meth:`of` does, into a new memory-mapped file."""
-        shape = (len(vectors), vectors.shape[1] if axes is None else axes.shape[1])
-        rows = np.lib.format.open_memmap(file, mode="w+", dtype=np.int8, shape=shape)
-        codes = cls.of(vectors, axes, torch.from_numpy(rows))
-        rows.flush()
-        return codes
+    def written(cls, folder: Path, vectors: Tensor, slabs: Slabs) -> dict[str, object]:
+        """Round ``vectors`` as :meth:`of` does, into files of ``folder``; return their header."""
+        maps = [
+            np.lib.format.open_memmap(folder / name, mode="w+", dtype=np.int8, shape=(size,))
+            for name, size in zip(FILES, _sizes(vectors), strict=True)
+            if size
+        ]
+        tensors = [torch.from_numpy(part) for part in maps]
+        codes = cls.of(vectors, slabs, (tensors[0], tensors[1] if len(tensors) > 1 else tensors[0][:0]))
+        for part in maps:
+            part.flush()
+        np.save(folder / "axes.npy", codes.axes.numpy())
+        return {"layout": LAYOUT, "scale": codes.scale, "error": codes.error, "length": codes.length}
 
     @classmethod
-    def read(cls, file: Path, header: Mapping[str, float]) -> Codes:
-        """Map the file of :meth:`written`; ``header`` is :meth:`header`. OSError or ValueError for another file."""
-        rows = np.load(file, mmap_mode="c", allow_pickle=False)
-        if rows.dtype != np.int8 or rows.ndim != 2:
-            raise ValueError(f"{file.name} holds no codes")
-        return cls(torch.from_numpy(rows), **header)
+    def read(cls, folder: Path, header: Mapping[str, object] | None, vectors: Tensor, slabs: Slabs) -> Codes | None:
+        """Map the files of :meth:`written`; None if they are missing or of an earlier layout.
 
-    def header(self) -> dict[str, float]:
-        """Return all that is not in the file."""
-        return {"scale": self.scale, "error": self.error, "length": self.length}
+        Raises OSError or ValueError for files that do not fit.
+        """
+        if not header or header.get("layout") != LAYOUT:
+            return None
+        parts = []
+        for name, size in zip(FILES, _sizes(vectors), strict=True):
+            part = np.load(folder / name, mmap_mode="c", allow_pickle=False) if size else np.empty(0, np.int8)
+            if part.dtype != np.int8 or part.shape != (size,):
+                raise ValueError(f"{name} does not fit the vectors")
+            parts.append(torch.from_numpy(part))
+        axes = np.load(folder / "axes.npy", allow_pickle=False)
+        if axes.dtype != np.float32 or axes.shape != (vectors.shape[1], vectors.shape[1]):
+            raise ValueError("axes.npy does not fit the vectors")
+        scale, error, length = (float(str(header[name])) for name in ("scale", "error", "length"))
+        return cls(parts[0], parts[1], torch.from_numpy(axes), slabs, scale, error, length)
 
-    def query(self, vectors: Tensor) -> CodedQuery:
-        """Round query vectors (v, p) float32."""
-        scales = vectors.abs().amax(1, keepdim=True).clamp_min_(1e-12) / LARGEST  # (v, 1)
-        codes = torch.round(vectors / scales)
-        lost = (vectors - codes * scales).norm(dim=1)
-        errors = lost * self.length + vectors.norm(dim=1) * self.error + ROUNDING
-        return CodedQuery(codes.to(torch.int8), scales * self.scale, errors)
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the codes."""
+        return len(self.first) + len(self.rest)
+
+    def query(self, vectors: Tensor, whole: bool = True) -> CodedQuery:
+        """Round query vectors (v, p), turned: all their numbers, or only the first."""
+        # In numpy: for products as small as these, torch would wake its threads, which then spin beside the scan.
+        dim = len(self.axes) if whole else first_numbers(len(self.axes))
+        turned = vectors.numpy().astype(np.float64) @ self.axes.numpy()[:, :dim].astype(np.float64)
+        # A rounded query vector is longer than the vector by at most half the diagonal of a unit cube.
+        room = LARGEST_PRODUCT / max(self.length / self.scale, 1.0) - 0.5 * dim**0.5 - 1
+        lengths = np.linalg.norm(turned, axis=1)
+        scales = np.maximum(lengths, 1e-30) / room
+        codes = np.rint(turned / scales[:, None])
+        lost = np.linalg.norm(turned - codes * scales[:, None], axis=1)
+        errors = lost * self.length + lengths * (self.error + ROUNDING * dim * self.length)
+        return CodedQuery(codes.astype(np.int16), (scales * self.scale).astype(np.float32), errors)
+
+    def scores(self, query: CodedQuery, owners: np.ndarray) -> np.ndarray:
+        """Return MaxSim of queries with all documents -> (num_queries, N).
+
+        ``owners`` (v,) is the query of each query vector.
+        """
+        parts = [self.first, self.rest] if query.codes.shape[1] > first_numbers(len(self.axes)) else [self.first]
+        return kernel.scores(parts, self.slabs, query.codes, query.weights, owners)
 
 
-def _on(axes: Tensor | None, vectors: Tensor) -> Tensor:
-    """Coordinates (n, r) of ``vectors`` (n, p) on ``axes``, in float32."""
-    return vectors.float() if axes is None else vectors.float() @ axes
+def first_numbers(dim: int) -> int:
+    """Return how many numbers of a code of ``dim`` numbers approximate search reads.
 
-
-def products(query: Tensor, rows: Tensor, out: Tensor) -> Tensor:
-    """Multiply codes (v, p) and (n, p) int8 into ``out`` (v, n) int32.
-
-    ``torch._int_mm`` uses the 8-bit instructions of the processor; torch has no public name for it. Without them
-    (:func:`has_products`) codes are multiplied as floating-point numbers, which hold the integers exactly.
+    >>> first_numbers(8), first_numbers(32), first_numbers(128)
+    (8, 16, 64)
     """
-    if has_products():
-        return torch._int_mm(query, rows.T, out=out)
-    exact = torch.float32 if query.shape[1] * LARGEST**2 < 1 << 24 else torch.float64
-    return out.copy_(query.to(exact) @ rows.to(exact).T)
+    return min(dim, max(LEAST_NUMBERS, dim // 2))
 
 
-@cache
-def has_products() -> bool:
-    """Return whether this processor has instructions for products of codes, and they are exact.
+def _sizes(vectors: Tensor) -> tuple[int, int]:
+    """Return the sizes of both parts of the codes."""
+    count, dim = vectors.shape
+    return count * first_numbers(dim), count * (dim - first_numbers(dim))
 
-    On other processors ``torch._int_mm`` is a plain loop, slower than products of floating-point numbers. Under
-    ``ONEDNN_MAX_CPU_ISA=AVX2`` it is wrong: sums of 16 bits overflow without an error.
+
+def principal_axes(vectors: Tensor) -> Tensor:
+    """Return the principal axes of ``vectors`` (V, p), without subtracting their mean -> (p, p) float32.
+
+    For any r, products of the first r coordinates keep as much of products as r orthogonal axes can on average. Of many
+    vectors, every n-th is used.
     """
-    if not torch.cpu._is_vnni_supported():
-        return False
-    codes = torch.randint(-LARGEST, LARGEST + 1, (64, 64), generator=torch.Generator().manual_seed(0)).to(torch.int8)
-    codes[0], codes[1] = LARGEST, -LARGEST
-    return torch.equal(torch._int_mm(codes, codes.T), products_reference(codes, codes))
-
-
-def products_reference(query: Tensor, rows: Tensor) -> Tensor:
-    """Compute :func:`products` in 32-bit integers, as a reference."""
-    return query.int() @ rows.int().T
+    dim = int(vectors.shape[1])
+    moment = torch.zeros(dim, dim, dtype=torch.float64)
+    for part in vectors[:: max(1, len(vectors) // SAMPLE)].split(ROWS):
+        rows = part.float()
+        moment += (rows.T @ rows).double()
+    return torch.linalg.eigh(moment).eigenvectors.flip(1).float().contiguous()  # largest first

@@ -11,8 +11,8 @@
 >>> index.search(documents, Strategy("maxsim"), k=1)
 [[('154', 1.0)], [('255', 1.999902367591858)]]
 
-The vectors are ordered by their position in their sets (:mod:`mathamr.retrieval.exact.layout`). A part of the documents
-is searched without a copy of their vectors:
+The vectors lie by position in their sets (:mod:`mathamr.retrieval.exact.layout`). A part of the documents is searched
+without a copy of their vectors:
 
 >>> index.only(["154"]).search(documents, Strategy("maxsim"), k=2)
 [[('154', 1.0)], [('154', 0.800000011920929)]]
@@ -23,7 +23,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -34,8 +33,9 @@ from torch import Tensor
 from graphs.errors import RetrievalError, StoreError
 from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.exact import scan
-from mathamr.retrieval.exact.codes import Codes, has_products
+from mathamr.retrieval.exact import rescoring, scan
+from mathamr.retrieval.exact.codes import Codes
+from mathamr.retrieval.exact.kernel import Slabs
 from mathamr.retrieval.exact.layout import blocks
 from mathamr.retrieval.folder import HEADER, new_data, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
@@ -49,8 +49,9 @@ BLOCK_DOCUMENTS = 2048  # with 128 query vectors, their similarities stay in the
 CPU_QUERY_VECTORS = 128
 GPU_QUERY_VECTORS = 2048
 MAX_SCORES = 1 << 26  # scores kept at once, 256 MiB: queries x documents
-# Search over codes pays from this number of vectors on, if it leaves out most documents.
+# Search over codes pays from this number of vectors on, if it leaves out most documents: not for long vectors.
 CODED_VECTORS = 1 << 16
+CODED_NUMBERS = 64
 MOST_CANDIDATES = 1 / 16
 
 
@@ -74,8 +75,7 @@ class ExactIndex:
         self._vectors = vectors
         self._block = block
         self._blocks = list(blocks(sizes, block))
-        self._starts = np.concatenate([part.starts for part in self._blocks])  # of all blocks, one after the other
-        self._first_start = np.cumsum([0] + [len(part.starts) for part in self._blocks])
+        self._slabs = Slabs.of(self._blocks)
         self._codes: Codes | None = None  # of the vectors, once they are needed
         self._files: list[Path] = []
         self._by_id: np.ndarray | None = None  # places of the documents by ascending id, once they are asked for
@@ -95,9 +95,9 @@ class ExactIndex:
     ) -> ExactIndex:
         """Lay out ``documents``; with ``path``, write them there and open the result memory-mapped.
 
-        An index that the folder already holds is replaced in one step; a process that has the old one open can still
-        use it. ``block`` is the number of documents in a block. Raises :class:`RetrievalError` for vectors or ids that
-        cannot be indexed, :class:`StoreError` for the folder.
+        A folder that holds an index already is switched to the new one in one step: whoever opens it gets the old or
+        the new, whole; whoever has the old one open keeps it. ``block`` is the number of documents a block.
+        Raises :class:`RetrievalError` for vectors or ids that cannot be indexed, :class:`StoreError` for the folder.
         """
         check_documents(post_ids, documents)
         if dtype not in ("float32", "float16"):
@@ -125,7 +125,7 @@ class ExactIndex:
                 packed.flush()
             codes = None
             if len(packed) >= CODED_VECTORS:
-                codes = Codes.written(data / "codes.npy", torch.from_numpy(packed))
+                codes = Codes.written(data, torch.from_numpy(packed), Slabs.of(list(blocks(sizes, block))))
             np.save(data / "post_ids.npy", ids)
             np.save(data / "sizes.npy", sizes)
             header = {
@@ -137,7 +137,7 @@ class ExactIndex:
                 "dim": shape[1],
                 "dtype": dtype,
                 "block": block,
-                "codes": None if codes is None else codes.header(),
+                "codes": codes,
             }
             switch(path, data, header)
         except OSError as error:
@@ -159,12 +159,11 @@ class ExactIndex:
             vectors = np.load(data / "vectors.npy", mmap_mode="c", allow_pickle=False)
             post_ids = np.load(data / "post_ids.npy", allow_pickle=False)
             sizes = np.load(data / "sizes.npy", allow_pickle=False)
-            codes = Codes.read(data / "codes.npy", header["codes"]) if header.get("codes") else None
         except (OSError, ValueError) as error:
             raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
         expected = (header["documents"], header["documents"], (header["vectors"], header["dim"]), header["vectors"])
         found = (len(post_ids), len(sizes), vectors.shape, int(sizes.sum()))
-        if found != expected or (codes is not None and codes.rows.shape != vectors.shape):
+        if found != expected:
             raise StoreError("the index is damaged: its files do not fit its header; build it again", path=data)
         index = cls(
             post_ids,
@@ -173,11 +172,15 @@ class ExactIndex:
             block=header["block"],
             model_hash=header["model_hash"],
         )
-        index._codes, index._files = codes, [path / HEADER, *data.iterdir()]
+        try:
+            index._codes = Codes.read(data, header.get("codes"), index._vectors, index._slabs)
+        except (KeyError, OSError, ValueError) as error:
+            raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
+        index._files = [path / HEADER, *data.iterdir()]
         return index
 
     def only(self, post_ids: Sequence[str]) -> ExactIndex:
-        """Return an index of only these documents, over the same vectors: all are scored, and only these are ranked.
+        """An index of these documents alone, over the same vectors: every one is scored, and these are ranked.
 
         Raises :class:`RetrievalError` for a document that the index does not hold.
         """
@@ -219,7 +222,7 @@ class ExactIndex:
 
     def close(self) -> None:
         """Release the vectors."""
-        self._vectors, self._codes = self._vectors.new_empty(0, self.dim), None
+        self._vectors = self._vectors.new_empty(0, self.dim)
         self._post_ids, self._sizes, self._blocks, self._chosen = self._post_ids[:0], self._sizes[:0], [], None
 
     def post_ids(self) -> list[str]:
@@ -263,62 +266,55 @@ class ExactIndex:
         bounds = queries.ptr.tolist()
         for number, places in enumerate(self._best(heads, self._single_vector, strategy.pool)):
             start, end = bounds[number : number + 2]
-            rankings.append(self._sorted(places, self._rescored(places, queries.vectors[start:end]), k))
+            rankings.append(self._sorted(*self.rescored(queries.vectors[start:end], places, k), k))
         return rankings
 
-    def _rescored(self, places: np.ndarray, query: Tensor) -> np.ndarray:
-        """MaxSim of a query (v, p) with the documents at ``places``.
-
-        In float64, so that equal documents have equal scores in float32, wherever they are in a product.
-        """
-        documents = self._sets(places)
-        similarities = documents.vectors.double() @ query.T.double()  # (V, v)
-        best = torch.segment_reduce(similarities, "max", lengths=documents.sizes, axis=0)  # (places, v)
-        return np.asarray(best.sum(1).float().cpu())
+    def rescored(self, query: Tensor, places: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the places and MaxSim of those documents at ``places`` that can be among the best ``k``."""
+        numbers, scores = rescoring.best(self._vectors, *self._rows_of(places), query, k)
+        return places[numbers], scores
 
     def _has_use_of_codes(self, k: int) -> bool:
-        large = len(self._vectors) >= CODED_VECTORS and k <= MOST_CANDIDATES * len(self)
-        return large and self._vectors.device.type == "cpu" and has_products()
+        pays = len(self._vectors) >= CODED_VECTORS and self.dim <= CODED_NUMBERS
+        return pays and self._vectors.device.type == "cpu" and k <= MOST_CANDIDATES * len(self)
 
     def _by_codes(self, queries: VectorSets, k: int) -> list[Ranking]:
-        """Rank as :meth:`_maxsim` does, but compute scores only of documents that can be among the best."""
-        if self._codes is None:
-            self._codes = Codes.of(self._vectors)
+        """Rank as :meth:`_maxsim` does, but compute scores only of documents that can be among the best.
+
+        The ``k`` documents with the best codes have scores, so the k-th best score of all is at least their lowest. A
+        document whose codes score less than that by more than the error of codes is not among the best.
+        """
         rankings = []
         for group in self._groups(queries):
-            scores, errors = self.coded_scores(group, self._codes)
+            scores, errors = self.coded_scores(group)
             for query, row, error in zip(group, scores, errors.tolist(), strict=True):
-                rescored = partial(self.rescored, query)
-                numbers = scan.candidates(row, error, k, rescored)
-                if len(numbers) > MOST_CANDIDATES * len(row):
+                highest = scan.largest(row, k)
+                lowest = rescoring.scores(self._vectors, *self._rows_of(highest), query, torch.float32).min()
+                places = np.flatnonzero(row >= lowest - rescoring.margin(query) - error)
+                if len(places) > MOST_CANDIDATES * len(row):
                     rankings += self._rank(VectorSets.of([query]), self._maxsim, k)
                 else:
-                    rankings.append(self._sorted(self._places_of(numbers), rescored(numbers), k))
+                    rankings.append(self._sorted(*self.rescored(query, places, k), k))
         return rankings
 
-    def coded(self, axes: Tensor, file: Path | None = None) -> Codes:
-        """Return codes of the vectors' coordinates on ``axes`` (p, r), in memory or in a new file."""
-        return Codes.of(self._vectors, axes) if file is None else Codes.written(file, self._vectors, axes)
+    def coded_scores(self, queries: VectorSets, whole: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Return MaxSim of codes with all documents (num_queries, N), and bounds of its error (num_queries,).
 
-    def coded_scores(self, queries: VectorSets, codes: Codes) -> tuple[Tensor, Tensor]:
-        """Return MaxSim of codes with the searched documents (num_queries, N), and bounds of its error (num_queries,).
-
-        The documents are in the order of :meth:`post_ids`.
+        The documents are in the order of the layout; those that are not searched have the score -inf. Without
+        ``whole``, only the first numbers of each code are compared, and there is no bound.
         """
-        scores, errors = scan.coded_scores(queries, codes, self._blocks)
-        return scores if self._chosen is None else scores[:, torch.from_numpy(self._chosen)], errors
+        if self._codes is None:
+            self._codes = Codes.of(self._vectors, self._slabs)
+        scores, errors = scan.coded_scores(queries, self._codes, whole)
+        if self._chosen is not None:
+            others = np.ones(self.total, dtype=np.bool_)
+            others[self._chosen] = False
+            scores[:, others] = -np.inf
+        return scores, errors
 
-    def ids_of(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the ids of the searched documents of these numbers, by :meth:`post_ids`."""
-        return np.asarray(self._post_ids[self._places_of(numbers)])
-
-    def rescored(self, query: Tensor, numbers: np.ndarray) -> np.ndarray:
-        """Return MaxSim of a query (v, p) with the searched documents of these numbers, by :meth:`post_ids`."""
-        return self._rescored(self._places_of(numbers), query)
-
-    def _places_of(self, numbers: np.ndarray) -> np.ndarray:
-        """Places of searched documents in the layout."""
-        return numbers if self._chosen is None else self._chosen[numbers]
+    def ids_of(self, places: np.ndarray) -> np.ndarray:
+        """Return the ids of the documents at ``places`` of the layout."""
+        return np.asarray(self._post_ids[places])
 
     def _rank(self, queries: VectorSets, scorer: Callable[[VectorSets], Tensor], k: int) -> list[Ranking]:
         """Score the queries in groups and keep the best ``k`` documents of each."""
@@ -382,14 +378,18 @@ class ExactIndex:
 
     def _sets(self, places: np.ndarray) -> VectorSets:
         """Return the sets of the documents at ``places``, each with its document's vector last."""
-        sizes = self._sizes[places].astype(np.int64)
-        ptr = np.concatenate([[0], np.cumsum(sizes)])
-        position = np.repeat(ptr[1:], sizes) - 1 - np.arange(ptr[-1])  # size - 1 ... 0 within each set
-        starts = self._starts[np.repeat(self._first_start[places // self._block], sizes) + position]
-        rows = starts + np.repeat(places % self._block, sizes)
+        rows, ptr = self._rows_of(places)
         device = self._vectors.device
         vectors = self._vectors.index_select(0, torch.from_numpy(rows).to(device)).float()
         return VectorSets(vectors, torch.from_numpy(ptr).to(device))
+
+    def _rows_of(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of the documents at ``places``, each with its document's vector last, and their bounds (n + 1,)."""
+        sizes = self._sizes[places].astype(np.int64)
+        ptr = np.concatenate([[0], np.cumsum(sizes)])
+        position = np.repeat(ptr[1:], sizes) - 1 - np.arange(ptr[-1])  # size - 1 ... 0 within each set
+        starts = self._slabs.starts[np.repeat(self._slabs.bounds[places // self._block], sizes) + position]
+        return starts + np.repeat(places % self._block, sizes), ptr
 
     def _order(self, places: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Positions that sort by score and then by post id, both descending."""

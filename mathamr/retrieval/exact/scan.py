@@ -5,9 +5,9 @@
 >>> query = VectorSets.of([torch.tensor([[1.0, 0.0], [0.0, 1.0]])])
 >>> scores(query, rows, layout).round(decimals=2)
 tensor([[2.0000, 1.4000]])
->>> approximate, errors = coded_scores(query, Codes.of(rows), layout)
->>> approximate.round(decimals=2), errors.round(decimals=2)
-(tensor([[2.0000, 1.4000]]), tensor([0.0100]))
+>>> approximate, errors = coded_scores(query, Codes.of(rows, Slabs.of(layout)))
+>>> approximate.round(2), errors.round(2)
+(array([[2.01, 1.4 ]], dtype=float32), array([0.01]))
 
 One product covers several positions, up to a number of similarities. All results go into memory that is allocated once:
 new memory for each block would cost more than the arithmetic.
@@ -15,7 +15,7 @@ new memory for each block would cost more than the arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -23,15 +23,16 @@ from torch import Tensor
 from torch.nn import functional
 
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.exact import codes as coded
 from mathamr.retrieval.exact.codes import Codes
+from mathamr.retrieval.exact.kernel import Slabs
 from mathamr.retrieval.exact.layout import Block, blocks, products
 
-__all__ = ["best", "blocks", "candidates", "coded_scores", "scores"]
+__all__ = ["Slabs", "best", "blocks", "coded_scores", "largest", "scores"]
 
 # Similarities that are computed before they are reduced: 2 MiB stay in the caches; a GPU wants large products.
 CPU_SIMILARITIES = 1 << 19
 GPU_SIMILARITIES = 1 << 26
+SAMPLED = 64  # every so many numbers, one tells where the largest begin
 
 
 def scores(queries: VectorSets, vectors: Tensor, chosen: Sequence[Block]) -> Tensor:
@@ -72,53 +73,33 @@ def scores(queries: VectorSets, vectors: Tensor, chosen: Sequence[Block]) -> Ten
     return found
 
 
-def coded_scores(queries: VectorSets, codes: Codes, chosen: Sequence[Block]) -> tuple[Tensor, Tensor]:
-    """Return :func:`scores` of codes (num_queries, N), and the bound of the error of each query's (num_queries,)."""
-    query = codes.query(queries.vectors)
-    width = len(query.codes)
-    member = _member(queries)
-    weights = member * query.scales.T
-    found, most, rows = _sizes(queries, chosen, codes.rows.device)
-    space = torch.empty(width * rows, dtype=torch.int32)
-    highest = torch.empty(width * most, dtype=torch.int32)
-    done = 0
-    for block in chosen:
-        count = block.counts[0]
-        best = highest[: width * count].view(width, count)
-        for start, runs in products(block, rows):
-            total = sum(size * run for size, run in runs)
-            part = space[: width * total].view(width, total)
-            coded.products(query.codes, codes.rows[start : start + total], part)
-            row = 0
-            for size, run in runs:
-                slab = part[:, row : row + size * run].unflatten(1, (run, size))
-                if start + row == block.starts[0]:
-                    torch.amax(slab, 1, out=best)
-                else:
-                    reached = slab[:, 0] if run == 1 else torch.amax(slab, 1)
-                    torch.maximum(best[:, :size], reached, out=best[:, :size])
-                row += size * run
-        torch.mm(weights, best.float(), out=found[:, done : done + count])
-        done += count
-    return found, member @ query.errors
+def coded_scores(queries: VectorSets, codes: Codes, whole: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """Return :func:`scores` of codes (num_queries, N), and the bound of the error of each query's (num_queries,).
 
-
-def candidates(row: Tensor, error: float, k: int, rescored: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Return the numbers of all documents that can be among the best ``k``, ties at the end included.
-
-    The ``k`` documents with the best codes have scores, so the k-th best score of all is at least their lowest. A
-    document whose codes score less than that by more than ``error`` is not among the best.
-
-    Args:
-        row: scores of the codes, (N,).
-        error: bound of their error.
-        k: number of results.
-        rescored: computes scores of documents from their numbers.
+    Without ``whole``, only the first numbers of each code are compared, and there is no bound.
     """
-    if k >= len(row):
-        return np.arange(len(row))
-    lowest = float(rescored(torch.topk(row, k).indices.numpy()).min())
-    return (row >= lowest - error).nonzero().flatten().numpy()
+    query = codes.query(queries.vectors, whole)
+    owners = np.repeat(np.arange(len(queries)), queries.sizes.numpy())
+    return codes.scores(query, owners), np.bincount(owners, weights=query.errors)
+
+
+def largest(row: np.ndarray, count: int) -> np.ndarray:
+    """Return the places of the ``count`` largest numbers of ``row`` (N,), ascending.
+
+    A part of the row tells which numbers are too small. The others are selected from what is left.
+
+    >>> largest(np.array([0.5, 2.0, 1.0, 3.0]), 2).tolist()
+    [1, 3]
+    """
+    places = np.arange(len(row))
+    part = row[::SAMPLED]
+    wanted = 2 * count // SAMPLED + 16
+    if wanted < len(part):
+        above = np.flatnonzero(row >= np.partition(part, -wanted)[-wanted])
+        places = above if len(above) >= count else places
+    if len(places) <= count:
+        return places
+    return np.sort(places[np.argpartition(row[places], -count)[-count:]])
 
 
 def best(scores: Tensor, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

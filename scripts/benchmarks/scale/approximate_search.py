@@ -4,11 +4,14 @@
     python scripts/bench.py approximate_search --index index --posts 100000     # a trial of a minute
     python scripts/bench.py approximate_search --index index --vectors repeated
 
-``--index`` is a folder of mathamr index, whose vectors are the originals. **like**: generated posts with the originals'
-mean, covariances between posts and within a post, and numbers of vectors; a query is a post with noise. **repeated**:
-the originals repeated with more and more noise, with relevant posts as in the benchmark ``search``. Vectors are kept in
-half precision. Queries are searched one after the other. **float** is the scan of all vectors in float32, which exact
-search uses for small collections. Recall@100 is relative to exact search. The last line is one JSON object.
+``--index`` is a folder of mathamr index, whose vectors are the originals, or a random part of them with
+``--vectors-a-post`` on average, so that the defaults are the size of ARQMath. **like**: generated posts with the
+originals' mean, covariances between posts and within a post, and numbers of vectors; a query is a post with noise.
+**repeated**: the originals repeated with more and more noise, with relevant posts as in the benchmark ``search``.
+Vectors are kept in half precision. Queries are searched one after the other. **float** is the scan of all vectors in
+float32, which exact search uses for small collections. Recall@100 is relative to exact search. Memory is that of a new
+process that only opens the index and searches: its own, and with the pages of files that it has read. The last line is
+one JSON object.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +30,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
+from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.approximate import ApproximateIndex
 from mathamr.retrieval.exact import scan
@@ -71,6 +75,24 @@ def _root(covariance: Tensor) -> Tensor:
     return (axes * values.clamp(min=0).sqrt()) @ axes.T
 
 
+def thinned(sets: VectorSets, mean: float, generator: torch.Generator) -> VectorSets:
+    """Return the sets with a random part of their vectors, ``mean`` on average, and with the last of each."""
+    share = (mean - 1) / max(float(sets.sizes.float().mean()) - 1, 1e-9)
+    kept = torch.rand(len(sets.vectors), generator=generator) < share
+    kept[sets.ptr[1:] - 1] = True
+    owner = torch.arange(len(sets)).repeat_interleave(sets.sizes)
+    return VectorSets.of_sizes(sets.vectors[kept], torch.bincount(owner[kept], minlength=len(sets)))
+
+
+def memory(path: Path, queries: VectorSets, strategy: Strategy) -> tuple[float, float]:
+    """Return the memory of this process after a search, in GiB: its own, and the peak with pages of files."""
+    index = ApproximateIndex.open(path)
+    for query in queries:
+        search(index, VectorSets.of([query]), strategy, K)
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["RssAnon"].split()[0]) / 2**20, int(status["VmHWM"].split()[0]) / 2**20
+
+
 def in_float(index: ApproximateIndex, query: VectorSets) -> None:
     """Scan the vectors of all documents in float32, without codes; results are not sorted."""
     for segment in index._segments:
@@ -101,14 +123,17 @@ def timed(run: Callable[[VectorSets], object], queries: VectorSets) -> tuple[lis
 
 def measured(name: str, path: Path, queries: VectorSets, qrels: object, rounds: int) -> Result:
     """Search the index in ``path`` and print times, recall and memory."""
-    reset_peak_memory()
+    result: Result = {}
+    for label, strategy in (("approximate", APPROXIMATE), ("exact", EXACT)):
+        with get_context("spawn").Pool(1) as pool:
+            private, most = pool.apply(memory, (path, queries, strategy))
+        print(f"{name:9} {label:12} memory {private:.2f} GiB, {most:.2f} GiB with pages of files", flush=True)
+        result |= {f"{name}_{label}_private_gib": private, f"{name}_{label}_memory_gib": most}
     index = ApproximateIndex.open(path)
     for strategy in (APPROXIMATE, EXACT):
         search(index, queries.select(torch.tensor([0])), strategy, K)  # reads files
     found = search(index, queries, APPROXIMATE, K)
-    alone = peak_memory()
     right = search(index, queries, EXACT, K)
-    memory = peak_memory()
     runs: dict[str, Callable[[VectorSets], object]] = {
         "approximate": lambda one: search(index, one, APPROXIMATE, K),
         "exact": lambda one: search(index, one, EXACT, K),
@@ -123,19 +148,21 @@ def measured(name: str, path: Path, queries: VectorSets, qrels: object, rounds: 
             cpu[run] += own
     with Stopwatch() as together:
         search(index, queries, EXACT, K)
-    result: Result = {f"{name}_recall_100": recall(found, right), f"{name}_memory_gib": memory / 2**30}
+    result |= {f"{name}_recall_100": recall(found, right)}
     for run in runs:
         median, p95 = np.quantile(clock[run], [0.5, 0.95]).tolist()
         of_cpu, fastest = float(np.median(cpu[run])), min(clock[run])
+        rate = 1000 / float(np.mean(clock[run]))
         print(
             f"{name:9} {run:12} {median:8.1f} ms {p95:8.1f} p95 {fastest:8.1f} fastest {of_cpu:8.1f} ms of CPU, "
-            f"{float(np.median(cpu['float'])) / of_cpu:5.2f} times float by CPU time",
+            f"{rate:.2f} queries/s, {float(np.median(cpu['float'])) / of_cpu:5.2f} times float by CPU time",
             flush=True,
         )
         result |= {f"{name}_{run}_ms": median, f"{name}_{run}_p95_ms": p95, f"{name}_{run}_cpu_ms": of_cpu}
+        result |= {f"{name}_{run}_queries_per_second": rate}
     rate = len(queries) / together.seconds
     print(f"{name:9} exact, {len(queries)} queries together: {rate:.2f} queries/s")
-    print(f"{name:9} recall@{K} {recall(found, right):.4f}, memory {alone / 2**30:.2f} and {memory / 2**30:.2f} GiB")
+    print(f"{name:9} recall@{K} {recall(found, right):.4f}")
     if qrels is not None:
         ours, best = ndcg(found, qrels), ndcg(right, qrels)  # type: ignore[arg-type]
         print(f"{name:9} nDCG' {ours:.4f}, of exact search {best:.4f}")
@@ -164,15 +191,20 @@ def main() -> int:
     parser.add_argument("--index", type=Path, required=True, help="folder of mathamr index, to take vectors from")
     parser.add_argument("--vectors", nargs="+", default=["like", "repeated"], choices=["like", "repeated"])
     parser.add_argument("--posts", type=int, default=1_365_254, help="posts to search")
+    parser.add_argument("--vectors-a-post", type=float, default=16, help="vectors a post, the mean; 0: as in the index")
     parser.add_argument("--queries", type=int, default=40, help="queries")
     parser.add_argument("--rounds", type=int, default=1, help="searches of each query, in turns")
     parser.add_argument("--folder", type=Path, help="folder of the index during the search; default: a temporary one")
+    parser.add_argument("--threads", type=int, default=2, help="threads of torch and of the search")
     given = parser.parse_args()
+    torch.set_num_threads(given.threads)
     print(f"{torch.get_num_threads()} threads, load {Path('/proc/loadavg').read_text().split()[0]}")
     catalog = Catalog.open(given.index)
     originals = catalog.vectors.vectors_of(sorted(catalog.vectors.post_ids()))
     catalog.close()
     generator = torch.Generator().manual_seed(0)
+    if given.vectors_a_post:
+        originals = thinned(originals, given.vectors_a_post, generator)
     result: Result = {"threads": float(torch.get_num_threads())}
     for name in given.vectors:
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:

@@ -14,8 +14,6 @@ import torch
 from graphs.errors import RetrievalError, StoreError
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import ExactIndex
-from mathamr.retrieval.exact import codes as coding
-from mathamr.retrieval.exact.codes import Codes, products, products_reference
 from mathamr.retrieval.index import Strategy
 from mathamr.retrieval.strategies import search_reference
 
@@ -74,11 +72,12 @@ def test_a_search_by_codes_is_exact(
         plain.only(ids[::2]).search(many.queries, Strategy("maxsim"), 10),
     )
     monkeypatch.setattr("mathamr.retrieval.exact.index.CODED_VECTORS", 1)
-    monkeypatch.setattr("mathamr.retrieval.exact.index.has_products", lambda: True)
     rescored: list[int] = []
-    scored = ExactIndex._rescored
+    best_of = ExactIndex.rescored
     monkeypatch.setattr(
-        ExactIndex, "_rescored", lambda self, places, query: rescored.append(len(places)) or scored(self, places, query)
+        ExactIndex,
+        "rescored",
+        lambda self, query, places, k: rescored.append(len(places)) or best_of(self, query, places, k),
     )
     for index in (
         ExactIndex.build(
@@ -103,35 +102,6 @@ def test_ties_at_the_cut_are_ordered_by_post_id_among_many(
     (found,) = index.search(some.queries.select(torch.tensor([0])), Strategy("maxsim"), 3)
     assert [post_id for post_id, _ in found] == ["205", "204", "203"]
     assert len({score for _, score in found}) == 1
-
-
-def test_codes_are_within_their_bound() -> None:
-    generator = torch.Generator().manual_seed(0)
-    vectors = torch.nn.functional.normalize(torch.randn(2000, 32, generator=generator), dim=1)
-    queries = torch.randn(40, 32, generator=generator)  # of any length
-    codes = Codes.of(vectors)
-    coded = codes.query(queries)
-    out = torch.empty(40, 2000, dtype=torch.int32)
-    assert torch.equal(products(coded.codes, codes.rows, out), products_reference(coded.codes, codes.rows))
-    errors = (out * coded.scales - queries @ vectors.T).abs().amax(1)
-    assert (errors <= coded.errors).all()
-    assert (coded.errors < 0.05 * queries.norm(dim=1)).all()
-    none = Codes.of(torch.zeros(3, 32))  # vectors without a direction
-    assert torch.equal(none.rows, torch.zeros(3, 32, dtype=torch.int8))
-
-
-@pytest.mark.parametrize("dim", [32, 1200])
-def test_products_are_exact_on_a_processor_without_instructions_for_them(
-    monkeypatch: pytest.MonkeyPatch, dim: int
-) -> None:
-    codes = torch.randint(-127, 128, (40, dim), generator=torch.Generator().manual_seed(0)).to(torch.int8)
-    codes[0], codes[1] = 127, -127  # of 1,200 numbers, with a sum that float32 cannot hold
-    codes[0, 0] = 126
-    monkeypatch.setattr(torch, "_int_mm", lambda a, b, out=None: (a.int() @ b.int()).clamp(-(1 << 15), (1 << 15) - 1))
-    assert not coding.has_products.__wrapped__()  # type: ignore[attr-defined]
-    monkeypatch.setattr(coding, "has_products", lambda: False)
-    out = torch.empty(40, 40, dtype=torch.int32)
-    assert torch.equal(products(codes, codes, out), products_reference(codes, codes))
 
 
 def test_memory_is_of_the_largest_block_however_many_similarities_fit(
