@@ -11,8 +11,8 @@
 >>> index.search(documents, Strategy("maxsim"), k=1)
 [[('154', 1.0)], [('255', 1.999902367591858)]]
 
-The vectors lie by position in their sets (:mod:`mathamr.retrieval.exact.layout`). A part of the documents is searched
-without a copy of their vectors:
+The vectors are ordered by their position in their sets (:mod:`mathamr.retrieval.exact.layout`). A part of the documents
+is searched without a copy of their vectors:
 
 >>> index.only(["154"]).search(documents, Strategy("maxsim"), k=2)
 [[('154', 1.0)], [('154', 0.800000011920929)]]
@@ -95,9 +95,9 @@ class ExactIndex:
     ) -> ExactIndex:
         """Lay out ``documents``; with ``path``, write them there and open the result memory-mapped.
 
-        A folder that holds an index already is switched to the new one in one step: whoever opens it gets the old or
-        the new, whole; whoever has the old one open keeps it. ``block`` is the number of documents a block.
-        Raises :class:`RetrievalError` for vectors or ids that cannot be indexed, :class:`StoreError` for the folder.
+        An index that the folder already holds is replaced in one step; a process that has the old one open can still
+        use it. ``block`` is the number of documents in a block. Raises :class:`RetrievalError` for vectors or ids that
+        cannot be indexed, :class:`StoreError` for the folder.
         """
         check_documents(post_ids, documents)
         if dtype not in ("float32", "float16"):
@@ -180,7 +180,7 @@ class ExactIndex:
         return index
 
     def only(self, post_ids: Sequence[str]) -> ExactIndex:
-        """An index of these documents alone, over the same vectors: every one is scored, and these are ranked.
+        """Return an index of only these documents, over the same vectors: all are scored, and only these are ranked.
 
         Raises :class:`RetrievalError` for a document that the index does not hold.
         """
@@ -222,7 +222,7 @@ class ExactIndex:
 
     def close(self) -> None:
         """Release the vectors."""
-        self._vectors = self._vectors.new_empty(0, self.dim)
+        self._vectors, self._codes = self._vectors.new_empty(0, self.dim), None
         self._post_ids, self._sizes, self._blocks, self._chosen = self._post_ids[:0], self._sizes[:0], [], None
 
     def post_ids(self) -> list[str]:

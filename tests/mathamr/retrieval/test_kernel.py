@@ -215,7 +215,7 @@ def test_code_is_compiled_without_a_folder_for_it_and_not_without_numba(monkeypa
             raise RuntimeError("cannot cache function: no locator available")
         return compiler(*arguments, **options)
 
-    def add(numbers, one):  # type: ignore
+    def add(numbers, one):
         numbers[0] += one
 
     monkeypatch.setattr(numba, "njit", without_folder)
