@@ -9,7 +9,8 @@ array([[ 1.        ,  0.01639344],
 ['text', 'text, rank', 'votes of the answer', 'votes of the question']
 
 Families: ``standard``, the standard score among all candidates; ``ranks``, 1 / (60 + rank); ``votes``; ``accepted``;
-``tags``, shared by topic and question; ``length``, of the answer; ``links`` of the question to others.
+``tags``, shared by topic and question; ``length``, of the answer; ``question_length``; ``links`` of the question to
+others. MaxSim grows with the vectors of a document, so lengths correct scores of graphs.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Facts:
 
     Attributes:
         posts: answers and their questions by id.
-        lengths: characters of each answer.
+        lengths: characters of each answer; of each question, with its title, where ``question_length`` is read.
         links: number of links of each question.
         topics: questions that are the topic, by its id: nothing of them is a feature.
     """
@@ -118,6 +119,11 @@ def _tags(facts: Facts, topic: Topic, answer: str) -> float:
     return len(own & other) / max(1, len(own | other))
 
 
+def _question_length(facts: Facts, topic: Topic, answer: str) -> float:
+    question = facts.question_of(answer, topic)
+    return 0.0 if question is None else math.log1p(facts.lengths.get(question.post_id, 0))
+
+
 def _links(facts: Facts, topic: Topic, answer: str) -> float:
     question = facts.question_of(answer, topic)
     return 0.0 if question is None else math.log1p(facts.links.get(question.post_id, 0))
@@ -131,6 +137,7 @@ _OF_ANSWERS: Mapping[str, Sequence[tuple[str, Callable[[Facts, Topic, str], floa
     "accepted": (("accepted answer", _accepted),),
     "tags": (("tags shared", _tags),),
     "length": (("length of the answer", lambda facts, topic, answer: math.log1p(facts.lengths.get(answer, 0))),),
+    "question_length": (("length of the question", _question_length),),
     "links": (("links of the question", _links),),
 }
 FAMILIES = ("standard", "ranks", *_OF_ANSWERS)

@@ -184,12 +184,12 @@ class LearnedSystem(System[LearnedSettings]):
         outlines = self.post_files.outlines()
         posts = {post.post_id: post for post in outlines if isinstance(post, Post) and post.post_id in wanted}
         lengths: dict[str, int] = {}
-        if "length" in families and self._texts is not None:
-            names = sorted(answers)
+        if families & {"length", "question_length"} and self._texts is not None:
+            names = sorted(wanted if "question_length" in families else answers)
             with PostTexts(self._texts) as texts:
                 for first in range(0, len(names), _READ_TOGETHER):
                     some = texts.posts(names[first : first + _READ_TOGETHER])
-                    lengths |= {name: len(post.body) for name, post in some.items()}
+                    lengths |= {name: len(post.title) + len(post.body) for name, post in some.items()}
         links: Counter[str] = Counter()
         if "links" in families and isinstance(self.corpus, Linked):
             topics = frozenset[str]().union(*self.own_questions.values())

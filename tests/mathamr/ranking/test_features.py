@@ -15,7 +15,7 @@ POSTS = {
     "a3": Post("a3", "answer", parent_id="gone"),
 }
 ANSWERS = ["a1", "a2", "a3", "unknown"]
-FACTS = Facts(POSTS, {"a1": 99}, {"q1": 3})
+FACTS = Facts(POSTS, {"a1": 99, "q1": 19}, {"q1": 3})
 
 
 def column(family: str, facts: Facts = FACTS, topic: Topic = TOPIC) -> list[list[float]]:
@@ -29,12 +29,13 @@ def test_features_of_posts() -> None:
     assert column("accepted") == [[1, 0, 0, 0]]
     assert column("tags") == [[0.5, 0.5, 0, 0]]
     assert column("length")[0] == pytest.approx([np.log(100), 0, 0, 0])
+    assert column("question_length")[0] == pytest.approx([np.log(20), np.log(20), 0, 0])
     assert column("links")[0] == pytest.approx([np.log(4), np.log(4), 0, 0])
 
 
 def test_a_question_that_is_the_topic_is_no_feature() -> None:
-    own = Facts(POSTS, {}, {"q1": 3}, {"A.1": frozenset({"q1"})})
-    for family in ("accepted", "tags", "links"):
+    own = Facts(POSTS, {"q1": 19}, {"q1": 3}, {"A.1": frozenset({"q1"})})
+    for family in ("accepted", "tags", "question_length", "links"):
         assert column(family, own) == [[0, 0, 0, 0]]
     assert column("votes", own)[1] == [0, 0, 0, 0]
     other = Topic("A.2", Post("A.2", "topic", tags=("sums",)))

@@ -68,6 +68,7 @@ def test_a_topic_of_any_test_is_no_feature(learned: LearnedSystem) -> None:
 def test_posts_that_no_system_found_are_not_read(learned: LearnedSystem) -> None:
     learned.prepare(settings(), [])
     assert learned._facts(settings(), ["a2"]).posts.keys() == {"a2", "q2"}
+    assert learned._facts(settings(features=["question_length"]), ["a2"]).lengths["q2"] == len(POSTS[2]["title"])
     assert learned._facts(settings(), []).posts == {}
     assert learned._facts(settings(features=["standard", "ranks"]), ["a1"]).posts == {}
 
