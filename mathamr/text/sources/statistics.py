@@ -6,8 +6,8 @@ r"""Statistics of a collection of statements and of the tokenizers that read it:
 >>> {name: float(round(value, 2)) for name, value in distribution(papers).items()}  # doctest: +NORMALIZE_WHITESPACE
 {'papers': 3.0, 'mean': 3.0, 'std': 2.65, 'min': 1.0, '25 %': 1.5, '50 %': 2.0, '75 %': 4.0, 'max': 6.0}
 >>> report = tokenized(["a b", "a"], lambda texts: [text.split() for text in texts], limit=1)
->>> report.tokens, report.mean, report.distinct, report.cut
-(3, 1.5, frozenset({'a', 'b'}), 0.5)
+>>> report.tokens, report.mean, sorted(report.distinct), report.cut
+(3, 1.5, ['a', 'b'], 0.5)
 
 Table 2 is a sample of pairs; a file of pairs has them (``mathamr text pairs statements``).
 """
