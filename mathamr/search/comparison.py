@@ -54,17 +54,18 @@ class Comparison:
 
 
 def compare(
-    systems: Mapping[str, tuple[SearchEngine, Strategy]],
+    systems: Mapping[str, SearchEngine],
     text: str,
     *,
     task: str = TASKS[0],
+    strategy: Strategy | None = None,
     k: int,
     selection: Selection = EVERYTHING,
 ) -> Comparison:
     """Search several systems with one query and compare the ranks of their first ``k`` results.
 
     Args:
-        systems: engine and strategy of each system, by name.
+        systems: engine of each system, by name.
 
     Raises:
         ConfigError: fewer than two systems, a first result other than 0, an unknown task, or ``k`` out of range.
@@ -77,9 +78,9 @@ def compare(
         raise ConfigError(f"start={selection.start}: a comparison shows the first results; leave start out")
     depth = max(DEPTH, k)
     answers = {}
-    for name, (engine, strategy) in systems.items():
+    for name, engine in systems.items():
         try:
-            answers[name] = engine.answer(text, task=task, strategy=strategy, k=depth, selection=selection)
+            answers[name] = engine.answer(text, task=task, strategy=strategy, k=depth, selection=selection, explained=k)
         except MathAMRError as error:
             raise RetrievalError(f"index {name}: {error}") from error
     lists = {name: [_id(result) for result in answer.results] for name, answer in answers.items()}

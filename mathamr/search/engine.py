@@ -145,9 +145,11 @@ class Engine:
         strategy: Strategy | None = None,
         k: int = RESULTS,
         selection: Selection = EVERYTHING,
+        explained: int | None = None,
     ) -> Answer:
         """Return at most ``k`` posts that answer ``text``, or formulas similar to its first one.
 
+        Only the first ``explained`` posts, by default all, have an explanation.
         Raises :class:`MathAMRError` for a query that cannot be read or has no part that the model knows, and for a
         search that the index does not support.
         """
@@ -175,7 +177,7 @@ class Engine:
             (ranking,) = self.catalog.search(query.vectors, strategy, selection.depth(k))
             ranked = selection.page(ranking, k, itemgetter(0), self.catalog.texts)
             searched = time.perf_counter()
-            page = ranked.with_results(self._posts(query, ranked.results))
+            page = ranked.with_results(self._posts(query, ranked.results, explained))
             best = 1.0 if strategy.name == "single_vector" else float(len(query.nodes))
         end = time.perf_counter()
         seconds = {"query": encoded - start, "search": searched - encoded, "explanation": end - searched}
@@ -221,10 +223,12 @@ class Engine:
         seconds = {"query": encoding, "search": searched - start, "explanation": time.perf_counter() - searched}
         return Answer(query, page.with_results(results), 1.0, seconds)
 
-    def _posts(self, query: EncodedQuery, ranking: Sequence[tuple[str, float]]) -> list[Result]:
+    def _posts(
+        self, query: EncodedQuery, ranking: Sequence[tuple[str, float]], explained: int | None = None
+    ) -> list[Result]:
         post_ids = [post_id for post_id, _ in ranking]
-        posts, why = self.catalog.texts.get(post_ids), self.catalog.explain(query, post_ids)
-        return [Result(posts[post_id], score, why[post_id]) for post_id, score in ranking]
+        posts, why = self.catalog.texts.get(post_ids), self.catalog.explain(query, post_ids[:explained])
+        return [Result(posts[post_id], score, why.get(post_id)) for post_id, score in ranking]
 
     def _formulas(self, hits: Sequence[Hit]) -> list[Result]:
         posts = self.catalog.texts.get([hit.post_id or "" for hit in hits])

@@ -73,10 +73,13 @@ class ReloadableEngine:
         strategy: Strategy | None = None,
         k: int = RESULTS,
         selection: Selection = EVERYTHING,
+        explained: int | None = None,
     ) -> Answer:
-        """Return at most ``k`` results of a selection for a query."""
+        """Return at most ``k`` results of a selection for a query; ``explained`` of them, or all, are explained."""
         with self._searching:
-            return self._engine.answer(text, task=task, strategy=strategy, k=k, selection=selection)
+            return self._engine.answer(
+                text, task=task, strategy=strategy, k=k, selection=selection, explained=explained
+            )
 
     def explain(self, text: str, post_id: str) -> Answer:
         """Return an answer with one post and its explanation."""

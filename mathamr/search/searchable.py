@@ -62,8 +62,9 @@ class SearchEngine(Protocol):
         strategy: Strategy | None = ...,
         k: int = ...,
         selection: Selection = ...,
+        explained: int | None = ...,
     ) -> Answer:
-        """Return at most ``k`` results of a selection for a query."""
+        """Return at most ``k`` results of a selection for a query; ``explained`` of them, or all, are explained."""
 
     def explain(self, text: str, post_id: str) -> Answer:
         """Return an answer with one post and its explanation."""

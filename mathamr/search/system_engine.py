@@ -77,8 +77,9 @@ class SystemEngine:
         strategy: Strategy | None = None,
         k: int = RESULTS,
         selection: Selection = EVERYTHING,
+        explained: int | None = None,
     ) -> Answer:
-        """Return at most ``k`` posts that answer ``text``. ``strategy`` has no effect here.
+        """Return at most ``k`` posts that answer ``text``. ``strategy`` and ``explained`` have no effect here.
 
         Raises:
             ConfigError: a task other than answers, or ``k`` out of range.

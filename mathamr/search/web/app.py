@@ -176,8 +176,7 @@ def create_app(
     def compared(asked: CompareRequest) -> dict[str, Any]:
         text, arguments = read(asked)
         wanted = {name: _find(by_name, name)[0] for name in (by_name if asked.indexes is None else asked.indexes)}
-        strategy = strategy_of(asked)
-        found = compare({name: (own, strategy) for name, own in wanted.items()}, text, **arguments)
+        found = compare(wanted, text, strategy=strategy_of(asked), **arguments)
         return answers.comparison(found, {name: own.about()["system"] for name, own in wanted.items()})
 
     @app.post("/api/search")
