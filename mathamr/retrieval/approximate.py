@@ -42,7 +42,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import scan
 from mathamr.retrieval.exact.index import DType, ExactIndex
 from mathamr.retrieval.folder import new_data, read_header, switch
-from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
+from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_search
 
 FORMAT = "mathamr-approximate-index"
 VERSION = 2
@@ -88,7 +88,6 @@ class ApproximateIndex:
         if path is None:
             exact = ExactIndex.build(post_ids, documents, dtype=dtype, model_hash=model_hash)
             return cls([Segment(exact, np.array([], dtype=np.str_))], model_hash=model_hash)
-        check_documents(post_ids, documents)
         try:
             data = new_data(path)
         except OSError as error:

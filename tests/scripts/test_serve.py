@@ -10,6 +10,8 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -29,8 +31,10 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("serve"))
 
 
-def test_it_answers_until_it_is_interrupted(index: Path) -> None:
-    command = [sys.executable, "scripts/serve.py", f"index={index}", "port=0", "strategy=single_vector", "k=2", "--log"]
+@contextmanager
+def started(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start the script on a free port; yields its process and its address."""
+    command = [sys.executable, "scripts/serve.py", "port=0", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -39,26 +43,31 @@ def test_it_answers_until_it_is_interrupted(index: Path) -> None:
             assert process.stdout is not None
             home = process.stdout.readline().strip()
             assert re.fullmatch(r"http://127\.0\.0\.1:\d+", home), home
-            with urlopen(f"{home}/", timeout=60) as page:
-                assert b"<title>MathAMR+ search</title>" in page.read()
-            body = json.dumps({"query": "Why is $\\sqrt2$ irrational?"}).encode()
-            request = Request(f"{home}/api/search", data=body, headers={"Content-Type": "application/json"})
-            with urlopen(request, timeout=60) as answer:
-                found = json.load(answer)
-            assert (len(found["results"]), found["best"]) == (2, 1.0)
-            assert process.stderr is not None
-            process.send_signal(signal.SIGHUP)
-            before = ""
-            while before.count("5 posts, loaded in") < 2:
-                line = process.stderr.readline()
-                assert line, before
-                before += line
-            with urlopen(request, timeout=60) as answer:
-                assert json.load(answer)["results"] == found["results"]
-            process.send_signal(signal.SIGINT)
-            _, after = process.communicate(timeout=60)
+            yield process, home
         finally:
             process.kill()
+
+
+def test_it_answers_until_it_is_interrupted(index: Path) -> None:
+    with started(f"index={index}", "strategy=single_vector", "k=2", "--log") as (process, home):
+        with urlopen(f"{home}/", timeout=60) as page:
+            assert b"<title>MathAMR+ search</title>" in page.read()
+        body = json.dumps({"query": "Why is $\\sqrt2$ irrational?"}).encode()
+        request = Request(f"{home}/api/search", data=body, headers={"Content-Type": "application/json"})
+        with urlopen(request, timeout=60) as answer:
+            found = json.load(answer)
+        assert (len(found["results"]), found["best"]) == (2, 1.0)
+        assert process.stderr is not None
+        process.send_signal(signal.SIGHUP)
+        before = ""
+        while before.count("5 posts, loaded in") < 2:
+            line = process.stderr.readline()
+            assert line, before
+            before += line
+        with urlopen(request, timeout=60) as answer:
+            assert json.load(answer)["results"] == found["results"]
+        process.send_signal(signal.SIGINT)
+        _, after = process.communicate(timeout=60)
     assert process.returncode == 0
     errors = before + after
     assert "Traceback" not in errors
@@ -68,27 +77,18 @@ def test_it_answers_until_it_is_interrupted(index: Path) -> None:
 
 @pytest.mark.slow
 def test_two_workers_answer_on_one_port_with_common_metrics(index: Path) -> None:
-    command = [sys.executable, "scripts/serve.py", f"index={index}", "port=0", "--workers", "2"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            home = process.stdout.readline().strip()
-            for _ in range(4):
-                with urlopen(f"{home}/api/index", timeout=60) as answer:
-                    assert json.load(answer)["posts"] == 5
-            with urlopen(f"{home}/api/health", timeout=60) as answer:
-                assert json.load(answer)["workers"] == 2
-            with urlopen(f"{home}/api/metrics", timeout=60) as answer:
-                metrics = answer.read().decode()
-            assert 'mathamr_requests_total{path="/api/index",status="200"} 4\n' in metrics
-            assert 'mathamr_memory_peak_bytes{worker="1"}' in metrics
-            process.terminate()
-            _, errors = process.communicate(timeout=60)
-        finally:
-            process.kill()
+    with started(f"index={index}", "--workers", "2") as (process, home):
+        for _ in range(4):
+            with urlopen(f"{home}/api/index", timeout=60) as answer:
+                assert json.load(answer)["posts"] == 5
+        with urlopen(f"{home}/api/health", timeout=60) as answer:
+            assert json.load(answer)["workers"] == 2
+        with urlopen(f"{home}/api/metrics", timeout=60) as answer:
+            metrics = answer.read().decode()
+        assert 'mathamr_requests_total{path="/api/index",status="200"} 4\n' in metrics
+        assert 'mathamr_memory_peak_bytes{worker="1"}' in metrics
+        process.terminate()
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "Traceback" not in errors
 

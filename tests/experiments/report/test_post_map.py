@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,9 @@ from experiments.report.blocks import Heading, markdown
 from experiments.report.figures.post_map import groups_of, map_of
 from experiments.report.page import page
 from tests.experiments.report.test_report_page import HOSTILE, Reader
+from tests.mathamr.web.browser import PATIENCE, WITH_CHROMIUM, open_chromium
 
 MANY = 100_000
-PATIENCE = 60  # seconds that a busy machine may take
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 
 def built(posts: int, title: str = "Is $x$ odd?", tag: str = "parity") -> Any:
@@ -61,23 +58,13 @@ def test_posts_are_in_the_first_of_their_tags_with_a_group() -> None:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for argument in ("--headless=new", "--disable-dev-shm-usage", "--window-size=1200,1000"):
-        options.add_argument(argument)
-    if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")  # which Chromium cannot set up for root
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    driver = open_chromium()
     yield driver
     driver.quit()
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed")
+@WITH_CHROMIUM
 def test_readers_move_a_map_of_100_000_posts_and_ask_for_titles(chromium: Any, tmp_path: Path) -> None:
     from selenium.webdriver import ActionChains
     from selenium.webdriver.common.keys import Keys

@@ -21,10 +21,10 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-BROWSER = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"),
-]
+WITH_CHROMIUM = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
+)
+BROWSER = [pytest.mark.browser, WITH_CHROMIUM]
 PATIENCE = 60  # seconds that a busy machine may take
 POLL = 0.05  # seconds
 

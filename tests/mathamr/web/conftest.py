@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mathamr.search.engine import Engine
 from mathamr.search.settings import Settings, read
 from tests.mathamr.web.tiny_index import build
+
+if TYPE_CHECKING:
+    from tests.mathamr.web.browser import Page
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +40,20 @@ def chromium() -> Iterator[Any]:
     driver = open_chromium()
     yield driver
     driver.quit()
+
+
+@pytest.fixture(scope="module")
+def home(engine: Engine, settings: Settings) -> Iterator[str]:
+    """Address of a server of the tiny index."""
+    from mathamr.search.web.app import create_app
+    from tests.mathamr.web.browser import served
+
+    with served(create_app(engine, settings)) as address:
+        yield address
+
+
+@pytest.fixture
+def page(chromium: Any, home: str) -> Page:
+    from tests.mathamr.web.browser import Page
+
+    return Page(chromium, home)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,11 +24,6 @@ def home(engine: Engine, settings: Settings) -> Iterator[str]:
     other = SystemEngine(Fixed("12", "15", "14"), engine.catalog.texts, system="fixed of test", posts=3)
     with served(create_app(engine, settings, more=[(other, replace(settings, index=Path("fixed")))])) as address:
         yield address
-
-
-@pytest.fixture
-def page(chromium: Any, home: str) -> Page:
-    return Page(chromium, home)
 
 
 def moves(page: Page, column: int) -> dict[str, str]:

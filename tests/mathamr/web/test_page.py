@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +11,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from mathamr.search.engine import Engine
-from mathamr.search.settings import Settings
 from mathamr.search.web import katex
-from mathamr.search.web.app import create_app
-from tests.mathamr.web.browser import BROWSER, PATIENCE, POLL, Page, served
+from tests.mathamr.web.browser import BROWSER, PATIENCE, POLL, Page
 
 pytestmark = BROWSER
-
-
-@pytest.fixture(scope="module")
-def home(engine: Engine, settings: Settings) -> Iterator[str]:
-    with served(create_app(engine, settings)) as address:
-        yield address
-
-
-@pytest.fixture
-def page(chromium: Any, home: str) -> Page:
-    return Page(chromium, home)
 
 
 def test_a_query_is_typed_and_formulas_are_typeset(page: Page) -> None:
