@@ -22,7 +22,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.model import sentence_text
 from mathamr.model.encoder import Encoder
 
-MAX_NODES, MAX_EDGES = 40_000, 160_000  # of a batch; some 250 graphs of the thesis's size, 1 GB while they are encoded
+MAX_NODES, MAX_EDGES = 20_000, 80_000  # of a batch; some 120 graphs of the thesis's size. More is no faster on a CPU
 
 
 def device_of(name: str) -> str:
