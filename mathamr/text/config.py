@@ -5,8 +5,8 @@ Contradictory settings are refused before anything is loaded:
 >>> settings = dict(encoder="minilm", revision=None, dtype="fp32", trust_remote_code=False, pooling=None,
 ...     query_prompt=None, document_prompt=None, truncate_dim=None, max_length=128, late_interaction=False,
 ...     linearize=False, separate=False,
-...     loss="mnrl", scale=20.0, margin=0.2, matryoshka=None, batch_size=32, mini_batch=None, epochs=1,
-...     learning_rate=2e-5, warmup=0.1, weight_decay=0.0, grad_clip=1.0, patience=3, validation_fraction=0.1,
+...     loss="mnrl", scale=20.0, margin=0.2, matryoshka=None, batch_size=32, mini_batch=None, gradient_accumulation=1,
+...     gradient_checkpointing=False, lora=0, epochs=1, learning_rate=2e-5, warmup=0.1, weight_decay=0.0, grad_clip=1.0, patience=3, validation_fraction=0.1,
 ...     negatives=0, negative_source="bm25", negative_candidates=100, negative_pool=10, negative_closest=0.95,
 ...     negative_refresh=1, precision="fp32", checkpoint_every=100, pretraining_epochs=0, pretraining_window=1024,
 ...     pretraining_overlap=126, pretraining_mask=0.15, pretraining_batch_size=8, pretraining_learning_rate=5e-5,
@@ -62,6 +62,10 @@ class TextConfig:
         batch_size: pairs in a batch, over all ranks; no two of them share a query or a document.
         mini_batch: texts encoded at once. A batch is then encoded twice, without and with gradient (the cached form
             of each loss), which bounds memory and does not change the gradient. None: all at once.
+        gradient_accumulation: batches for each optimizer step of fine-tuning; queries are compared within a batch.
+        gradient_checkpointing: compute activations again in the backward pass, in less memory and more time.
+        lora: rank of the additions to linear layers that are trained instead of all weights (LoRA), with the extra
+            ``lora``; 0: all weights.
         epochs: largest number of passes over the training pairs; 0 leaves the encoder as it is.
         learning_rate: learning rate of AdamW after the warm-up; it then falls linearly to 0.
         warmup: share of all steps in which the learning rate rises linearly from 0.
@@ -109,6 +113,9 @@ class TextConfig:
     matryoshka: list[float] | None
     batch_size: int
     mini_batch: int | None
+    gradient_accumulation: int
+    gradient_checkpointing: bool
+    lora: int
     epochs: int
     learning_rate: float
     warmup: float
@@ -170,12 +177,13 @@ class TextConfig:
         return Opening(**{one.name: getattr(self, one.name) for one in fields(Opening)})
 
     def set_away_from_default(self) -> dict[str, Any]:
-        """Return the values, without defaults of :class:`Opening` and a missing limit: keys do not depend on them."""
-        defaults = {**asdict(Opening()), "pretraining_texts": None}
+        """Return the values, without defaults of :class:`Opening` and of later settings: keys do not depend on them."""
+        defaults = {**asdict(Opening()), **_LATER}
         return {name: value for name, value in asdict(self).items() if defaults.get(name, _NO_VALUE) != value}
 
 
 _NO_VALUE = object()
+_LATER = {"pretraining_texts": None, "gradient_accumulation": 1, "gradient_checkpointing": False, "lora": 0}
 _ONE_OF = {"loss": LOSSES, "negative_source": NEGATIVE_SOURCES, "precision": PRECISIONS, "dtype": DTYPES}
 _POSITIVE = ("scale", "margin", "learning_rate", "grad_clip", "pretraining_learning_rate")
 _AT_LEAST = {
@@ -183,6 +191,8 @@ _AT_LEAST = {
     "truncate_dim": 1,
     "batch_size": 2,  # a single pair has no negatives
     "mini_batch": 1,
+    "gradient_accumulation": 1,
+    "lora": 0,
     "epochs": 0,
     "weight_decay": 0,
     "patience": 1,

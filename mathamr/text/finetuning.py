@@ -5,22 +5,20 @@
     result.best, result.before.mrr, result.best_val_mrr     # (Path('model/best'), 0.61, 0.68)
     open_encoder(str(result.best))
 
-``OUT/best`` is a folder of sentence-transformers, of the epoch with the lowest validation loss. The same call resumes
-an interrupted run, and trains nothing if the run has finished (:mod:`mathamr.training.loop`). Under ``torchrun`` every
-rank makes the same call. A batch is shared by all ranks, and each query is compared with the documents of all of them,
-so the gradient equals that of one rank, up to rounding and dropout, which each rank draws independently.
-
-A step encodes the texts of a batch, computes the loss from their vectors, and propagates the gradient back. With
-``mini_batch`` texts are encoded in small parts, twice (gradient caching, Gao et al. 2021); dropout is seeded by the
-number of the part, so both passes are equal.
+``OUT/best`` is a folder of sentence-transformers, of the epoch with the lowest validation loss. The trainer and the
+losses are those of sentence-transformers. The same call resumes an interrupted run from the trainer's checkpoint, and
+trains nothing if the run has finished (:mod:`mathamr.text.training.runs`). Under ``torchrun`` every rank makes the same
+call. A batch is shared by all ranks, and each query is compared with the documents of all of them, so the gradient
+equals that of one rank, up to rounding and dropout, which each rank draws independently.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -34,16 +32,16 @@ from mathamr.text.encoder import Side, TextEncoder
 from mathamr.text.pairs import PairFile
 from mathamr.text.training.adapting import (
     arithmetic,
+    checkpointed,
     export,
     fingerprint,
     limit_length,
+    low_rank,
     own_randomness,
     separate,
     world_of,
 )
 from mathamr.text.training.batches import KnownPairs, Rows, draw_negatives, no_duplicates
-from mathamr.text.training.learning import learn
-from mathamr.text.training.losses import loss_of
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import listen
 from mathamr.training.loop import Log, Progress
@@ -53,8 +51,11 @@ from mathamr.training.reciprocal_rank import MRR_PAIRS, QUERIES_AT_ONCE, rank_of
 from mathamr.training.result import EpochRecord, ValidationScore
 from mathamr.training.seeds import AUGMENTATION, NEGATIVES, stream
 
+if TYPE_CHECKING:
+    from mathamr.text.training.runs import Recorded, Recorder
+
 # Settings that results do not depend on; a run may resume with other values.
-_FREE = ("checkpoint_every", "late_interaction", "linearize")
+_FREE = ("checkpoint_every", "gradient_checkpointing", "late_interaction", "linearize")
 
 
 class Miner(Protocol):
@@ -121,6 +122,8 @@ def finetune(
     """
     if resume not in ("auto", "never"):
         raise ConfigError(f"resume={resume} is not one of auto, never")
+    from mathamr.text.training.runs import Recorder, learn  # slow to import
+
     encoder.model.float()  # steps of training are too small for a checkpoint in bf16
     came_as = fingerprint(encoder)
     limit_length(encoder, config.max_length)
@@ -133,25 +136,33 @@ def finetune(
             validation = pairs
             train, held_out = pairs.hold_out(config.validation_fraction)
         miner = None if mining is None else mining(config, pairs, train)
-        task = _Contrast(config, encoder, pairs, train, ValidationPairs(validation, held_out), miner, seed, world)
         values = config.set_away_from_default()
         identity = {
             "text": {key: value for key, value in values.items() if key not in _FREE},
             "training": {"seed": seed, "pairs": pairs.hash, "validation": validation.hash, "encoder": came_as},
         }
-        state = learn(
-            task,
-            model,
-            config,
-            identity,
-            out=out,
-            world=world,
-            signal=signal,
-            resume=resume,
-            about={"train_pairs": len(train), "validation_pairs": len(held_out)},
-            log=log,
-            progress=progress,
-        )
+        task = _Pairs(config, encoder, pairs, train, ValidationPairs(validation, held_out), miner, seed, world)
+        torch.manual_seed(stream(seed, AUGMENTATION))
+        with low_rank(encoder, config.lora), checkpointed(encoder, config.gradient_checkpointing):
+            recorder = Recorder(
+                task,
+                model,
+                config,
+                identity,
+                epochs=config.epochs,
+                accumulation=config.gradient_accumulation,
+                out=out,
+                world=world,
+                signal=signal,
+                log=log,
+                progress=progress,
+            )
+            state = learn(
+                recorder,
+                lambda: _trainer(config, encoder, task, recorder, seed),
+                resume=resume,
+                about={"train_pairs": len(train), "validation_pairs": len(held_out)},
+            )
         best = out / "best"
         if world.is_main and not best.exists():
             export(encoder, best, linearize=config.linearize)
@@ -168,7 +179,8 @@ def finetune(
         if state.epochs:
             seconds = max(state.train_seconds, 1e-9)
             costs["time_per_epoch_s"] = seconds / len(state.epochs)
-            costs["pairs_per_second"] = state.step * config.batch_size / seconds
+            trained = len(state.epochs) * task.batches_per_epoch * config.batch_size
+            costs["pairs_per_second"] = trained / seconds
         return Finetuned(
             best=best,
             before=state.before,
@@ -182,9 +194,10 @@ def finetune(
 
 
 def tidy(out: Path) -> None:
-    """Remove the files of ``out`` that only an unfinished run needs, about five times the size of the model."""
-    for name in ("last.safetensors", "best.safetensors"):
-        (out / name).unlink(missing_ok=True)
+    """Remove the files of ``out`` that only an unfinished run needs, about four times the size of the model."""
+    (out / "best.safetensors").unlink(missing_ok=True)
+    for folder in (*out.glob("checkpoint-*"), out / ".writing"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class ValidationPairs:
@@ -220,8 +233,8 @@ class ValidationPairs:
         return ValidationScore(loss / len(self.pairs), reciprocal / len(self.pairs))
 
 
-class _Contrast:
-    """Contrastive objective of queries and documents: an :class:`mathamr.text.training.learning.Objective`."""
+class _Pairs:
+    """Training pairs with their negatives: a :class:`mathamr.text.training.runs.Task`."""
 
     unit = "pairs"
 
@@ -237,19 +250,17 @@ class _Contrast:
         world: Ranks,
     ) -> None:
         self._config, self._encoder, self._pairs, self._train = config, encoder, pairs, train
-        self._held_out, self._seed, self._world = held_out, seed, world
-        self._loss = loss_of(config, encoder.whole_dimension)
+        self._held_out, self._seed, self._world, self._miner = held_out, seed, world, miner
         self.items = config.batch_size
-        if config.batch_size < world.size:
+        if self.items % world.size:
             raise ConfigError(
-                f"text.batch_size={config.batch_size} pairs cannot be shared by {world.size} ranks; use fewer ranks"
+                f"text.batch_size={self.items} pairs cannot be shared evenly by {world.size} ranks; use a multiple"
             )
-        self._batches = np.zeros((0, config.batch_size), np.int64)
-        self.steps_per_epoch = 0
+        self.batches_per_epoch = 0
         if config.epochs:
-            # Epochs may differ by a few batches; all take as many steps as the smallest.
-            self.steps_per_epoch = min(len(self._order(epoch)) for epoch in range(config.epochs))
-            if not self.steps_per_epoch:
+            # Epochs may differ by a few batches; all take as many as the smallest.
+            self.batches_per_epoch = min(len(self._order(epoch)) for epoch in range(config.epochs))
+            if not self.batches_per_epoch:
                 raise TrainingError(
                     f"{len(train)} pairs do not fill a batch of text.batch_size={config.batch_size} without the same "
                     "query or document twice; use a smaller batch, or more pairs",
@@ -264,20 +275,34 @@ class _Contrast:
                 f"text.negatives={config.negatives} hard negatives for each query, but no miner is given; give "
                 "mining=mathamr.negatives.text.Mining, or use text.negatives=0"
             )
-        self._miner = miner
-        self._known = KnownPairs(pairs.keys, pairs.groups)
+        self.known = KnownPairs(pairs.keys, pairs.groups)
         self._pool: Rows | None = None  # negatives of each pair, mined before the epoch _mined
         self._mined: int | None = None
+        self._epoch = 0
 
     def _order(self, epoch: int) -> Rows:
         size = self._config.batch_size
         return no_duplicates(self._pairs.keys, self._train, batch_size=size, seed=self._seed, epoch=epoch)
 
-    # Methods that a run calls
+    def batches(self, epoch: int) -> Rows:
+        """Return the pairs of each batch of an epoch."""
+        return self._order(epoch)[: self.batches_per_epoch]
+
+    def __getitem__(self, row: int) -> dict[str, Any]:
+        """Return a pair as columns of texts; ``label`` has its number and those of its hard negatives."""
+        pair, label = self._pairs[row], [row]
+        texts = {"query": pair.query, "document": pair.document}
+        if self._pool is not None:
+            seed = stream(self._seed, NEGATIVES, self._epoch)
+            count, groups, one = self._config.negatives, self._pairs.groups, np.array([row])
+            [drawn] = draw_negatives(self._pool, one, groups, self._train, count, seed, self.known).tolist()
+            texts |= {f"negative_{k}": self._pairs[other].document for k, other in enumerate(drawn)}
+            label += drawn
+        return {**texts, "label": label}
 
     def begin_epoch(self, epoch: int, log: Log) -> None:
-        """Prepare the batches of the epoch, and mine its negatives if due."""
-        self._batches = self._order(epoch)[: self.steps_per_epoch]
+        """Mine the negatives of an epoch if due."""
+        self._epoch = epoch
         if not self._config.negatives or self._mined == epoch:  # resuming within an epoch whose negatives are restored
             return
         again = self._config.negative_source == "model" and epoch % self._config.negative_refresh == 0
@@ -305,13 +330,9 @@ class _Contrast:
 
     def _encoded(self, texts: Sequence[str], side: Side) -> Tensor:
         own = [texts[i] for i in np.array_split(np.arange(len(texts)), self._world.size)[self._world.rank]]
-        return self._joined(torch.from_numpy(self._encoder.encode(own, side)).to(self._world.device))[0]
-
-    def _joined(self, vectors: Tensor) -> tuple[Tensor, slice]:
-        """Return the vectors of all ranks, without gradient, and a mask of this rank's."""
+        vectors = torch.from_numpy(self._encoder.encode(own, side)).to(self._world.device)
         ends = torch.arange(len(vectors) + 1, device=vectors.device)
-        sets, own = self._world.gather(VectorSets(vectors, ends))
-        return sets.vectors, own
+        return self._world.gather(VectorSets(vectors, ends))[0].vectors
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the pool of negatives, and the epoch it was mined before."""
@@ -324,54 +345,36 @@ class _Contrast:
         if "negatives" in tensors:
             self._pool, self._mined = tensors["negatives"].numpy(), int(tensors["mined"])
 
-    def backward(self, epoch: int, number: int) -> float:
-        """Compute gradients of this rank's texts under the loss of the whole batch."""
-        rows, groups = self._batches[number], self._pairs.groups
-        columns: list[tuple[Rows, Side]] = [(rows, "query"), (rows, "document")]
-        if self._pool is not None:
-            seed = stream(self._seed, NEGATIVES, epoch, number)
-            count = self._config.negatives
-            drawn = draw_negatives(self._pool, rows, groups, self._train, count, seed, self._known)
-            columns += [(column, "document") for column in drawn.T]
-        documents = np.concatenate([column for column, _ in columns[1:]])
-        known = torch.from_numpy(self._known.mask(rows, documents)).to(self._world.device)
-        own = np.array_split(np.arange(len(rows)), self._world.size)[self._world.rank]
-        texts = [([getattr(self._pairs[row], side) for row in column[own]], side) for column, side in columns]
-        return self._gradients(texts, known, (epoch, number, self._world.rank))
 
-    def _gradients(self, columns: Sequence[tuple[Sequence[str], Side]], known: Tensor, key: tuple[int, ...]) -> float:
-        size = self._config.mini_batch
-        parts = [
-            [(texts[start : start + (size or len(texts))], side) for start in range(0, len(texts), size or len(texts))]
-            for texts, side in columns
-        ]
-        cached = any(len(column) > 1 for column in parts)
+def _trainer(config: TextConfig, encoder: TextEncoder, task: _Pairs, recorder: Recorder, seed: int) -> Recorded:
+    """Return sentence-transformers' trainer of the encoder."""
+    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+    from sentence_transformers.sentence_transformer.modules import Router
 
-        def encoded(column: int, part: int) -> Tensor:
-            return self._forward(*parts[column][part], stream(self._seed, AUGMENTATION, *key, column, part))
+    from mathamr.text.training.losses import loss_of
+    from mathamr.text.training.runs import Recorded, arguments
 
-        with torch.set_grad_enabled(not cached):
-            vectors = [[encoded(k, i) for i in range(len(column))] for k, column in enumerate(parts)]
-        joined, owned = zip(*(self._joined(torch.cat(column)) for column in vectors), strict=True)
-        for column in joined:
-            column.requires_grad_()
-        loss = self._loss(joined[0], joined[1:], known)
-        loss.backward()
-        for k, column in enumerate(vectors):
-            gradients = joined[k].grad[owned[k]].split([len(part) for part in column])
-            for i, gradient in enumerate(gradients):
-                (encoded(k, i) if cached else column[i]).backward(gradient)
-        return float(loss.detach())
+    class Finetuning(Recorded, SentenceTransformerTrainer):
+        """The trainer, without the library's model card: :mod:`mathamr.text.training.card` writes it."""
 
-    def _forward(self, texts: Sequence[str], side: Side, seed: int) -> Tensor:
-        """Return pooled vectors (n, d) with dropout, the same for the same seed."""
-        model = self._encoder.model
-        torch.manual_seed(seed)
-        features = model.preprocess(list(texts), prompt=self._encoder.prompt(side), task=side)
-        moved = {
-            name: value.to(self._world.device) if isinstance(value, Tensor) else value
-            for name, value in features.items()
-        }
-        with arithmetic(self._config.precision, self._world.device):
-            vectors: Tensor = model(moved, task=side)["sentence_embedding"]
-        return vectors.float()
+        def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
+            """Add nothing."""
+
+    model, world = encoder.model, recorder.world
+    sides: dict[str, Side] = {"query": "query", "document": "document"}
+    sides |= {f"negative_{k}": "document" for k in range(config.negatives)}
+    given = arguments(
+        config,
+        recorder,
+        SentenceTransformerTrainingArguments,
+        seed=seed,
+        epochs=config.epochs,
+        rate=config.learning_rate,
+        accumulation=config.gradient_accumulation,
+    )
+    given.prompts = {column: encoder.prompt(side) for column, side in sides.items()}
+    given.router_mapping = sides if isinstance(model[0], Router) else {}
+    loss = loss_of(config, model, task.known, gather=world.size > 1)
+    trainer = Finetuning(model=model, args=given, loss=loss)
+    torch.manual_seed(stream(seed, AUGMENTATION, world.rank))  # ranks draw dropout independently
+    return trainer

@@ -19,10 +19,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -32,24 +32,26 @@ from torch.nn import functional
 
 from graphs.errors import ConfigError, TrainingError
 from mathamr.evaluation.efficiency import peak_device_memory
-from mathamr.maxsim import VectorSets
 from mathamr.text import finetuning
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder
 from mathamr.text.training.adapting import (
-    arithmetic,
     check_length,
+    checkpointed,
     export,
     fingerprint,
     own_randomness,
     transformers_of,
     world_of,
 )
-from mathamr.text.training.learning import learn
+from mathamr.text.training.batches import Rows
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import listen
 from mathamr.training.loop import Log, Progress
 from mathamr.training.seeds import AUGMENTATION, ORDER, stream
+
+if TYPE_CHECKING:
+    from mathamr.text.training.runs import Recorded, Recorder
 
 _NO_LABEL = -100  # label of visible tokens, as in the library
 _BATCHES_A_POOL = 64  # batches whose windows are sorted by length together
@@ -98,6 +100,8 @@ def pretrain(
         raise ConfigError(
             f"{encoder.name} has two encoders, for queries and documents; pretrain it before separating them"
         )
+    from mathamr.text.training.runs import Recorder, learn  # slow to import
+
     encoder.model.float()  # steps of training are too small for a checkpoint in bf16
     came_as = fingerprint(encoder)
     [transformer] = transformers
@@ -110,28 +114,29 @@ def pretrain(
         if config.pretraining_texts is not None:
             texts = sample_texts(texts, config.pretraining_texts)
         windows = Windows(transformer.tokenizer, texts, config.pretraining_window, config.pretraining_overlap, place)
-        task = _Masked(config, model.to(world.device), transformer.tokenizer, windows, seed, world)
+        task = _Masked(config, transformer.tokenizer, windows, seed, world)
         training = {"seed": seed, "texts": windows.hash, "encoder": came_as}
-        stage = dataclasses.replace(
-            config,
-            epochs=config.pretraining_epochs,
-            learning_rate=config.pretraining_learning_rate,
-            patience=config.pretraining_epochs,
-        )
-        identity = {"text": depends_on(config), "training": training}
-        state = learn(
-            task,
-            model,
-            stage,
-            identity,
-            out=out,
-            world=world,
-            signal=signal,
-            resume=resume,
-            about={"windows": len(windows)},
-            log=log,
-            progress=progress,
-        )
+        epochs = config.pretraining_epochs
+        with checkpointed(encoder, config.gradient_checkpointing):
+            recorder = Recorder(
+                task,
+                model.to(world.device),
+                dataclasses.replace(config, patience=epochs),
+                {"text": depends_on(config), "training": training},
+                epochs=epochs,
+                accumulation=1,
+                out=out,
+                world=world,
+                signal=signal,
+                log=log,
+                progress=progress,
+            )
+            state = learn(
+                recorder,
+                lambda: _trainer(config, model, task, recorder, seed),
+                resume=resume,
+                about={"windows": len(windows)},
+            )
         best = out / "best"
         encoder.model.eval()
         if world.is_main and not best.exists():
@@ -220,59 +225,52 @@ class Windows:
 
 
 class _Masked:
-    """Masked language modelling: an :class:`mathamr.text.training.learning.Objective`."""
+    """Windows with hidden tokens: a :class:`mathamr.text.training.runs.Task`."""
 
     unit = "windows"
 
-    def __init__(
-        self, config: TextConfig, model: Any, tokenizer: Any, windows: Windows, seed: int, world: Ranks
-    ) -> None:
+    def __init__(self, config: TextConfig, tokenizer: Any, windows: Windows, seed: int, world: Ranks) -> None:
         from transformers import DataCollatorForLanguageModeling
 
         self.items = config.pretraining_batch_size
-        self.steps_per_epoch = len(windows) // self.items
-        if not self.steps_per_epoch:
+        self.batches_per_epoch = len(windows) // self.items
+        if not self.batches_per_epoch:
             raise TrainingError(
                 f"{len(windows)} windows of text do not fill a batch of text.pretraining_batch_size={self.items}; use "
                 "more texts, or smaller batches"
             )
-        if self.items < world.size:
+        if self.items % world.size:
             raise ConfigError(
-                f"text.pretraining_batch_size={self.items} cannot be shared by {world.size} ranks; use fewer ranks"
+                f"text.pretraining_batch_size={self.items} cannot be shared evenly by {world.size} ranks; use a "
+                "multiple"
             )
-        self._model, self._windows, self._seed, self._world = model, windows, seed, world
-        self._precision = config.precision
+        self._windows, self._seed, self._epoch = windows, seed, 0
         self._hide = DataCollatorForLanguageModeling(tokenizer, mlm_probability=config.pretraining_mask)
-        self._order = np.arange(len(windows))
+
+    def __getitem__(self, row: int) -> dict[str, Any]:
+        """Return a window and its number."""
+        return {"input_ids": self._windows[row].tolist(), "row": row}
+
+    def collated(self, items: Sequence[dict[str, Any]]) -> Any:
+        """Return a batch of windows; the hidden tokens depend only on the epoch and the first window."""
+        rows = [item.pop("row") for item in items]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(stream(self._seed, AUGMENTATION, self._epoch, rows[0]))
+            return self._hide(list(items))
 
     def begin_epoch(self, epoch: int, log: Log) -> None:
+        """Hide other tokens in every epoch."""
+        self._epoch = epoch
+
+    def batches(self, epoch: int) -> Rows:
         """Shuffle the windows, keeping windows of similar length together, which saves padding."""
         generator = np.random.default_rng(stream(self._seed, ORDER, epoch))
-        order = generator.permutation(len(self._windows))[: self.steps_per_epoch * self.items]
+        order = generator.permutation(len(self._windows))[: self.batches_per_epoch * self.items]
         pool = _BATCHES_A_POOL * self.items
         for start in range(0, len(order), pool):
             part = order[start : start + pool]
             order[start : start + pool] = part[np.argsort(self._windows.lengths[part], kind="stable")]
-        self._order = generator.permutation(order.reshape(self.steps_per_epoch, self.items)).ravel()
-
-    def backward(self, epoch: int, number: int) -> float:
-        """Compute gradients of this rank's windows under the mean over all hidden tokens of the batch."""
-        rows = self._order[number * self.items : (number + 1) * self.items]
-        # Every rank hides the same tokens of the whole batch, then takes its part, so the loss is that of one rank.
-        torch.manual_seed(stream(self._seed, AUGMENTATION, epoch, number))
-        batch = self._hide([{"input_ids": self._windows[row].tolist()} for row in rows])
-        hidden = max(1, int((batch["labels"] != _NO_LABEL).sum()))
-        own = np.array_split(np.arange(len(rows)), self._world.size)[self._world.rank]
-        part = {name: tensor[own].to(self._world.device) for name, tensor in batch.items()}
-        labels = part.pop("labels")
-        torch.manual_seed(stream(self._seed, AUGMENTATION, epoch, number, self._world.rank))
-        masked = labels != _NO_LABEL
-        with arithmetic(self._precision, self._world.device):
-            logits = logits_at(self._model, part, masked)
-        loss = functional.cross_entropy(logits.float(), labels[masked], reduction="sum") / hidden
-        loss.backward()
-        one = torch.arange(2, device=self._world.device)
-        return float(self._world.gather(VectorSets(loss.detach().view(1, 1), one))[0].vectors.sum())
+        return generator.permutation(order.reshape(self.batches_per_epoch, self.items))
 
     def validate(self) -> None:
         """Return None: nothing is held out, the last weights are the result."""
@@ -285,22 +283,55 @@ class _Masked:
         """Restore nothing beside the weights."""
 
 
-def logits_at(model: Any, inputs: Mapping[str, Tensor], asked: Tensor) -> Tensor:
+def _trainer(config: TextConfig, model: Any, task: _Masked, recorder: Recorder, seed: int) -> Recorded:
+    """Return the trainer of transformers, of a model with a head."""
+    from transformers import TrainingArguments
+
+    from mathamr.text.training.runs import Recorded, arguments
+
+    class Pretraining(Recorded):
+        """The trainer, with logits of hidden tokens only."""
+
+        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **more: Any) -> Tensor:
+            """Compute the mean over the hidden tokens of all ranks."""
+            labels = inputs.pop("labels")
+            hidden = labels != _NO_LABEL
+            logits = logits_at(model, inputs, hidden, self.model.get_output_embeddings())
+            every = self.accelerator.reduce(hidden.sum(), "sum").clamp(min=1)
+            total = functional.cross_entropy(logits.float(), labels[hidden], reduction="sum")
+            return total / every * self.args.world_size  # gradients are averaged over ranks
+
+    given = arguments(
+        config,
+        recorder,
+        TrainingArguments,
+        seed=seed,
+        epochs=config.pretraining_epochs,
+        rate=config.pretraining_learning_rate,
+        accumulation=1,
+    )
+    trainer = Pretraining(model=model, args=given, data_collator=task.collated)
+    torch.manual_seed(stream(seed, AUGMENTATION, recorder.world.rank))  # ranks draw dropout independently
+    return trainer
+
+
+def logits_at(model: Any, inputs: Mapping[str, Tensor], asked: Tensor, decoder: Any) -> Tensor:
     """Compute ``model(**inputs).logits[asked]`` only at these tokens, which halves MiniLM's products.
 
     Args:
         model: model with a head for masked language modelling.
         asked: mask of these tokens (texts, tokens).
+        decoder: last module of the model, which makes the logits.
 
     Returns:
         Logits (asked tokens, vocabulary).
     """
 
-    def those(decoder: torch.nn.Module, states: tuple[Tensor]) -> tuple[Tensor]:
+    def those(module: torch.nn.Module, states: tuple[Tensor]) -> tuple[Tensor]:
         [state] = states
         return (state[asked],) if state.shape[:-1] == asked.shape else states
 
-    hook = model.get_output_embeddings().register_forward_pre_hook(those)
+    hook = decoder.register_forward_pre_hook(those)
     try:
         logits: Tensor = model(**inputs).logits
     finally:

@@ -96,7 +96,7 @@ class TextSettings(SearchSettings):
     text: TextConfig
     train: TrainConfig
 
-    free: ClassVar = {"text": ("checkpoint_every",), "index": ("location", "keep")}
+    free: ClassVar = {"text": ("checkpoint_every", "gradient_checkpointing"), "index": ("location", "keep")}
 
     @property
     def is_trained(self) -> bool:

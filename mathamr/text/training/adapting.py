@@ -10,12 +10,15 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
+import random
 import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from graphs.errors import ConfigError, TrainingError
@@ -115,8 +118,53 @@ def world_of(model: SentenceTransformer) -> Iterator[Ranks]:
 @contextmanager
 def own_randomness(world: Ranks) -> Iterator[None]:
     """Restore the caller's random generators after the block."""
-    with torch.random.fork_rng(devices=[world.device] if world.device.type == "cuda" else []):
+    python, arrays = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=[world.device] if world.device.type == "cuda" else []):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(arrays)
+
+
+@contextmanager
+def low_rank(encoder: TextEncoder, rank: int) -> Iterator[None]:
+    """Train additions of low rank to all linear layers (LoRA, Hu et al. 2021), merged into the weights after the block.
+
+    Args:
+        rank: rank of an addition, whose factor is 2; 0 trains all weights.
+
+    Raises:
+        ConfigError: the package peft is missing.
+    """
+    if not rank:
         yield
+        return
+    if find_spec("peft") is None:
+        raise ConfigError(f"text.lora={rank} needs the package peft: pip install -e '.[lora]', or use text.lora=0")
+    from peft import LoraConfig, get_peft_model
+
+    settings = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
+    for transformer in transformers_of(encoder):
+        transformer.model = get_peft_model(transformer.model, settings)
+    try:
+        yield
+    finally:
+        for transformer in transformers_of(encoder):
+            transformer.model = transformer.model.merge_and_unload()
+
+
+@contextmanager
+def checkpointed(encoder: TextEncoder, on: bool) -> Iterator[None]:
+    """Compute activations again in the backward pass instead of keeping them, if ``on``."""
+    bodies = [transformer.auto_model for transformer in transformers_of(encoder)] if on else []
+    for body in bodies:
+        body.activation_checkpointing_enable({"use_reentrant": False})
+    try:
+        yield
+    finally:
+        for body in bodies:
+            body.activation_checkpointing_disable()
 
 
 def arithmetic(precision: str, device: torch.device) -> AbstractContextManager[object]:

@@ -25,8 +25,8 @@ import numpy.typing as npt
 from graphs.errors import TrainingError
 from mathamr.training.seeds import ORDER, stream
 
-VERSION = 2
-"""Goes up when the same pairs and settings train with other negatives: the keys of models have it."""
+VERSION = 3
+"""Goes up when the same pairs and settings train another encoder: the keys of models have it."""
 
 Rows = npt.NDArray[np.int64]
 
@@ -107,6 +107,8 @@ def draw_negatives(
     If a pair's pool has fewer, pairs of other groups are drawn from ``train``. Documents that are ``known`` to answer a
     query are never its negatives.
 
+    The draw of a pair depends on ``seed`` and its number, not on the other ``rows``.
+
     Args:
         pool: candidates of each pair, int64 (n, most), -1 after the last.
         groups: groups of the pairs, uint64 (n,).
@@ -115,9 +117,9 @@ def draw_negatives(
     Raises:
         TrainingError: all pairs answer a query, or belong to its group.
     """
-    rng = np.random.default_rng(seed)
     drawn = []
     for row in rows.tolist():
+        rng = np.random.default_rng([seed, row])
         here = np.array([row])
         own = pool[row][pool[row] >= 0]
         if known is not None:

@@ -27,34 +27,34 @@ from graphs.shared_files import key, read_json, write_json
 RECORD = "encoder.json"
 
 
-def write_record(folder: Path, content: Mapping[str, str]) -> None:
-    """Write encoder.json with digests of itself and of all other files below ``folder``."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != RECORD)
+def write_record(folder: Path, content: Mapping[str, Any], name: str = RECORD) -> None:
+    """Write encoder.json, or ``name``, with digests of itself and of all other files below ``folder``."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != name)
     whole = {**content, "files": {path.relative_to(folder).as_posix(): digests.of_file(path) for path in files}}
-    write_json(folder / RECORD, {**whole, "digest": key(whole)})
+    write_json(folder / name, {**whole, "digest": key(whole)})
 
 
-def read_record(folder: Path) -> dict[str, Any]:
-    """Return the content of encoder.json; one of an earlier version has no digests.
+def read_record(folder: Path, name: str = RECORD) -> dict[str, Any]:
+    """Return the content of encoder.json, or ``name``; one of an earlier version has no digests.
 
     Raises:
         TrainingError: a file that is not what was written.
     """
-    found = read_json(folder / RECORD) or {}
+    found = read_json(folder / name) or {}
     digest = found.pop("digest", None)
     whole = digest == key(found) if digest is not None else found.keys() == {"encoder", "identity"}
     if not whole:
-        raise _damage(folder / RECORD)
+        raise _damage(folder / name)
     return found
 
 
-def check_files(folder: Path) -> None:
-    """Compare the files of an encoder with their digests.
+def check_files(folder: Path, record: str = RECORD) -> None:
+    """Compare the files of an encoder with their digests in ``record``.
 
     Raises:
         TrainingError: a file that is missing, or not what was written.
     """
-    for name, known in read_record(folder).get("files", {}).items():
+    for name, known in read_record(folder, record).get("files", {}).items():
         path = folder / name
         if not path.is_file() or digests.of_file(path) != known:
             raise _damage(path)

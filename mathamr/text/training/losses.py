@@ -1,50 +1,56 @@
-"""Losses of fine-tuning, equal to those of sentence-transformers, as functions of vectors.
+"""Losses of fine-tuning: those of sentence-transformers, with known answers and any number of hard negatives.
 
-    loss = loss_of(config)
-    loss(queries, [documents, first_negatives, second_negatives], known)     # each (B, d); bool (B, 3 B) -> scalar
+    loss = loss_of(config, model, KnownPairs(pairs.keys, pairs.groups))
+    loss(features, labels)     # columns: queries, documents, hard negatives; labels int64 (B, 1 + negatives): pairs
 
-A function of vectors can be computed over the joined batch of all ranks, and its gradient passed back to texts that
-were encoded in small parts (:mod:`mathamr.text.finetuning`), for any loss.
+The labels are numbers of pairs: that of a query and its document, then those of its hard negatives. With
+``text.mini_batch`` texts are encoded in small parts, twice (gradient caching, Gao et al. 2021), for any loss.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from torch import Tensor
-from torch.nn import functional
+from sentence_transformers.base.losses import CachedLossMixin
+from sentence_transformers.sentence_transformer.losses import (
+    CosineSimilarityLoss,
+    MatryoshkaLoss,
+    MultipleNegativesRankingLoss,
+    TripletDistanceMetric,
+    TripletLoss,
+)
+from sentence_transformers.util import all_gather, cos_sim
+from torch import Tensor, nn
 
 from graphs.errors import ConfigError
 from mathamr.text.config import TextConfig
-from mathamr.training.losses import info_nce
-
-_UNUSED: Any = None  # the library's losses require a model and labels even when given vectors
+from mathamr.text.training.batches import KnownPairs
 
 
-class Loss(Protocol):
-    """Loss of queries (B, d), columns of documents (B, d), known answers (B, C) -> scalar."""
-
-    def __call__(self, queries: Tensor, documents: Sequence[Tensor], known: Tensor | None = None) -> Tensor: ...
-
-
-def loss_of(config: TextConfig, dimension: int) -> Loss:
-    """Return the loss of ``config``, a function of float32 vectors of any length -> scalar.
-
-    Its arguments are the queries (B, d); the documents, each (B, d): the queries' own first, then columns of hard
-    negatives; and a mask of the documents, column after column, that also answer a query, bool (B, C) or None. These
-    are not negatives of it.
+def loss_of(config: TextConfig, model: Any, known: KnownPairs, *, gather: bool = False) -> nn.Module:
+    """Return the loss of ``config``.
 
     Args:
-        dimension: vector length of the encoder.
+        model: SentenceTransformer.
+        known: documents that are no negatives of a query.
+        gather: compare queries with the documents of all ranks.
 
     Raises:
         ConfigError: ``config.matryoshka`` has dimensions above the encoder's, or lacks the whole vector.
     """
-    one = _LOSSES[config.loss](config)
+    loss: Any
+    if config.loss == "triplet":
+        loss = Triplets(model, TripletDistanceMetric.COSINE, config.margin)
+    elif config.loss == "cosine":
+        loss = Cosines(model)
+    else:
+        loss = KnownRanking(model, known, scale=config.scale, symmetric=config.loss == "symmetric", gather=gather)
+    if config.mini_batch is not None:
+        loss = Cached(loss, config.mini_batch)
     if config.matryoshka is None:
-        return one
+        return loss
+    dimension = int(model.get_embedding_dimension())
     shares = max(config.matryoshka) == 1 or any(isinstance(size, float) for size in config.matryoshka)
     cuts = [round(size * dimension) if shares else int(size) for size in config.matryoshka]
     if max(cuts) != dimension or min(cuts) < 1:
@@ -52,69 +58,79 @@ def loss_of(config: TextConfig, dimension: int) -> Loss:
             f"text.matryoshka={list(config.matryoshka)} must begin with the encoder's own dimension, {dimension} (or "
             "1.0), and have no larger one"
         )
-
-    def cut(queries: Tensor, documents: Sequence[Tensor], known: Tensor | None = None) -> Tensor:
-        """Sum losses of shortened vectors (Kusupati et al. 2022), weighted equally (knowledge-graph paper)."""
-        losses = [one(queries[:, :size], [column[:, :size] for column in documents], known) for size in cuts]
-        return torch.stack(losses).sum()
-
-    return cut
+    return MatryoshkaLoss(model, loss, cuts)  # weighted equally, as in the knowledge-graph paper
 
 
-def _ranking(config: TextConfig, *, symmetric: bool = False) -> Loss:
-    """Return cross-entropy of the own document among all of the batch (Henderson et al. 2017).
+class KnownRanking(MultipleNegativesRankingLoss):
+    """Cross-entropy of the own document among all of the batch (Henderson et al. 2017), without other answers.
 
-    ModernBERT thesis, section 4 (c). The library's MultipleNegativesRankingLoss has no mask of further answers.
+    ModernBERT thesis, section 4 (c). ``symmetric``: the mean over both directions (formula-text paper, section 3.2).
     """
 
-    def loss(queries: Tensor, documents: Sequence[Tensor], known: Tensor | None = None) -> Tensor:
-        scores = functional.normalize(queries) @ functional.normalize(torch.cat(list(documents))).T  # (B, C)
-        temperature = torch.tensor(1 / config.scale, device=scores.device)
-        return info_nce(scores, temperature, known_positives=known, symmetric=symmetric)
+    def __init__(self, model: Any, known: KnownPairs, *, scale: float, symmetric: bool, gather: bool) -> None:
+        directions = ("query_to_doc", "doc_to_query") if symmetric else ("query_to_doc",)
+        super().__init__(
+            model, scale, gather_across_devices=gather, directions=directions, partition_mode="per_direction"
+        )
+        self._known = known
 
-    return loss
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
+        """Compute the loss of queries, documents and columns of hard negatives, each (B, d)."""
+        every = all_gather(labels) if self.gather_across_devices else labels  # (ranks * B, 1 + negatives)
+        own, queries, documents = labels[:, 0], every[:, 0], every.T.flatten()
+        # The library compares own queries with all documents, then all queries with own documents.
+        masks = [self._mask(own, documents), self._mask(queries, own)]
+        self.similarity_fct = lambda one, other: cos_sim(one, other).masked_fill(masks.pop(0), -torch.inf)
+        return super().compute_loss_from_embeddings(embeddings, labels)
 
-
-def _symmetric(config: TextConfig) -> Loss:
-    """Return the mean over both directions; formula-text paper, section 3.2."""
-    return _ranking(config, symmetric=True)
-
-
-def _triplet(config: TextConfig) -> Loss:
-    """Return max(0, cos(q, n) - cos(q, d) + margin), the mean over all hard negatives."""
-    from sentence_transformers.sentence_transformer.losses import TripletDistanceMetric, TripletLoss
-
-    module = TripletLoss(_UNUSED, distance_metric=TripletDistanceMetric.COSINE, triplet_margin=config.margin)
-
-    def loss(queries: Tensor, documents: Sequence[Tensor], known: Tensor | None = None) -> Tensor:
-        own, *negatives = documents
-        return torch.stack(
-            [module.compute_loss_from_embeddings([queries, own, one], _UNUSED) for one in negatives]
-        ).mean()
-
-    return loss
+    def _mask(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """Mark other answers of queries, bool (B, C), from pairs (B,) and (C,)."""
+        known = torch.from_numpy(self._known.mask(queries.cpu().numpy(), documents.cpu().numpy()))
+        return known.to(queries.device) & (queries[:, None] != documents[None])
 
 
-def _cosine(config: TextConfig) -> Loss:
-    """Return the mean squared error of the cosine, 1 for the own document and 0 for hard negatives.
+class Triplets(TripletLoss):
+    """max(0, cos(q, n) - cos(q, d) + margin), the mean over all hard negatives."""
+
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
+        """Compute the loss of queries, documents and columns of hard negatives, each (B, d)."""
+        queries, own, *negatives = embeddings
+        losses = [super(Triplets, self).compute_loss_from_embeddings([queries, own, one], labels) for one in negatives]
+        return torch.stack(losses).mean()
+
+
+class Cosines(CosineSimilarityLoss):
+    """Mean squared error of the cosine, 1 for the own document and 0 for hard negatives.
 
     Formula-text paper, section 4.5.
     """
-    from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 
-    module = CosineSimilarityLoss(_UNUSED)
-
-    def loss(queries: Tensor, documents: Sequence[Tensor], known: Tensor | None = None) -> Tensor:
-        labels = torch.cat([torch.full((len(column),), float(not k)) for k, column in enumerate(documents)])
-        vectors = [queries.repeat(len(documents), 1), torch.cat(list(documents))]
-        return module.compute_loss_from_embeddings(vectors, labels.to(queries.device))
-
-    return loss
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
+        """Compute the loss of queries, documents and columns of hard negatives, each (B, d)."""
+        queries, *documents = embeddings
+        wanted = torch.zeros(len(documents), len(queries), device=queries.device)
+        wanted[0] = 1
+        vectors = [queries.repeat(len(documents), 1), torch.cat(documents)]
+        return super().compute_loss_from_embeddings(vectors, wanted.flatten())
 
 
-_LOSSES: dict[str, Callable[[TextConfig], Loss]] = {
-    "mnrl": _ranking,
-    "symmetric": _symmetric,
-    "triplet": _triplet,
-    "cosine": _cosine,
-}
+class Cached(CachedLossMixin, nn.Module):
+    """A loss of vectors whose texts are encoded in parts; it bounds memory and does not change the gradient."""
+
+    def __init__(self, loss: Any, mini_batch: int) -> None:
+        super().__init__()
+        self.model, self.loss, self.mini_batch_size = loss.model, loss, mini_batch
+
+    def calculate_loss(
+        self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
+    ) -> Tensor:
+        """Compute the loss from the vectors of all parts."""
+        loss: Tensor = self.loss.compute_loss_from_embeddings([torch.cat(parts) for parts in reps], labels)
+        if with_backward:
+            loss.backward()
+            loss = loss.detach()
+        return loss
+
+    def forward(self, features: Any, labels: Tensor) -> Any:
+        """Encode the columns in parts, and compute the loss."""
+        return self.forward_cached(features, labels)

@@ -89,7 +89,7 @@ def test_words_are_said_of_hidden_tokens_alone(tiny_folder: Path) -> None:
         inputs["attention_mask"][1, 4:] = 0
         asked = (torch.rand(3, 7) < 0.4) & inputs["attention_mask"].bool()
         found = []
-        for logits in (model(**inputs).logits[asked], logits_at(model, inputs, asked)):
+        for logits in (model(**inputs).logits[asked], logits_at(model, inputs, asked, model.get_output_embeddings())):
             model.zero_grad()
             logits.logsumexp(1).sum().backward()
             found.append((logits, *(one.grad for one in model.parameters() if one.grad is not None)))
