@@ -292,11 +292,14 @@ def _trainer(config: TextConfig, model: Any, task: _Masked, recorder: Recorder, 
     class Pretraining(Recorded):
         """The trainer, with logits of hidden tokens only."""
 
-        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **more: Any) -> Tensor:
+        def compute_loss(
+            self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+        ) -> Tensor:
             """Compute the mean over the hidden tokens of all ranks."""
             labels = inputs.pop("labels")
             hidden = labels != _NO_LABEL
-            logits = logits_at(model, inputs, hidden, self.model.get_output_embeddings())
+            inner: Any = self.model
+            logits = logits_at(model, inputs, hidden, inner.get_output_embeddings())
             every = self.accelerator.reduce(hidden.sum(), "sum").clamp(min=1)
             total = functional.cross_entropy(logits.float(), labels[hidden], reduction="sum")
             return total / every * self.args.world_size  # gradients are averaged over ranks

@@ -12,6 +12,7 @@ import hashlib
 import os
 import random
 import shutil
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
@@ -145,12 +146,15 @@ def low_rank(encoder: TextEncoder, rank: int) -> Iterator[None]:
     from peft import LoraConfig, get_peft_model
 
     settings = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
-    for transformer in transformers_of(encoder):
-        transformer.model = get_peft_model(transformer.model, settings)
+    adapted: list[Any] = list(transformers_of(encoder))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a deprecated attribute
+        for transformer in adapted:
+            transformer.model = get_peft_model(transformer.model, settings)
     try:
         yield
     finally:
-        for transformer in transformers_of(encoder):
+        for transformer in adapted:
             transformer.model = transformer.model.merge_and_unload()
 
 

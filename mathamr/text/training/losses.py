@@ -68,7 +68,7 @@ class KnownRanking(MultipleNegativesRankingLoss):
     """
 
     def __init__(self, model: Any, known: KnownPairs, *, scale: float, symmetric: bool, gather: bool) -> None:
-        directions = ("query_to_doc", "doc_to_query") if symmetric else ("query_to_doc",)
+        directions: Any = ("query_to_doc", "doc_to_query") if symmetric else ("query_to_doc",)
         super().__init__(
             model, scale, gather_across_devices=gather, directions=directions, partition_mode="per_direction"
         )

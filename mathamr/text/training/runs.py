@@ -308,7 +308,7 @@ class Recorded(Trainer):
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         recorder = self.recorder
         recorder.check_weights()
-        written = Path(self.args.output_dir) / f"checkpoint-{recorder.state.step}"
+        written = Path(str(self.args.output_dir)) / f"checkpoint-{recorder.state.step}"
         with writing(written):
             super()._save_checkpoint(model, trial)
             recorder.world.any(False)  # every rank has written its part

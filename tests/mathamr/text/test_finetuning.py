@@ -1,11 +1,9 @@
-"""Fine-tuning a tiny encoder: losses fall, an interrupted run goes on bit for bit, two processes do what one does."""
+"""Fine-tuning a tiny encoder: losses fall, the best epoch is kept, two processes do what one does."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import signal
 import socket
 from dataclasses import replace
 from functools import partial
@@ -26,9 +24,9 @@ from mathamr.text.encoder import Opening, TextEncoder, open_encoder
 from mathamr.text.finetuning import tidy
 from mathamr.text.linearize import linearized
 from mathamr.text.pairs import write_pairs
+from mathamr.text.training import adapting
 from mathamr.text.training.adapting import limit_length
 from mathamr.text.training.card import CARD
-from mathamr.training.interruption import Interrupted
 from tests.mathamr.text.tiny_pairs import file_of, opened, pairs_of, settings, weights
 from tests.warm_process import start
 
@@ -142,39 +140,48 @@ def test_separate_encoders_part_and_shared_ones_do_not(tiny_folder: Path, tmp_pa
     assert np.abs(sides[True][0] - sides[True][1]).max() > 1e-3
 
 
-@pytest.mark.parametrize("loss", ["mnrl", "cosine"])
-def test_small_parts_leave_the_gradient_what_it_is(tiny_folder: Path, tmp_path: Path, loss: str) -> None:
+def test_less_memory_leaves_the_gradient_what_it_is(tiny_folder: Path, tmp_path: Path) -> None:
     pairs, found = file_of(tmp_path), []
-    for mini_batch in (None, 3):
-        encoder = opened(tiny_folder)
-        config = settings(epochs=1, loss=loss, negatives=1, mini_batch=mini_batch)
-        found.append(finetune(config, encoder, pairs, out=tmp_path / str(mini_batch), seed=1).loss_curve)
-    np.testing.assert_allclose(*found, rtol=1e-3)
+    for i, changes in enumerate(({}, {"mini_batch": 3}, {"gradient_checkpointing": True})):
+        config = settings(epochs=1, loss="symmetric", negatives=1, **changes)
+        found.append(finetune(config, opened(tiny_folder), pairs, out=tmp_path / str(i), seed=1).loss_curve)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-3)
+    np.testing.assert_allclose(found[2], found[0], rtol=1e-3)
 
 
-@pytest.mark.parametrize("stop_at", [3, 6, 8])  # in the first epoch, at its end, in the second
-def test_an_interrupted_run_goes_on_bit_for_bit(tiny_folder: Path, tmp_path: Path, stop_at: int) -> None:
-    pairs = file_of(tmp_path)
-    config = settings(negatives=1, negative_source="model", negative_closest=None, mini_batch=5)
-    whole = opened(tiny_folder, dropout=0.1)
-    expected = finetune(config, whole, pairs, out=tmp_path / "whole", seed=1)
+def test_a_step_may_take_several_batches(tiny_folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Six batches are three steps of two, or two of four and two; the libraries print nothing."""
+    pairs, first = file_of(tmp_path), []
+    capfd.readouterr()
+    for batches, steps in ((1, 6), (2, 3), (4, 2)):
+        records: list[dict[str, Any]] = []
+        config = settings(epochs=1, gradient_accumulation=batches)
+        result = finetune(config, opened(tiny_folder), pairs, out=tmp_path / f"{batches}", seed=1, log=records.append)
+        assert len(result.loss_curve) == records[0]["total_steps"] == steps
+        assert result.costs["pairs_per_second"] == pytest.approx(48 / result.costs["time_per_epoch_s"])
+        assert records[-1]["pairs_per_s"] == pytest.approx(result.costs["pairs_per_second"], rel=0.5)
+        first.append(result.loss_curve[0])
+    assert min(first[0], result.history[0].train_loss) < first[1] < 3
+    assert capfd.readouterr() == ("", "")
 
-    def stop(record: dict[str, Any]) -> None:
-        if record.get("step") == stop_at and record["kind"] == "step":
-            os.kill(os.getpid(), signal.SIGUSR1)
 
-    out = tmp_path / "stopped"
-    with pytest.raises(Interrupted, match=f"after step {stop_at}, saved"):
-        finetune(config, opened(tiny_folder, dropout=0.1), pairs, out=out, seed=1, log=stop)
-    rest: list[dict[str, Any]] = []
-    encoder = opened(tiny_folder, dropout=0.1)
-    torch.rand(7)  # whatever the caller's generator was at
-    result = finetune(config, encoder, pairs, out=out, seed=1, log=rest.append)
-    assert result.loss_curve == expected.loss_curve
-    assert result.before == expected.before
-    assert [record["step"] for record in rest if record["kind"] == "step"] == list(range(stop_at + 1, 13))
-    for name, weight in weights(whole).items():
-        assert torch.equal(weights(encoder)[name], weight), name
+def test_low_rank_additions_end_in_the_weights(tiny_folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="the extra lora (peft) is not installed")
+    encoder, records = opened(tiny_folder), []
+    names = list(weights(encoder))
+    config = settings(epochs=2, lora=4, learning_rate=5e-3)
+    result = finetune(config, encoder, file_of(tmp_path), out=tmp_path / "m", seed=1, log=records.append)
+    assert result.best_val_loss < result.before.loss
+    assert records[0]["parameters"] < encoder.parameters
+    assert list(weights(encoder)) == names
+    again = open_encoder(str(result.best), device="cpu")
+    np.testing.assert_allclose(again.encode(["word1"], "query"), encoder.encode(["word1"], "query"), atol=1e-6)
+
+
+def test_low_rank_additions_need_a_package(tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapting, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"text\.lora=4 needs the package peft: pip install -e '\.\[lora\]'"):
+        finetune(settings(lora=4), opened(tiny_folder), file_of(tmp_path), out=tmp_path / "m", seed=1)
 
 
 def test_a_finished_run_trains_nothing_and_a_new_one_begins_anew(tiny_folder: Path, tmp_path: Path) -> None:
@@ -265,7 +272,7 @@ import sentence_transformers
 tiny, pairs, out = map(Path, {paths!r})
 other = os.fork()  # after the imports, which take longer than the training
 os.environ["RANK"] = os.environ["LOCAL_RANK"] = str(int(other == 0))
-config = settings(epochs=1, negatives=1, negative_source="model", negative_closest=None, batch_size=7)
+config = settings(epochs=1, negatives=1, negative_source="model", negative_closest=None, batch_size=8)
 result = finetune(config, opened(tiny), PairFile(pairs), out=out, seed=1, mining=Mining)
 said = json.dumps([result.loss_curve, result.best_val_loss, result.before.loss])
 (out.parent / ("rank-1" if other == 0 else "rank-0")).write_text(said)
@@ -277,7 +284,7 @@ if other:
 def test_two_processes_learn_what_one_does(tiny_folder: Path, tmp_path: Path) -> None:
     """Up to rounding: this encoder has no dropout, which each process would draw independently."""
     pairs = file_of(tmp_path)
-    config = settings(epochs=1, negatives=1, negative_source="model", negative_closest=None, batch_size=7)
+    config = settings(epochs=1, negatives=1, negative_source="model", negative_closest=None, batch_size=8)
     expected = finetune(config, opened(tiny_folder), pairs, out=tmp_path / "one", seed=1)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

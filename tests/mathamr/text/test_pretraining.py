@@ -1,4 +1,4 @@
-"""Masked language modelling: the loss falls, the encoder changes, an interrupted run goes on bit for bit."""
+"""Masked language modelling: the loss falls, the encoder changes, an interrupted run goes on to the same loss."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -34,7 +35,7 @@ def test_the_loss_falls_and_the_encoder_is_the_one_that_was_trained(tiny_folder:
     assert result.costs["pretraining_windows_per_second"] > 0
 
 
-def test_an_interrupted_run_goes_on_bit_for_bit(tiny_folder: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_goes_on_to_the_same_loss(tiny_folder: Path, tmp_path: Path) -> None:
     config = settings(**SMALL)
     whole = opened(tiny_folder, dropout=0.1)
     expected = pretrain(config, whole, TEXTS, out=tmp_path / "whole", seed=1)
@@ -46,8 +47,10 @@ def test_an_interrupted_run_goes_on_bit_for_bit(tiny_folder: Path, tmp_path: Pat
     with pytest.raises(Interrupted):
         pretrain(config, opened(tiny_folder, dropout=0.1), TEXTS, out=tmp_path / "m", seed=1, log=stop)
     encoder = opened(tiny_folder, dropout=0.1)
-    assert pretrain(config, encoder, TEXTS, out=tmp_path / "m", seed=1).losses == expected.losses
-    assert all(torch.equal(weight, weights(encoder)[name]) for name, weight in weights(whole).items())
+    result = pretrain(config, encoder, TEXTS, out=tmp_path / "m", seed=1)
+    np.testing.assert_allclose(result.losses, expected.losses, rtol=1e-4)
+    for name, weight in weights(whole).items():
+        torch.testing.assert_close(weights(encoder)[name], weight, rtol=1e-3, atol=1e-5)
 
 
 def test_every_window_is_read_once_an_epoch_beside_others_of_its_length(tiny_folder: Path, tmp_path: Path) -> None:

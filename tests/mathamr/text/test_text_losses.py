@@ -1,33 +1,64 @@
-"""Losses of vectors are those that the library computes of texts."""
+"""Losses are those of their definitions, over columns of vectors and known answers."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from graphs.errors import ConfigError
 from mathamr.text.config import TextConfig
+from mathamr.text.encoder import TextEncoder
+from mathamr.text.training.batches import KnownPairs
 from tests.mathamr.text.tiny_pairs import WORDS, opened, settings
 
+BATCH = 4
 
-def test_matryoshka_and_the_ranking_loss_are_the_librarys(tiny_folder: Path) -> None:
-    from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss, MultipleNegativesRankingLoss
 
+def known_pairs(*answered: tuple[int, int]) -> KnownPairs:
+    """Return pairs without a text in common; of a pair ``(i, j)`` the query of ``i`` is answered by document ``j``."""
+    rows = [(i, i) for i in range(4 * BATCH)] + list(answered)
+    texts = np.array([(query, 1000 + document) for query, document in rows], np.uint64)
+    ids = texts + np.uint64(10_000)
+    return KnownPairs(np.hstack([texts, ids]), np.array([100_000 + document for _, document in rows], np.uint64))
+
+
+def value_of(config: TextConfig, encoder: TextEncoder, vectors: list[Tensor], known: KnownPairs) -> Tensor:
+    """Return the loss of columns (B, d): queries, documents, and hard negatives, which are of other pairs."""
+    from mathamr.text.training.losses import loss_of
+
+    labels = torch.arange(BATCH)[:, None] + BATCH * torch.arange(len(vectors) - 1)  # pair, negatives' pairs
+    return loss_of(config, encoder.model, known).compute_loss_from_embeddings(vectors, labels)
+
+
+def random_vectors(negatives: int) -> list[Tensor]:
+    return list(torch.randn(2 + negatives, BATCH, 6, generator=torch.Generator().manual_seed(0)))
+
+
+def test_cut_vectors_add_up_whole_and_in_parts(tiny_folder: Path) -> None:
+    """Values and gradients, as the library computes them of texts."""
     from mathamr.text.training.losses import loss_of
 
     model = opened(tiny_folder).model
-    columns = [[" ".join(WORDS[start + i : start + i + 3]) for i in range(5)] for start in (0, 2, 20)]
-    features = [model.preprocess(texts) for texts in columns]
-    vectors = [model(dict(column))["sentence_embedding"] for column in features]
-    for cuts in ([64], [64, 32, 8]):
-        library = MatryoshkaLoss(model, MultipleNegativesRankingLoss(model, scale=20.0), cuts)
-        expected = library([dict(column) for column in features], torch.zeros(5))
-        found = loss_of(settings(matryoshka=cuts), 64)(vectors[0], vectors[1:])
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    columns = [[" ".join(WORDS[start + i : start + i + 3]) for i in range(BATCH)] for start in (0, 2, 20)]
+    labels = torch.arange(BATCH)[:, None] + BATCH * torch.arange(2)
+    found = []
+    for changes in ({}, {"mini_batch": 3}):
+        loss = loss_of(settings(matryoshka=[64, 32, 8], negatives=1, **changes), model, known_pairs())
+        model.zero_grad()
+        value = loss([dict(model.preprocess(texts)) for texts in columns], labels)
+        value.backward()
+        found.append((value.detach(), next(model.parameters()).grad.clone()))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    queries, *documents = (model(dict(model.preprocess(texts)))["sentence_embedding"].detach() for texts in columns)
+    config = settings(negatives=1)
+    cuts = [by_hand(config, queries[:, :cut], [one[:, :cut] for one in documents]) for cut in (64, 32, 8)]
+    torch.testing.assert_close(found[0][0], torch.stack(cuts).sum(), rtol=1e-4, atol=1e-5)
 
 
 def by_hand(config: TextConfig, queries: Tensor, documents: list[Tensor], known: Tensor | None = None) -> Tensor:
@@ -50,26 +81,21 @@ def by_hand(config: TextConfig, queries: Tensor, documents: list[Tensor], known:
 
 @pytest.mark.parametrize("negatives", [1, 3])
 @pytest.mark.parametrize("loss", ["mnrl", "symmetric", "triplet", "cosine"])
-def test_losses_are_as_defined(loss: str, negatives: int) -> None:
-    pytest.importorskip("sentence_transformers")
-    from mathamr.text.training.losses import loss_of
-
+def test_losses_are_as_defined(tiny_folder: Path, loss: str, negatives: int) -> None:
     config = settings(loss=loss, negatives=negatives, margin=0.5, scale=5.0)
-    generator = torch.Generator().manual_seed(0)
-    queries, *documents = torch.randn(2 + negatives, 4, 6, generator=generator)
-    torch.testing.assert_close(loss_of(config, 6)(queries, documents), by_hand(config, queries, documents))
+    queries, *documents = random_vectors(negatives)
+    found = value_of(config, opened(tiny_folder), [queries, *documents], known_pairs())
+    torch.testing.assert_close(found, by_hand(config, queries, documents))
 
 
 @pytest.mark.parametrize("loss", ["mnrl", "symmetric"])
-def test_what_else_answers_a_query_is_no_negative_of_it(loss: str) -> None:
-    from mathamr.text.training.losses import loss_of
-
+def test_what_else_answers_a_query_is_no_negative_of_it(tiny_folder: Path, loss: str) -> None:
     config = settings(loss=loss, negatives=1, scale=5.0)
-    queries, *documents = torch.randn(3, 4, 6, generator=torch.Generator().manual_seed(0))
-    known = torch.zeros(4, 8, dtype=torch.bool)
+    queries, *documents = random_vectors(1)
+    known = torch.zeros(BATCH, 2 * BATCH, dtype=torch.bool)
     known[0, 2] = known[3, 4] = True  # a document of the batch, and a hard negative of another query
     expected = by_hand(config, queries, documents, known)
-    found = loss_of(config, 6)(queries, documents, known | torch.eye(4, 8).bool())  # their own stay what they are
+    found = value_of(config, opened(tiny_folder), [queries, *documents], known_pairs((0, 2), (3, 4)))
     torch.testing.assert_close(found, expected)
     assert float(found) < float(by_hand(config, queries, documents))
 
@@ -84,6 +110,8 @@ def test_what_else_answers_a_query_is_no_negative_of_it(loss: str) -> None:
         ({"pretraining_overlap": 40}, "must be less than half"),
         ({"matryoshka": []}, "must be dimensions or shares above 0"),
         ({"scale": 0.0}, "must be a positive number"),
+        ({"gradient_accumulation": 0}, "gradient_accumulation=0"),
+        ({"lora": -1}, "lora=-1"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(changes: dict[str, Any], message: str) -> None:
