@@ -18,7 +18,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -32,16 +32,16 @@ from mathamr.text.encoder import Side, TextEncoder
 from mathamr.text.pairs import PairFile
 from mathamr.text.training.adapting import (
     arithmetic,
-    checkpointed,
     export,
     fingerprint,
     limit_length,
-    low_rank,
     own_randomness,
+    prepared,
     separate,
     world_of,
 )
 from mathamr.text.training.batches import KnownPairs, Rows, draw_negatives, no_duplicates
+from mathamr.text.training.tasks import Task
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import listen
 from mathamr.training.loop import Log, Progress
@@ -50,9 +50,6 @@ from mathamr.training.pairs import known_positives
 from mathamr.training.reciprocal_rank import MRR_PAIRS, QUERIES_AT_ONCE, rank_of
 from mathamr.training.result import EpochRecord, ValidationScore
 from mathamr.training.seeds import AUGMENTATION, NEGATIVES, stream
-
-if TYPE_CHECKING:
-    from mathamr.text.training.runs import Recorded, Recorder
 
 # Settings that results do not depend on; a run may resume with other values.
 _FREE = ("checkpoint_every", "gradient_checkpointing", "late_interaction", "linearize")
@@ -122,7 +119,7 @@ def finetune(
     """
     if resume not in ("auto", "never"):
         raise ConfigError(f"resume={resume} is not one of auto, never")
-    from mathamr.text.training.runs import Recorder, learn  # slow to import
+    from mathamr.text.training.runs import learn  # slow to import
 
     encoder.model.float()  # steps of training are too small for a checkpoint in bf16
     came_as = fingerprint(encoder)
@@ -143,25 +140,20 @@ def finetune(
         }
         task = _Pairs(config, encoder, pairs, train, ValidationPairs(validation, held_out), miner, seed, world)
         torch.manual_seed(stream(seed, AUGMENTATION))
-        with low_rank(encoder, config.lora), checkpointed(encoder, config.gradient_checkpointing):
-            recorder = Recorder(
+        with prepared(encoder, config):
+            state = learn(
                 task,
                 model,
                 config,
                 identity,
-                epochs=config.epochs,
-                accumulation=config.gradient_accumulation,
                 out=out,
                 world=world,
                 signal=signal,
-                log=log,
-                progress=progress,
-            )
-            state = learn(
-                recorder,
-                lambda: _trainer(config, encoder, task, recorder, seed),
+                seed=seed,
                 resume=resume,
                 about={"train_pairs": len(train), "validation_pairs": len(held_out)},
+                log=log,
+                progress=progress,
             )
         best = out / "best"
         if world.is_main and not best.exists():
@@ -233,10 +225,8 @@ class ValidationPairs:
         return ValidationScore(loss / len(self.pairs), reciprocal / len(self.pairs))
 
 
-class _Pairs:
-    """Training pairs with their negatives: a :class:`mathamr.text.training.runs.Task`."""
-
-    unit = "pairs"
+class _Pairs(Task):
+    """Training pairs with their negatives."""
 
     def __init__(
         self,
@@ -251,21 +241,14 @@ class _Pairs:
     ) -> None:
         self._config, self._encoder, self._pairs, self._train = config, encoder, pairs, train
         self._held_out, self._seed, self._world, self._miner = held_out, seed, world, miner
-        self.items = config.batch_size
-        if self.items % world.size:
-            raise ConfigError(
-                f"text.batch_size={self.items} pairs cannot be shared evenly by {world.size} ranks; use a multiple"
+        # Epochs may differ by a few batches; all take as many as the smallest.
+        batches = min((len(self._order(epoch)) for epoch in range(config.epochs)), default=0)
+        if config.epochs and not batches:
+            raise TrainingError(
+                f"{len(train)} pairs do not fill a batch of text.batch_size={config.batch_size} without the same "
+                "query or document twice; use a smaller batch, or more pairs",
+                path=pairs.path,
             )
-        self.batches_per_epoch = 0
-        if config.epochs:
-            # Epochs may differ by a few batches; all take as many as the smallest.
-            self.batches_per_epoch = min(len(self._order(epoch)) for epoch in range(config.epochs))
-            if not self.batches_per_epoch:
-                raise TrainingError(
-                    f"{len(train)} pairs do not fill a batch of text.batch_size={config.batch_size} without the same "
-                    "query or document twice; use a smaller batch, or more pairs",
-                    path=pairs.path,
-                )
         if config.epochs and len(np.unique(pairs.groups[train])) < 2:
             raise TrainingError(
                 "all pairs are of one group, which has no negatives; use pairs of several groups", path=pairs.path
@@ -275,17 +258,20 @@ class _Pairs:
                 f"text.negatives={config.negatives} hard negatives for each query, but no miner is given; give "
                 "mining=mathamr.negatives.text.Mining, or use text.negatives=0"
             )
-        self.known = KnownPairs(pairs.keys, pairs.groups)
+        accumulation = config.gradient_accumulation
+        super().__init__(
+            "batch_size", config.batch_size, batches, world, epochs=config.epochs, accumulation=accumulation
+        )
+        self._known = KnownPairs(pairs.keys, pairs.groups)
         self._pool: Rows | None = None  # negatives of each pair, mined before the epoch _mined
         self._mined: int | None = None
-        self._epoch = 0
 
     def _order(self, epoch: int) -> Rows:
         size = self._config.batch_size
         return no_duplicates(self._pairs.keys, self._train, batch_size=size, seed=self._seed, epoch=epoch)
 
     def batches(self, epoch: int) -> Rows:
-        """Return the pairs of each batch of an epoch."""
+        """Return the pairs of each batch, of which no two share a text or an id."""
         return self._order(epoch)[: self.batches_per_epoch]
 
     def __getitem__(self, row: int) -> dict[str, Any]:
@@ -293,16 +279,16 @@ class _Pairs:
         pair, label = self._pairs[row], [row]
         texts = {"query": pair.query, "document": pair.document}
         if self._pool is not None:
-            seed = stream(self._seed, NEGATIVES, self._epoch)
+            seed = stream(self._seed, NEGATIVES, self.epoch)
             count, groups, one = self._config.negatives, self._pairs.groups, np.array([row])
-            [drawn] = draw_negatives(self._pool, one, groups, self._train, count, seed, self.known).tolist()
+            [drawn] = draw_negatives(self._pool, one, groups, self._train, count, seed, self._known).tolist()
             texts |= {f"negative_{k}": self._pairs[other].document for k, other in enumerate(drawn)}
             label += drawn
         return {**texts, "label": label}
 
     def begin_epoch(self, epoch: int, log: Log) -> None:
         """Mine the negatives of an epoch if due."""
-        self._epoch = epoch
+        self.epoch = epoch
         if not self._config.negatives or self._mined == epoch:  # resuming within an epoch whose negatives are restored
             return
         again = self._config.negative_source == "model" and epoch % self._config.negative_refresh == 0
@@ -345,36 +331,27 @@ class _Pairs:
         if "negatives" in tensors:
             self._pool, self._mined = tensors["negatives"].numpy(), int(tensors["mined"])
 
+    def trainer(self, arguments: Callable[[type], Any]) -> Any:
+        """Return sentence-transformers' trainer of the encoder."""
+        from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+        from sentence_transformers.sentence_transformer.modules import Router
 
-def _trainer(config: TextConfig, encoder: TextEncoder, task: _Pairs, recorder: Recorder, seed: int) -> Recorded:
-    """Return sentence-transformers' trainer of the encoder."""
-    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
-    from sentence_transformers.sentence_transformer.modules import Router
+        from mathamr.text.training.losses import loss_of
+        from mathamr.text.training.runs import Recorded
 
-    from mathamr.text.training.losses import loss_of
-    from mathamr.text.training.runs import Recorded, arguments
+        class Finetuning(Recorded, SentenceTransformerTrainer):
+            """The trainer, without the library's model card: :mod:`mathamr.text.training.card` writes it."""
 
-    class Finetuning(Recorded, SentenceTransformerTrainer):
-        """The trainer, without the library's model card: :mod:`mathamr.text.training.card` writes it."""
+            def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
+                """Add nothing."""
 
-        def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-            """Add nothing."""
-
-    model, world = encoder.model, recorder.world
-    sides: dict[str, Side] = {"query": "query", "document": "document"}
-    sides |= {f"negative_{k}": "document" for k in range(config.negatives)}
-    given = arguments(
-        config,
-        recorder,
-        SentenceTransformerTrainingArguments,
-        seed=seed,
-        epochs=config.epochs,
-        rate=config.learning_rate,
-        accumulation=config.gradient_accumulation,
-    )
-    given.prompts = {column: encoder.prompt(side) for column, side in sides.items()}
-    given.router_mapping = sides if isinstance(model[0], Router) else {}
-    loss = loss_of(config, model, task.known, gather=world.size > 1)
-    trainer = Finetuning(model=model, args=given, loss=loss)
-    torch.manual_seed(stream(seed, AUGMENTATION, world.rank))  # ranks draw dropout independently
-    return trainer
+        model, world = self._encoder.model, self._world
+        sides: dict[str, Side] = {"query": "query", "document": "document"}
+        sides |= {f"negative_{k}": "document" for k in range(self._config.negatives)}
+        given = arguments(SentenceTransformerTrainingArguments)
+        given.prompts = {column: self._encoder.prompt(side) for column, side in sides.items()}
+        given.router_mapping = sides if isinstance(model[0], Router) else {}
+        loss = loss_of(self._config, model, self._known, gather=world.size > 1)
+        made = Finetuning(model=model, args=given, loss=loss)
+        torch.manual_seed(stream(self._seed, AUGMENTATION, world.rank))  # ranks draw dropout independently
+        return made

@@ -19,10 +19,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -37,21 +37,19 @@ from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder
 from mathamr.text.training.adapting import (
     check_length,
-    checkpointed,
     export,
     fingerprint,
     own_randomness,
+    prepared,
     transformers_of,
     world_of,
 )
 from mathamr.text.training.batches import Rows
+from mathamr.text.training.tasks import Task
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import listen
 from mathamr.training.loop import Log, Progress
 from mathamr.training.seeds import AUGMENTATION, ORDER, stream
-
-if TYPE_CHECKING:
-    from mathamr.text.training.runs import Recorded, Recorder
 
 _NO_LABEL = -100  # label of visible tokens, as in the library
 _BATCHES_A_POOL = 64  # batches whose windows are sorted by length together
@@ -100,7 +98,7 @@ def pretrain(
         raise ConfigError(
             f"{encoder.name} has two encoders, for queries and documents; pretrain it before separating them"
         )
-    from mathamr.text.training.runs import Recorder, learn  # slow to import
+    from mathamr.text.training.runs import learn  # slow to import
 
     encoder.model.float()  # steps of training are too small for a checkpoint in bf16
     came_as = fingerprint(encoder)
@@ -114,28 +112,30 @@ def pretrain(
         if config.pretraining_texts is not None:
             texts = sample_texts(texts, config.pretraining_texts)
         windows = Windows(transformer.tokenizer, texts, config.pretraining_window, config.pretraining_overlap, place)
-        task = _Masked(config, transformer.tokenizer, windows, seed, world)
+        task = _Masked(config, model.to(world.device), transformer.tokenizer, windows, seed, world)
         training = {"seed": seed, "texts": windows.hash, "encoder": came_as}
-        epochs = config.pretraining_epochs
-        with checkpointed(encoder, config.gradient_checkpointing):
-            recorder = Recorder(
+        stage = dataclasses.replace(
+            config,
+            epochs=config.pretraining_epochs,
+            learning_rate=config.pretraining_learning_rate,
+            patience=config.pretraining_epochs,
+            gradient_accumulation=1,
+            lora=0,
+        )
+        with prepared(encoder, stage):
+            state = learn(
                 task,
-                model.to(world.device),
-                dataclasses.replace(config, patience=epochs),
+                model,
+                stage,
                 {"text": depends_on(config), "training": training},
-                epochs=epochs,
-                accumulation=1,
                 out=out,
                 world=world,
                 signal=signal,
-                log=log,
-                progress=progress,
-            )
-            state = learn(
-                recorder,
-                lambda: _trainer(config, model, task, recorder, seed),
+                seed=seed,
                 resume=resume,
                 about={"windows": len(windows)},
+                log=log,
+                progress=progress,
             )
         best = out / "best"
         encoder.model.eval()
@@ -224,98 +224,68 @@ class Windows:
         return np.array(self._tokens[self._ends[number] : self._ends[number + 1]])
 
 
-class _Masked:
-    """Windows with hidden tokens: a :class:`mathamr.text.training.runs.Task`."""
+class _Masked(Task):
+    """Windows with hidden tokens, for a model with a head."""
 
     unit = "windows"
 
-    def __init__(self, config: TextConfig, tokenizer: Any, windows: Windows, seed: int, world: Ranks) -> None:
+    def __init__(
+        self, config: TextConfig, model: Any, tokenizer: Any, windows: Windows, seed: int, world: Ranks
+    ) -> None:
         from transformers import DataCollatorForLanguageModeling
 
-        self.items = config.pretraining_batch_size
-        self.batches_per_epoch = len(windows) // self.items
-        if not self.batches_per_epoch:
+        size = config.pretraining_batch_size
+        if len(windows) < size:
             raise TrainingError(
-                f"{len(windows)} windows of text do not fill a batch of text.pretraining_batch_size={self.items}; use "
+                f"{len(windows)} windows of text do not fill a batch of text.pretraining_batch_size={size}; use "
                 "more texts, or smaller batches"
             )
-        if self.items % world.size:
-            raise ConfigError(
-                f"text.pretraining_batch_size={self.items} cannot be shared evenly by {world.size} ranks; use a "
-                "multiple"
-            )
-        self._windows, self._seed, self._epoch = windows, seed, 0
+        super().__init__("pretraining_batch_size", size, len(windows) // size, world, epochs=config.pretraining_epochs)
+        self._model, self._windows, self._seed, self._rank = model, windows, seed, world.rank
         self._hide = DataCollatorForLanguageModeling(tokenizer, mlm_probability=config.pretraining_mask)
 
     def __getitem__(self, row: int) -> dict[str, Any]:
         """Return a window and its number."""
         return {"input_ids": self._windows[row].tolist(), "row": row}
 
-    def collated(self, items: Sequence[dict[str, Any]]) -> Any:
+    def _collated(self, items: Sequence[dict[str, Any]]) -> Any:
         """Return a batch of windows; the hidden tokens depend only on the epoch and the first window."""
         rows = [item.pop("row") for item in items]
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(stream(self._seed, AUGMENTATION, self._epoch, rows[0]))
+            torch.manual_seed(stream(self._seed, AUGMENTATION, self.epoch, rows[0]))
             return self._hide(list(items))
-
-    def begin_epoch(self, epoch: int, log: Log) -> None:
-        """Hide other tokens in every epoch."""
-        self._epoch = epoch
 
     def batches(self, epoch: int) -> Rows:
         """Shuffle the windows, keeping windows of similar length together, which saves padding."""
         generator = np.random.default_rng(stream(self._seed, ORDER, epoch))
-        order = generator.permutation(len(self._windows))[: self.batches_per_epoch * self.items]
-        pool = _BATCHES_A_POOL * self.items
+        order = generator.permutation(len(self._windows))[: self.batches_per_epoch * self.batch_size]
+        pool = _BATCHES_A_POOL * self.batch_size
         for start in range(0, len(order), pool):
             part = order[start : start + pool]
             order[start : start + pool] = part[np.argsort(self._windows.lengths[part], kind="stable")]
-        return generator.permutation(order.reshape(self.batches_per_epoch, self.items))
+        return generator.permutation(order.reshape(self.batches_per_epoch, self.batch_size))
 
-    def validate(self) -> None:
-        """Return None: nothing is held out, the last weights are the result."""
+    def trainer(self, arguments: Callable[[type], Any]) -> Any:
+        """Return the trainer of transformers, with logits of hidden tokens only."""
+        from transformers import TrainingArguments
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Return nothing beside the weights."""
-        return {}
+        from mathamr.text.training.runs import Recorded
 
-    def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore nothing beside the weights."""
+        class Pretraining(Recorded):
+            def compute_loss(
+                self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+            ) -> Tensor:
+                """Compute the mean over the hidden tokens of all ranks."""
+                labels, inner = inputs.pop("labels"), cast(Any, self.model)
+                hidden = labels != _NO_LABEL
+                logits = logits_at(model, inputs, hidden, inner.get_output_embeddings())
+                every = self.accelerator.reduce(hidden.sum(), "sum").clamp(min=1)
+                total = functional.cross_entropy(logits.float(), labels[hidden], reduction="sum")
+                return total / every * self.args.world_size  # gradients are averaged over ranks
 
-
-def _trainer(config: TextConfig, model: Any, task: _Masked, recorder: Recorder, seed: int) -> Recorded:
-    """Return the trainer of transformers, of a model with a head."""
-    from transformers import TrainingArguments
-
-    from mathamr.text.training.runs import Recorded, arguments
-
-    class Pretraining(Recorded):
-        """The trainer, with logits of hidden tokens only."""
-
-        def compute_loss(
-            self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
-        ) -> Tensor:
-            """Compute the mean over the hidden tokens of all ranks."""
-            labels = inputs.pop("labels")
-            hidden = labels != _NO_LABEL
-            inner: Any = self.model
-            logits = logits_at(model, inputs, hidden, inner.get_output_embeddings())
-            every = self.accelerator.reduce(hidden.sum(), "sum").clamp(min=1)
-            total = functional.cross_entropy(logits.float(), labels[hidden], reduction="sum")
-            return total / every * self.args.world_size  # gradients are averaged over ranks
-
-    given = arguments(
-        config,
-        recorder,
-        TrainingArguments,
-        seed=seed,
-        epochs=config.pretraining_epochs,
-        rate=config.pretraining_learning_rate,
-        accumulation=1,
-    )
-    trainer = Pretraining(model=model, args=given, data_collator=task.collated)
-    torch.manual_seed(stream(seed, AUGMENTATION, recorder.world.rank))  # ranks draw dropout independently
-    return trainer
+        made = Pretraining(model=self._model, args=arguments(TrainingArguments), data_collator=self._collated)
+        torch.manual_seed(stream(self._seed, AUGMENTATION, self._rank))  # ranks draw dropout independently
+        return made
 
 
 def logits_at(model: Any, inputs: Mapping[str, Tensor], asked: Tensor, decoder: Any) -> Tensor:

@@ -2,12 +2,14 @@
 
     run = Run(learning, checkpoints, patience=3, checkpoint_every=500, world=world, signal=signal)
     run.begin("auto")
-    run.finish({"train_pairs": 2582}, log, progress)
+    run.start({"train_pairs": 2582}, log, progress)
+    run.finish(learning)
     run.state.best_step, run.state.best_val_loss     # (1406, 2.31)
 
 A :class:`Learning` takes the steps. A step depends only on the seed and the number of the step, so on the CPU a resumed
-run has, bit for bit, the weights of an uninterrupted run. :class:`Checkpoints` keep ``last``, and ``best``: the weights
-of the lowest validation loss, or the last ones without validation. A finished run trains nothing.
+run has, bit for bit, the weights of an uninterrupted run. Or a library's trainer takes them, and calls the methods of
+:class:`Run` between its steps (:mod:`mathamr.text.training.runs`). :class:`Checkpoints` keep ``last``, and ``best``:
+the weights of the lowest validation loss, or the last ones without validation. A finished run trains nothing.
 
 >>> schedule = Schedule((20, 50, 50), patient_from=1)  # an epoch of pretraining before two
 >>> schedule.first_step(2), schedule.total
@@ -53,21 +55,25 @@ class Schedule:
         return sum(self.steps)
 
 
-class Learning(Protocol):
+class Learner(Protocol):
     """Model with its data: ``items`` of the ``unit`` in each step over all ranks, e.g. 32 pairs."""
 
     unit: str
     items: int
     schedule: Schedule
 
-    def epoch(self, epoch: int, done: int, log: Log) -> AbstractContextManager[Step]:
-        """Prepare an epoch of which ``done`` steps are done; return the function that takes the other steps."""
-
     def validate(self) -> ValidationScore | None:
         """Score the model, equal on every rank; None without held-out data."""
 
     def epoch_record(self, epoch: int) -> dict[str, Any]:
         """Return entries of an epoch's log record beside its scores."""
+
+
+class Learning(Learner, Protocol):
+    """A learner that takes its own steps; a library's trainer may take them instead."""
+
+    def epoch(self, epoch: int, done: int, log: Log) -> AbstractContextManager[Step]:
+        """Prepare an epoch of which ``done`` steps are done; return the function that takes the other steps."""
 
 
 class Checkpoints(Protocol):
@@ -104,24 +110,24 @@ class Run:
     Args:
         patience: epochs in a row without a lower validation loss before training stops.
         checkpoint_every: steps between checkpoints within an epoch; 0 saves only at the ends of epochs.
-        scores_first: score the untrained model (``state.before``).
     """
 
     def __init__(
         self,
-        learning: Learning,
+        learning: Learner,
         checkpoints: Checkpoints,
         *,
         patience: int,
         checkpoint_every: int,
         world: Ranks,
         signal: StopSignal,
-        scores_first: bool = False,
     ) -> None:
         self._learning, self._schedule, self._checkpoints = learning, learning.schedule, checkpoints
-        self._patience, self._every, self._scores_first = patience, checkpoint_every, scores_first
+        self._patience, self._every = patience, checkpoint_every
         self._world, self._signal = world, signal
         self.state = RunState()
+        self.tell: Log = lambda record: None
+        self._advance: Progress = lambda steps: None
 
     def begin(self, resume: str) -> None:
         """Resume from the last checkpoint with ``auto``; otherwise, or without a checkpoint, start anew."""
@@ -131,32 +137,47 @@ class Run:
             return
         if self._world.is_main:
             self._checkpoints.remove()
-        if self._scores_first:
-            self.state.before = self._learning.validate()
 
-    def finish(self, about: Mapping[str, Any], log: Log | None, progress: Progress | None) -> None:
-        """Train to the end of the run.
+    def start(self, about: Mapping[str, Any], log: Log | None, progress: Progress | None) -> None:
+        """Write the first record.
 
         Args:
             about: entries of the first record.
             log: function that receives records of the kinds start, step and epoch, on rank 0 only.
             progress: function called on each rank with the number of steps done since its last call.
+        """
+        if log is not None and self._world.is_main:
+            self.tell = log
+        self._advance = progress or self._advance
+        reset_peak_gpu_memory(self._world.device)
+        self.tell({**self._start_record(), **about})
+        self._advance(self.state.step)
+
+    def finish(self, learning: Learning) -> None:
+        """Train to the end of the run.
 
         Raises:
             TrainingError: a failed step or checkpoint; the last checkpoint is intact.
             Interrupted: a signal; the state is saved.
         """
-        tell: Log = log if log is not None and self._world.is_main else lambda record: None
-        advance: Progress = progress if progress is not None else lambda steps: None
-        reset_peak_gpu_memory(self._world.device)
-        tell({**self._start_record(), **about})
-        advance(self.state.step)
-        while not self._is_finished():
-            self._train_epoch(tell, advance)
-            self._end_epoch(tell)
-            self._stop_if_told()  # also after the last validation: the caller may have more to do
+        while not self.is_finished:
+            epoch, end = len(self.state.epochs), self.end_of_epoch
+            with learning.epoch(epoch, self.state.step - self._schedule.first_step(epoch), self.tell) as take_step:
+                while self.state.step < end:
+                    self.count_step(take_step(self.state.step))
+                    self.stop_if_told()
+                    self.save_if_due()
+            self.end_epoch()
+            self.stop_if_told()  # also after the last validation: the caller may have more to do
 
-    def _is_finished(self) -> bool:
+    @property
+    def end_of_epoch(self) -> int:
+        """Number of steps at the end of the current epoch."""
+        return self._schedule.first_step(len(self.state.epochs) + 1)
+
+    @property
+    def is_finished(self) -> bool:
+        """True after the last epoch, or if the validation loss has stopped falling."""
         state = self.state
         return len(state.epochs) >= len(self._schedule.steps) or state.epochs_without_improvement >= self._patience
 
@@ -172,35 +193,33 @@ class Run:
         }
         return record if before is None else {**record, "val_loss": before.loss, "val_mrr": before.mrr}
 
-    def _train_epoch(self, log: Log, progress: Progress) -> None:
+    def count_step(self, record: dict[str, Any]) -> None:
+        """Record an optimizer step."""
         state = self.state
-        epoch = len(state.epochs)
-        end = self._schedule.first_step(epoch + 1)
-        with self._learning.epoch(epoch, state.step - self._schedule.first_step(epoch), log) as take_step:
-            while state.step < end:
-                record = take_step(state.step)
-                state.step += 1
-                state.losses.append(record["loss"])
-                state.epoch_seconds += record["seconds"]
-                log({"kind": "step", "step": state.step, "epoch": epoch, **record})
-                progress(1)
-                self._stop_if_told()
-                if (
-                    self._every and state.step % self._every == 0 and state.step < end
-                ):  # the end of an epoch is saved after scoring
-                    self._save_last()
+        state.step += 1
+        state.losses.append(record["loss"])
+        state.epoch_seconds += record["seconds"]
+        self.tell({"kind": "step", "step": state.step, "epoch": len(state.epochs), **record})
+        self._advance(1)
+
+    def save_if_due(self) -> None:
+        """Save within an epoch, if a checkpoint is due; the end of an epoch is saved after scoring."""
+        if self._every and self.state.step % self._every == 0 and self.state.step < self.end_of_epoch:
+            self._save_last()
 
     def _save_last(self) -> None:
         if self._world.is_main:
             self._checkpoints.save_last(self.state)
 
-    def _stop_if_told(self) -> None:
+    def stop_if_told(self) -> None:
+        """Save and raise :class:`Interrupted` if a rank has received a signal."""
         if self._world.any(self._signal.received is not None):
             self._save_last()
             self._world.any(False)  # no rank exits before rank 0 has saved
             raise Interrupted(self._signal.received, self.state.step, self._checkpoints.last)
 
-    def _end_epoch(self, log: Log) -> None:
+    def end_epoch(self) -> None:
+        """Score the model, save it, and record the epoch."""
         state, start = self.state, time.perf_counter()
         score = self._learning.validate()
         epoch = len(state.epochs)
@@ -222,7 +241,7 @@ class Run:
         shown = dataclasses.asdict(record)
         if score is None:
             del shown["val_loss"], shown["val_mrr"]
-        log(
+        self.tell(
             {
                 "kind": "epoch",
                 **shown,

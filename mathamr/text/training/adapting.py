@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 from graphs.errors import ConfigError, TrainingError
+from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder
 from mathamr.text.training.card import write_card
 from mathamr.training.distributed import Ranks, ranks
@@ -129,46 +130,38 @@ def own_randomness(world: Ranks) -> Iterator[None]:
 
 
 @contextmanager
-def low_rank(encoder: TextEncoder, rank: int) -> Iterator[None]:
-    """Train additions of low rank to all linear layers (LoRA, Hu et al. 2021), merged into the weights after the block.
+def prepared(encoder: TextEncoder, config: TextConfig) -> Iterator[None]:
+    """Train additions of low rank to all linear layers (LoRA, Hu et al. 2021), merged into the weights at the end.
 
-    Args:
-        rank: rank of an addition, whose factor is 2; 0 trains all weights.
+    The rank is ``config.lora``, and the factor of an addition 2; 0 trains all weights. ``config.gradient_checkpointing``
+    computes activations again in the backward pass instead of keeping them.
 
     Raises:
         ConfigError: the package peft is missing.
     """
-    if not rank:
+    transformers: list[Any] = list(transformers_of(encoder))
+    if config.gradient_checkpointing:
+        for transformer in transformers:
+            transformer.model.activation_checkpointing_enable({"use_reentrant": False})
+    if not config.lora:
         yield
         return
     if find_spec("peft") is None:
-        raise ConfigError(f"text.lora={rank} needs the package peft: pip install -e '.[lora]', or use text.lora=0")
+        raise ConfigError(
+            f"text.lora={config.lora} needs the package peft: pip install -e '.[lora]', or use text.lora=0"
+        )
     from peft import LoraConfig, get_peft_model
 
-    settings = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
-    adapted: list[Any] = list(transformers_of(encoder))
+    settings = LoraConfig(r=config.lora, lora_alpha=2 * config.lora, target_modules="all-linear")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a deprecated attribute
-        for transformer in adapted:
+        for transformer in transformers:
             transformer.model = get_peft_model(transformer.model, settings)
     try:
         yield
     finally:
-        for transformer in adapted:
+        for transformer in transformers:
             transformer.model = transformer.model.merge_and_unload()
-
-
-@contextmanager
-def checkpointed(encoder: TextEncoder, on: bool) -> Iterator[None]:
-    """Compute activations again in the backward pass instead of keeping them, if ``on``."""
-    bodies = [transformer.auto_model for transformer in transformers_of(encoder)] if on else []
-    for body in bodies:
-        body.activation_checkpointing_enable({"use_reentrant": False})
-    try:
-        yield
-    finally:
-        for body in bodies:
-            body.activation_checkpointing_disable()
 
 
 def arithmetic(precision: str, device: torch.device) -> AbstractContextManager[object]:

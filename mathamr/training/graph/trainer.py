@@ -131,7 +131,8 @@ def train(
             "parameters": learning.learner.parameter_counts(),
         }
         with _placed(run, checkpoints.last, config, world):
-            run.finish(about, log, progress)
+            run.start(about, log, progress)
+            run.finish(learning)
         return _result(checkpoints.best, run.state, learning, split, world)
 
 
