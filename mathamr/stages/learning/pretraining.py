@@ -19,6 +19,7 @@ from mathamr.text import linearize
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder
 from mathamr.text.pretraining import depends_on, tidy
+from mathamr.text.training import batches
 from mathamr.text.training.adapting import fingerprint
 from mathamr.text.training.encoder_files import write_record
 
@@ -42,7 +43,8 @@ def pretrained(
         ConfigError, TrainingError, Interrupted: as :func:`mathamr.text.pretraining.pretrain`.
     """
     written = linearize.VERSION if config.linearize else False
-    known = {"encoder": fingerprint(encoder), "seed": seed, "linearize": written, **depends_on(config)}
+    known = {"encoder": fingerprint(encoder), "seed": seed, "linearize": written, "batches": batches.VERSION}
+    known |= depends_on(config)
     place = places / key(known)
     place.mkdir(parents=True, exist_ok=True)
     with locked(place / ".lock", wait=True):

@@ -131,9 +131,9 @@ def own_randomness(world: Ranks) -> Iterator[None]:
 
 @contextmanager
 def prepared(encoder: TextEncoder, config: TextConfig) -> Iterator[None]:
-    """Train additions of low rank to all linear layers (LoRA, Hu et al. 2021), merged into the weights at the end.
+    """Train additions of low rank to all linear layers (LoRA, Hu et al. 2021), merged in the end.
 
-    The rank is ``config.lora``, and the factor of an addition 2; 0 trains all weights. ``config.gradient_checkpointing``
+    The rank is ``config.lora``, and the factor is 2; 0 trains all weights. ``config.gradient_checkpointing``
     computes activations again in the backward pass instead of keeping them.
 
     Raises:
