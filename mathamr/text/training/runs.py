@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -209,8 +210,9 @@ class _Checkpoints:
             shutil.rmtree(folder, ignore_errors=True)
 
     def save_last(self, state: RunState) -> None:
-        """Write a checkpoint, and remove the one before it."""
-        before, written = self.last, self._out / _WRITING / f"checkpoint-{state.step}"
+        """Write a checkpoint, and remove older ones."""
+        written = self._out / _WRITING / f"checkpoint-{state.step}"
+        place = self._out / written.name
         record = {
             "identity": self._identity,
             "progress": state.scalars(),
@@ -221,13 +223,15 @@ class _Checkpoints:
             shutil.rmtree(written.parent, ignore_errors=True)
             self.trainer._save_checkpoint(self._model, None)
             write_record(written, record, _RUN)
-            place = self._out / written.name
-            if before in (place, *place.parents):
-                shutil.rmtree(place, ignore_errors=True)
+            for path in written.iterdir():
+                with path.open("r+b") as file:
+                    os.fsync(file.fileno())
+            shutil.rmtree(place, ignore_errors=True)
             written.rename(place)
             shutil.rmtree(written.parent)
-        if before not in (place, self._out):
-            shutil.rmtree(before)
+        for older in self._out.glob("checkpoint-*"):
+            if older != place:
+                shutil.rmtree(older, ignore_errors=True)
 
     def save_best(self, state: RunState) -> None:
         """Write only the weights."""
