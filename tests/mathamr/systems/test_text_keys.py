@@ -30,3 +30,11 @@ def test_other_negatives_train_another_model(epochs: int, changes: bool, monkeyp
     before = model_key(f"text.epochs={epochs}")
     monkeypatch.setattr(batches, "VERSION", batches.VERSION + 1)
     assert (model_key(f"text.epochs={epochs}") != before) == changes
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes"),
+    [("text.gradient_checkpointing=true", False), ("text.gradient_accumulation=2", True), ("text.lora=4", True)],
+)
+def test_settings_that_train_another_encoder_are_in_its_key(settings: str, changes: bool) -> None:
+    assert (model_key("text.epochs=1", settings) != model_key("text.epochs=1")) == changes
