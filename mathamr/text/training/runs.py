@@ -19,6 +19,7 @@ import logging
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -112,6 +113,9 @@ class Recorded(Trainer):
         return self.accelerator.prepare(
             DataLoader(items, batch_sampler=_Batches(self.task), collate_fn=self.data_collator)
         )
+
+    def store_flos(self) -> None:
+        """Count no operations: ranks would add theirs up, and rank 0 saves alone."""
 
     def _clip_grad_norm(self, model: nn.Module) -> Tensor:
         norm = super()._clip_grad_norm(model)
@@ -313,6 +317,8 @@ def _without_notes() -> Iterator[None]:
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*all_gather is deprecated", FutureWarning)
+            yield
     finally:
         logging.disable(before)
