@@ -117,6 +117,7 @@ def of_statements(
     *,
     test_share: float = 0.1,
     unseen_papers: int = 15,
+    unseen_since: str | None = None,
     seed: int = 0,
     written: Sequence[WrittenQuestion] = (),
 ) -> Benchmark:
@@ -128,17 +129,25 @@ def of_statements(
         generator: asks for statements.
         test_share: share of the statements of seen papers that are tested.
         unseen_papers: number of papers whose statements are all tested.
+        unseen_since: day (YYYY-MM-DD) from which on the statements of all papers are tested, instead of that number.
         seed: seed of the split (:func:`mathamr.text.sources.splits.split_papers`).
         written: questions of the test ``written``; their statements are in no training pair.
 
     Raises:
-        ConfigError: a test without queries; ``papers`` without the statements of all ``written`` questions.
+        ConfigError: a test without queries; ``papers`` without the statements of all ``written`` questions; no paper
+            from ``unseen_since`` on.
     """
     left_out: Counter[str] = Counter()
+    new = {paper.paper_id for paper in papers if unseen_since is not None and paper.date >= unseen_since}
+    if unseen_since is not None and not new:
+        raise ConfigError(
+            f"no paper has a date from {unseen_since} on; use an earlier day (--unseen-since), or give dates to papers "
+            "(mathamr text statements --metadata)"
+        )
     split = split_papers(
         {paper.paper_id: len(paper.statements) for paper in papers},
         test_share=test_share,
-        unseen_papers=unseen_papers,
+        unseen_papers=new or unseen_papers,
         seed=seed,
     )
     parts = {
