@@ -25,7 +25,8 @@ the prompts of that model. :class:`Opening` sets other prompts, and how tokens a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -119,6 +120,7 @@ class TextEncoder:
         self.model, self.name, self.notice = model, name, notice
         self._prompt: dict[Side, str] = {"query": query, "document": document}
         self._truncate_dim = truncate_dim
+        self._pool: Any = None  # processes on several devices
 
     @property
     def whole_dimension(self) -> int:
@@ -160,12 +162,26 @@ class TextEncoder:
                 normalize_embeddings=True,
                 truncate_dim=self._truncate_dim,
                 show_progress_bar=False,
+                pool=self._pool,
                 task=side,  # for a model with two encoders
             )
-            for some in _parts(texts, batch_size * 16, progress)
+            for some in _parts(texts, batch_size * (16 if self._pool is None else 256), progress)
         ]
         empty = np.zeros((0, self.dimension), np.float32)
         return np.concatenate([empty, *parts]).astype(np.float32)
+
+    @contextmanager
+    def spread(self, devices: Sequence[str]) -> Iterator[None]:
+        """Let :meth:`encode` use several devices within the block, with a process for each; one changes nothing."""
+        if len(devices) < 2:
+            yield
+            return
+        self._pool = self.model.start_multi_process_pool(list(devices))
+        try:
+            yield
+        finally:
+            self.model.stop_multi_process_pool(self._pool)
+            self._pool = None
 
     def encode_tokens(
         self, texts: Sequence[str], side: Side, *, batch_size: int = 32, progress: Callable[[int], None] | None = None
@@ -263,10 +279,9 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
     opening = opening or Opening()
     without_bars()
     known = KNOWN.get(name, Known(name))
-    place = _packaged() if name == "minilm" else None
     try:
         model = SentenceTransformer(
-            str(place or known.model),
+            place_of(name),
             device=device,
             revision=opening.revision,
             trust_remote_code=opening.trust_remote_code,
@@ -338,34 +353,16 @@ def _pool(model: SentenceTransformer, pooling: str | None, name: str) -> None:
         module.pooling_mode = pooling
 
 
-def tokenizer_of(name: str) -> Callable[[Sequence[str]], list[list[str]]]:
-    """Open the tokenizer of an encoder, without its weights: texts to their tokens, whole, without special tokens.
-
-    Raises:
-        ConfigError: the encoder is neither here nor on the hub.
-    """
-    from transformers import AutoTokenizer
-
-    place = str((_packaged() if name == "minilm" else None) or KNOWN.get(name, Known(name)).model)
-    try:
-        library = AutoTokenizer.from_pretrained(place)
-    except (OSError, ValueError) as error:
-        message = (
-            f"the tokenizer of {name!r} cannot be opened ({str(error).splitlines()[0]}); name the encoder's folder"
-        )
-        raise ConfigError(message) from error
-
-    def tokens(texts: Sequence[str]) -> list[list[str]]:
-        return [library.tokenize(text) for text in texts]
-
-    return tokens
-
-
 def without_bars() -> None:
     """Read or write weights without progress bars."""
     from transformers import logging
 
     logging.disable_progress_bar()
+
+
+def place_of(name: str) -> str:
+    """Return the folder of an encoder, or its name on the hub."""
+    return str((_packaged() if name == "minilm" else None) or KNOWN.get(name, Known(name)).model)
 
 
 def _packaged() -> Path | None:
