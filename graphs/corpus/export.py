@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -123,32 +124,36 @@ def export_beir(
 def plain_text(post: Post) -> str:
     r"""Return the sentences of a post as text, with LaTeX formulas between delimiters, so that they can be read back.
 
+    Dollars of the words are escaped only where they would open a formula, so that other programs encode the same text.
+
     >>> plain_text(Post("7", "answer", body="<p>It costs $5; <span class='math-container'>$x$</span> is odd.</p>"))
-    'It costs \\$5; $x$ is odd.'
+    'It costs $5; $x$ is odd.'
+    >>> plain_text(Post("7", "answer", body=r"<p>Type \$y\$ for <span class='math-container'>$x$</span>.</p>"))
+    'Type \\$y\\$ for $x$.'
     """
     text = extract(post)
     latex = [formula.latex for formula in text.formulas]
-    for delimiters in (_dollars, _brackets):
-        written = " ".join(_filled(sentence, latex, delimiters) for sentence in text.sentences)
+    for delimiters, dollar in product((_dollars, _brackets), ("$", "\\$")):
+        written = " ".join(_filled(sentence, latex, delimiters, dollar) for sentence in text.sentences)
         if [found for _, _, found in find(written)] == [one for one in latex if one]:
             break
     return written
 
 
-def _filled(sentence: str, latex: Sequence[str], delimiters: Callable[[str, str, str], str]) -> str:
-    """Replace the placeholders of a sentence; dollars and brackets of its words open no formula."""
+def _filled(sentence: str, latex: Sequence[str], delimiters: Callable[[str, str, str], str], dollar: str) -> str:
+    """Replace the placeholders of a sentence; brackets of its words open no formula."""
     pieces: list[str] = []
     end = 0
     for match in _PLACEHOLDER.finditer(sentence):
         if int(match[1]) < len(latex):
             before, after = sentence[max(0, match.start() - 1) : match.start()], sentence[match.end() : match.end() + 1]
-            pieces += [_literal(sentence[end : match.start()]), delimiters(latex[int(match[1])], before, after)]
+            pieces += [_literal(sentence[end : match.start()], dollar), delimiters(latex[int(match[1])], before, after)]
             end = match.end()
-    return "".join([*pieces, _literal(sentence[end:])])
+    return "".join([*pieces, _literal(sentence[end:], dollar)])
 
 
-def _literal(words: str) -> str:
-    return _OPENING.sub("", words.replace("$", "\\$"))
+def _literal(words: str, dollar: str) -> str:
+    return _OPENING.sub("", words.replace("$", dollar))
 
 
 def _dollars(latex: str, before: str, after: str) -> str:
