@@ -6,7 +6,7 @@
 Documents are the answers. Texts are plain, with formulas as LaTeX between dollar signs (or in ``\\(..\\)`` if dollar
 signs would be misread); :func:`graphs.corpus.queries.beir.open_beir` reads the same ids, grades and formulas from them.
 The questions of training pairs become queries with judgments of one grade in ``train.tsv``; questions that are topics
-are left out.
+are left out. Of a part of a collection, only the documents in it are judged, so that every program finds the same.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ _HEADER = "query-id\tcorpus-id\tscore\n"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Numbers of written records, and of posts that could not be read."""
+    """Numbers of written records, of posts that could not be read, and of judgments of documents that are missing."""
 
     documents: int
     queries: int
     judgments: int
     train_pairs: int
     failures: int
+    judgments_left_out: int
 
 
 def export_beir(
@@ -96,8 +97,9 @@ def export_beir(
         documents, queries = open_part(folder / "corpus.jsonl"), open_part(folder / "queries.jsonl")
         for topic in held_out.topics:
             _write(queries, replace(topic.post, post_id=topic.topic_id), "text")
-        count = failures = 0
+        failures = 0
         known: set[str] = set()
+        exported: set[str] = set()
         for post in corpus.posts():
             if isinstance(post, Failure):
                 failures += 1
@@ -105,20 +107,22 @@ def export_beir(
             searched = post.kind == "answer" and (held_out.searched is None or post.post_id in held_out.searched)
             if searched:
                 _write(documents, post, "title", "text")
-                count += 1
+                exported.add(post.post_id)
             if searched or post.post_id in query_ids:
                 known.add(post.post_id)
             if post.post_id in query_ids and post.kind == "question":
                 _write(queries, replace(post, post_id=query_ids[post.post_id]), "text")
             if progress is not None:
                 progress(1)
-        rows = ((one.topic_id, one.doc_id, one.grade) for one in held_out.judgments)
+        rows = ((one.topic_id, one.doc_id, one.grade) for one in held_out.judgments if one.doc_id in exported)
         judged = _write_judgments(open_part(folder / "qrels" / f"{split}.tsv"), rows)
         written = [pair for pair in pairs if pair.question_id in known and pair.answer_id in known]
         grade = max(1, *(one.grade for one in held_out.judgments))  # relevant, whatever grade is said to be
         if written or train.exists():
             _write_judgments(open_part(train), ((query_ids[one.question_id], one.answer_id, grade) for one in written))
-    return Exported(count, len(topic_ids) + len({pair.question_id for pair in written}), judged, len(written), failures)
+    queries_written = len(topic_ids) + len({pair.question_id for pair in written})
+    left_out = len(held_out.judgments) - judged
+    return Exported(len(exported), queries_written, judged, len(written), failures, left_out)
 
 
 def plain_text(post: Post) -> str:
