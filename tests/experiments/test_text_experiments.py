@@ -163,6 +163,7 @@ def test_an_experiment_runs_to_its_report(name: str, place: Path) -> None:
         )
     for title in (*titles.values(), *config.experiment.labels.values()):
         assert title in report
+    assert bool(config.text.matryoshka) == (name == "knowledge_graph")  # as in the paper
     assert "nDCG'" not in report
     assert not re.search(r"<(script|link|img)[^>]*(src|href)=[\"']https?:", page), "the page is not self-contained"
     first = titles[next(iter(titles))]

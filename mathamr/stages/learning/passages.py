@@ -22,6 +22,7 @@ from graphs.errors import CorpusError, Failure, MathAMRError
 from graphs.processes import ordered_map
 from graphs.whole_file import whole_file
 from mathamr.stages.console import Console
+from mathamr.text.benchmarks import folded
 from mathamr.text.folder.latex import read_latex
 from mathamr.text.latex_source import assemble
 from mathamr.text.sources.archives import read_files
@@ -78,7 +79,7 @@ def write_passages(
                     if (digest := hashlib.sha256(text.encode()).digest()) in seen:
                         continue
                     seen.add(digest)
-                    if queries and any(map(_folded(text).__contains__, queries)):
+                    if queries and any(map(folded(text).__contains__, queries)):
                         left_out += 1
                         continue
                     characters += len(text)
@@ -113,12 +114,8 @@ def _queries(folder: Path) -> list[str]:
     """Return the queries of all tests of a collection of pairs, without those of a few words."""
     collection = PairCollection(folder)
     posts = [topic.post for test in collection.tests() for topic in collection.test(test).topics]
-    folded = {_folded(f"{post.title} {post.body}") for post in posts}
-    return sorted(query for query in folded if len(query.split()) >= _LEAST_WORDS)
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split()).rstrip(".:;,")
+    queries = {folded(f"{post.title} {post.body}") for post in posts}
+    return sorted(query for query in queries if len(query.split()) >= _LEAST_WORDS)
 
 
 def text_lines(path: Path) -> Iterator[str]:

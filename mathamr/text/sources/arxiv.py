@@ -1,6 +1,6 @@
 """Metadata of papers on arXiv: title, categories and date, joined to papers by their ids.
 
->>> import tempfile
+>>> import json, tempfile
 >>> folder = Path(tempfile.mkdtemp())
 >>> kaggle = {"id": "math/0301001", "title": "On\\n  primes", "categories": "math.NT math.CO",
 ...           "versions": [{"version": "v1", "created": "Wed, 1 Jan 2003 10:00:00 GMT"}]}

@@ -20,6 +20,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -217,17 +218,8 @@ class _Reader:
 
 def _mend(out: Path) -> None:
     """Remove everything after the last line end."""
-    if not out.exists():
-        return
-    with out.open("r+b") as file:
-        content_end = file.seek(0, 2)
-        position = content_end
-        while position > 0:
-            start = max(0, position - 65_536)
-            file.seek(start)
-            newline = file.read(position - start).rfind(b"\n")
-            if newline >= 0:
-                file.truncate(start + newline + 1)
-                return
-            position = start
-        file.truncate(0)
+    if out.exists() and out.stat().st_size:
+        with out.open("r+b") as file:
+            with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+                end = content.rfind(b"\n") + 1
+            file.truncate(end)
