@@ -68,6 +68,7 @@ COMMANDS = {
             ("statements", "statements of LaTeX papers", "text/extract_statements.py"),
             ("concepts", "knowledge graph of papers", "text/knowledge_graph.py"),
             ("pairs", "training pairs for text encoders", "text/text_pairs.py"),
+            ("passages", "passages of papers, for pretraining", "text/write_passages.py"),
             ("statistics", "statistics of statements and tokens", "text/statement_statistics.py"),
             ("finetune", "fine-tune an encoder on pairs", "text/finetune_text.py"),
         ),

@@ -255,6 +255,8 @@ def export(given: argparse.Namespace, console: Console) -> int:
         )
     if written.failures:
         console.say(f"{written.failures:,} posts could not be read and are left out")
+    if written.judgments_left_out:
+        console.say(f"{written.judgments_left_out:,} judgments of missing documents are left out")
     print(
         f"{given.to}: {written.documents:,} documents, {written.queries:,} queries, {written.judgments:,} judgments, "
         f"{written.train_pairs:,} training pairs"

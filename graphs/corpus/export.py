@@ -6,7 +6,7 @@
 Documents are the answers. Texts are plain, with formulas as LaTeX between dollar signs (or in ``\\(..\\)`` if dollar
 signs would be misread); :func:`graphs.corpus.queries.beir.open_beir` reads the same ids, grades and formulas from them.
 The questions of training pairs become queries with judgments of one grade in ``train.tsv``; questions that are topics
-are left out.
+are left out. Of a part of a collection, only the documents in it are judged, so that every program finds the same.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -36,13 +37,14 @@ _HEADER = "query-id\tcorpus-id\tscore\n"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Numbers of written records, and of posts that could not be read."""
+    """Numbers of written records, of posts that could not be read, and of judgments of documents that are missing."""
 
     documents: int
     queries: int
     judgments: int
     train_pairs: int
     failures: int
+    judgments_left_out: int
 
 
 def export_beir(
@@ -95,8 +97,9 @@ def export_beir(
         documents, queries = open_part(folder / "corpus.jsonl"), open_part(folder / "queries.jsonl")
         for topic in held_out.topics:
             _write(queries, replace(topic.post, post_id=topic.topic_id), "text")
-        count = failures = 0
+        failures = 0
         known: set[str] = set()
+        exported: set[str] = set()
         for post in corpus.posts():
             if isinstance(post, Failure):
                 failures += 1
@@ -104,51 +107,57 @@ def export_beir(
             searched = post.kind == "answer" and (held_out.searched is None or post.post_id in held_out.searched)
             if searched:
                 _write(documents, post, "title", "text")
-                count += 1
+                exported.add(post.post_id)
             if searched or post.post_id in query_ids:
                 known.add(post.post_id)
             if post.post_id in query_ids and post.kind == "question":
                 _write(queries, replace(post, post_id=query_ids[post.post_id]), "text")
             if progress is not None:
                 progress(1)
-        rows = ((one.topic_id, one.doc_id, one.grade) for one in held_out.judgments)
+        rows = ((one.topic_id, one.doc_id, one.grade) for one in held_out.judgments if one.doc_id in exported)
         judged = _write_judgments(open_part(folder / "qrels" / f"{split}.tsv"), rows)
         written = [pair for pair in pairs if pair.question_id in known and pair.answer_id in known]
         grade = max(1, *(one.grade for one in held_out.judgments))  # relevant, whatever grade is said to be
         if written or train.exists():
             _write_judgments(open_part(train), ((query_ids[one.question_id], one.answer_id, grade) for one in written))
-    return Exported(count, len(topic_ids) + len({pair.question_id for pair in written}), judged, len(written), failures)
+    queries_written = len(topic_ids) + len({pair.question_id for pair in written})
+    left_out = len(held_out.judgments) - judged
+    return Exported(len(exported), queries_written, judged, len(written), failures, left_out)
 
 
 def plain_text(post: Post) -> str:
     r"""Return the sentences of a post as text, with LaTeX formulas between delimiters, so that they can be read back.
 
+    Dollars of the words are escaped only where they would open a formula, so that other programs encode the same text.
+
     >>> plain_text(Post("7", "answer", body="<p>It costs $5; <span class='math-container'>$x$</span> is odd.</p>"))
-    'It costs \\$5; $x$ is odd.'
+    'It costs $5; $x$ is odd.'
+    >>> plain_text(Post("7", "answer", body=r"<p>Type \$y\$ for <span class='math-container'>$x$</span>.</p>"))
+    'Type \\$y\\$ for $x$.'
     """
     text = extract(post)
     latex = [formula.latex for formula in text.formulas]
-    for delimiters in (_dollars, _brackets):
-        written = " ".join(_filled(sentence, latex, delimiters) for sentence in text.sentences)
+    for delimiters, dollar in product((_dollars, _brackets), ("$", "\\$")):
+        written = " ".join(_filled(sentence, latex, delimiters, dollar) for sentence in text.sentences)
         if [found for _, _, found in find(written)] == [one for one in latex if one]:
             break
     return written
 
 
-def _filled(sentence: str, latex: Sequence[str], delimiters: Callable[[str, str, str], str]) -> str:
-    """Replace the placeholders of a sentence; dollars and brackets of its words open no formula."""
+def _filled(sentence: str, latex: Sequence[str], delimiters: Callable[[str, str, str], str], dollar: str) -> str:
+    """Replace the placeholders of a sentence; brackets of its words open no formula."""
     pieces: list[str] = []
     end = 0
     for match in _PLACEHOLDER.finditer(sentence):
         if int(match[1]) < len(latex):
             before, after = sentence[max(0, match.start() - 1) : match.start()], sentence[match.end() : match.end() + 1]
-            pieces += [_literal(sentence[end : match.start()]), delimiters(latex[int(match[1])], before, after)]
+            pieces += [_literal(sentence[end : match.start()], dollar), delimiters(latex[int(match[1])], before, after)]
             end = match.end()
-    return "".join([*pieces, _literal(sentence[end:])])
+    return "".join([*pieces, _literal(sentence[end:], dollar)])
 
 
-def _literal(words: str) -> str:
-    return _OPENING.sub("", words.replace("$", "\\$"))
+def _literal(words: str, dollar: str) -> str:
+    return _OPENING.sub("", words.replace("$", dollar))
 
 
 def _dollars(latex: str, before: str, after: str) -> str:

@@ -55,6 +55,7 @@ class DataSettings:
         split: split of the judgments, for collections with several splits.
         id: name of a data set of ir_datasets.
         relevant_grade: lowest grade that counts as relevant; None: 2, or 1 if no grade is above 1.
+        texts: file of texts to pretrain text encoders on, one a line; None: the texts of the posts.
         sources: further collections with training pairs, by names of your choice; used if ``train.pairs`` lists their
             names.
     """
@@ -71,6 +72,7 @@ class DataSettings:
     split: str | None
     id: str | None
     relevant_grade: int | None
+    texts: str | None = None
     sources: dict[str, SourceSettings] = field(default_factory=dict)
 
 

@@ -45,12 +45,15 @@ def encode_texts(
     console: Console,
     *,
     tokens: bool,
+    devices: Sequence[str] = (),
 ) -> None:
     """Encode the posts and topics that ``place`` does not have; resumes where a killed call stopped.
 
     Args:
         encoder: opens the encoder; not called where nothing is missing.
         tokens: a vector for each token, instead of one for each text.
+        devices: devices that share the work, each in a process; fewer than two: the device of the encoder. Vectors of
+            tokens are made on that one alone.
     """
     new_posts, new_topics = place.missing(list(posts.sides)), place.missing(list(topics.sides))
     if not (new_posts or new_topics):
@@ -84,8 +87,9 @@ def encode_texts(
                 ids = [name for name in place.missing(new) if texts.sides[name] == side]
                 place.extend(partial(in_shards, texts, side, ids), ids, kind)
 
-        add(topics, new_topics, "topics")  # first: what is added to is read into memory
-        add(posts, new_posts, "posts")
+        with opened.spread([] if tokens else devices):
+            add(topics, new_topics, "topics")  # first: what is added to is read into memory
+            add(posts, new_posts, "posts")
     if cut:
         console.say(
             f"  {cut:,} texts are longer than text.max_length={opened.model.max_seq_length} tokens; the rest "

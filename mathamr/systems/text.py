@@ -40,6 +40,7 @@ from mathamr.search.searchable import Searchable
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.learning.collection_pairs import CollectionPairs
+from mathamr.stages.learning.passages import text_lines
 from mathamr.stages.learning.pretraining import pretrained
 from mathamr.stages.learning.text_encoder import finetune_encoder
 from mathamr.stages.needed import NeededPosts, extent_of, needed_posts
@@ -72,6 +73,7 @@ from mathamr.text.training.encoder_files import check_files, read_record, write_
 from mathamr.text.training.tiny import make_tiny
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import sample_pairs
+from mathamr.training.processes import number_of
 
 _TINY_TEXTS = 20_000
 _AT_ONCE = 1_000  # texts of posts.db
@@ -219,13 +221,15 @@ class TextSystem(System[TextSettings]):
 
         Its losses are not those of fine-tuning, and not in the log.
         """
+        written, given = _written(settings), settings.data.texts
         folder, costs = pretrained(
             settings.text,
             encoder,
-            lambda: self._all_texts(_written(settings)),
+            lambda: self._all_texts(written) if given is None else map(_rewritten(written), text_lines(Path(given))),
             self.shared / "pretrained",
             seed=settings.seed,
             console=self.console,
+            texts_hash=settings.texts_hash,
         )
         return self._open(settings, folder), costs
 
@@ -273,6 +277,8 @@ class TextSystem(System[TextSettings]):
             self.threads(topic_sets)
             posts |= dict.fromkeys(self.joined_questions(settings, list(posts)).values(), "document")
         device = torch.device(device_of(settings.train.device))
+        count = number_of(settings.train.processes, device.type) if _precision(settings) == "fp32" else 1  # no autocast
+        devices = [f"cuda:{number}" for number in range(count)] if device.type == "cuda" else ["cpu"] * count
         with arithmetic(_precision(settings), device):
             encode_texts(
                 place,
@@ -281,6 +287,7 @@ class TextSystem(System[TextSettings]):
                 TextsToEncode(topics, lambda ids: [texts[name] for name in ids]),
                 self.console,
                 tokens=tokens,
+                devices=devices,
             )
         return Encoded(place, place.costs(len(posts)))
 
@@ -381,8 +388,12 @@ def _own_pairs(
     known = [pair for pair in pairs if pair not in leaking]
     ids = {post_id for pair in known for post_id in (pair.question_id, pair.answer_id)}
     kept = set(sample_pairs(known, ids, training.max_pairs))
+    rewritten = _rewritten(written)
     for pair in (pair for file in files for pair in file):
         if Pair(pair.query_id, pair.document_id) in kept:
-            texts = [Post("", "answer", body=text, markup="text") for text in (pair.query, pair.document)]
-            query, document = (written(extract(text)) for text in texts)
-            yield replace(pair, query=query, document=document)
+            yield replace(pair, query=rewritten(pair.query), document=rewritten(pair.document))
+
+
+def _rewritten(written: Written) -> Callable[[str], str]:
+    """Return a function that writes a text outside the collection as those of its posts."""
+    return lambda text: written(extract(Post("", "answer", body=text, markup="text")))

@@ -33,7 +33,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -100,11 +100,11 @@ def of_answers(pairs: Iterable[TextPair], *, test_share: float = 0.2, seed: int 
     held_out = {groups[i] for i in order[: round(test_share * len(groups))]}
     tested = [pair for pair in pairs if pair.group in held_out]
     train = [pair for pair in pairs if pair.group not in held_out]
-    train = _without(train, {_same(pair.document) for pair in tested}, _document, "document", left_out)
-    train = _without(train, {_same(pair.query) for pair in tested}, lambda pair: _same(pair.query), "query", left_out)
+    train = _without(train, {folded(pair.document) for pair in tested}, _document, "document", left_out)
+    train = _without(train, {folded(pair.query) for pair in tested}, lambda pair: folded(pair.query), "query", left_out)
     test, asked = QuerySet(), dict[str, str]()  # text of a query -> its id
     for pair in tested:
-        query = asked.setdefault(_same(pair.query), pair.query_id)
+        query = asked.setdefault(folded(pair.query), pair.query_id)
         test.queries.setdefault(query, pair.query)
         test.judgments.append(Judgment(query, pair.document_id, OWN))
     answers = {"answers": {pair.document_id: pair.document for pair in pairs}}
@@ -117,6 +117,7 @@ def of_statements(
     *,
     test_share: float = 0.1,
     unseen_papers: int = 15,
+    unseen_since: str | None = None,
     seed: int = 0,
     written: Sequence[WrittenQuestion] = (),
 ) -> Benchmark:
@@ -128,17 +129,25 @@ def of_statements(
         generator: asks for statements.
         test_share: share of the statements of seen papers that are tested.
         unseen_papers: number of papers whose statements are all tested.
+        unseen_since: day (YYYY-MM-DD) from which on the statements of all papers are tested, instead of that number.
         seed: seed of the split (:func:`mathamr.text.sources.splits.split_papers`).
         written: questions of the test ``written``; their statements are in no training pair.
 
     Raises:
-        ConfigError: a test without queries; ``papers`` without the statements of all ``written`` questions.
+        ConfigError: a test without queries; ``papers`` without the statements of all ``written`` questions; no paper
+            from ``unseen_since`` on.
     """
     left_out: Counter[str] = Counter()
+    new = {paper.paper_id for paper in papers if unseen_since is not None and paper.date >= unseen_since}
+    if unseen_since is not None and not new:
+        raise ConfigError(
+            f"no paper has a date from {unseen_since} on; use an earlier day (--unseen-since), or give dates to papers "
+            "(mathamr text statements --metadata)"
+        )
     split = split_papers(
         {paper.paper_id: len(paper.statements) for paper in papers},
         test_share=test_share,
-        unseen_papers=unseen_papers,
+        unseen_papers=new or unseen_papers,
         seed=seed,
     )
     parts = {
@@ -153,11 +162,11 @@ def of_statements(
         asked.judgments += [Judgment(name, document, OWN) for document in documents]
     if left := len(written) - len(asked.queries):
         left_out["written questions without their statement"] = left
-    documents_of_tests = {_same(pair.document) for pair in tested} | {
-        _same(texts[one.doc_id]) for one in asked.judgments
+    documents_of_tests = {folded(pair.document) for pair in tested} | {
+        folded(texts[one.doc_id]) for one in asked.judgments
     }
     train = _without(parts["train"], documents_of_tests, _document, "document", left_out)
-    trained_queries = {_same(pair.query) for pair in train}
+    trained_queries = {folded(pair.query) for pair in train}
     of_paper: dict[str, list[str]] = {}
     for document in texts:
         of_paper.setdefault(document.rpartition("/")[0], []).append(document)
@@ -168,13 +177,13 @@ def of_statements(
         for pair in parts[part]:
             if pair.document_id in done:
                 continue
-            if _same(pair.query) in trained_queries:
+            if folded(pair.query) in trained_queries:
                 left_out["queries that training asks, too"] += 1
-            elif _same(pair.query) in _same(pair.document):
+            elif folded(pair.query) in folded(pair.document):
                 left_out["queries that stand in their statement"] += 1
             else:
                 done.add(pair.document_id)
-                asking.setdefault(_same(pair.query), []).append(pair)
+                asking.setdefault(folded(pair.query), []).append(pair)
         tests[part] = test = QuerySet()
         for first, *others in asking.values():
             grades = {document: SAME_GROUP for pair in (first, *others) for document in of_paper[pair.group]}
@@ -218,12 +227,12 @@ def of_passages(
         together[sentences.setdefault(pair.query, pair.query_id), formula] = None
     left_out: Counter[str] = Counter()
     train = [pair for pair in pairs if pair.group not in held_out]
-    train = _without(train, {_same(text) for text in sentences}, lambda pair: _same(pair.query), "query", left_out)
+    train = _without(train, {folded(text) for text in sentences}, lambda pair: folded(pair.query), "query", left_out)
     train = _without(train, {_whole(pair) for pair in tested}, _whole, "sentence", left_out)
     train = _without(train, formulas, lambda pair: linearize(pair.document), "document", left_out)
-    train = [_with_dollars(pair) for pair in train]
+    train = [replace(pair, document=f"${pair.document}$") for pair in train]
     sizes = {formula: len(tokens.split()) for tokens, (formula, _) in formulas.items()}
-    of_sentence, of_formula = _inverse(sentences), dict(formulas.values())
+    of_sentence, of_formula = {name: text for text, name in sentences.items()}, dict(formulas.values())
     tests = {
         "text_to_formula": QuerySet(dict(of_sentence)),
         "formula_to_text": QuerySet(dict(of_formula), swapped=True),
@@ -254,10 +263,10 @@ def of_graph(
     names = sorted(papers_of)
     generator = np.random.default_rng(seed)
     unseen = {names[i] for i in generator.permutation(len(names))[: round(unseen_share * len(names))]}
-    unseen_descriptions = {_same(concept.description) for concept in graph.concepts if concept.name in unseen}
+    unseen_descriptions = {folded(concept.description) for concept in graph.concepts if concept.name in unseen}
     known = KnowledgeGraph(
         tuple(
-            replace(concept, description="") if _same(concept.description) in unseen_descriptions else concept
+            replace(concept, description="") if folded(concept.description) in unseen_descriptions else concept
             for concept in graph.concepts
             if concept.name not in unseen
         ),
@@ -327,7 +336,7 @@ def _without(
 
 
 def _document(pair: TextPair) -> str:
-    return _same(pair.document)
+    return folded(pair.document)
 
 
 def _whole(pair: TextPair) -> str:
@@ -335,17 +344,9 @@ def _whole(pair: TextPair) -> str:
     return "".join(pair.query.replace(HIDDEN, pair.document).casefold().replace("$", "").split())
 
 
-def _same(text: str) -> str:
-    """Return the form in which texts are compared."""
+def folded(text: str) -> str:
+    """Return the form in which texts are compared: without differences in case, white space and final punctuation."""
     return " ".join(text.casefold().split()).rstrip(".:;,")
-
-
-def _with_dollars(pair: TextPair) -> TextPair:
-    return TextPair(**{**asdict(pair), "document": f"${pair.document}$"})
-
-
-def _inverse(names: Mapping[str, str]) -> dict[str, str]:
-    return {name: text for text, name in names.items()}
 
 
 def _checked(made: Benchmark) -> Benchmark:

@@ -25,7 +25,8 @@ the prompts of that model. :class:`Opening` sets other prompts, and how tokens a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -53,18 +54,25 @@ _PROMPTS: dict[Side, tuple[str, ...]] = {"query": ("query",), "document": ("docu
 
 @dataclass(frozen=True)
 class Known:
-    """Name of a model on the hub, its prompts, and its pooling if its configuration does not state it."""
+    """Name of a model on the hub, its prompts, its pooling if its configuration does not state it, and a notice."""
 
     model: str
     query: str = ""
     document: str = ""
     pooling: str | None = None
+    notice: str = ""
 
 
+# Bottleneck layers with a nonlinearity, which cannot be merged into the weights as LoRA can.
+_ADAPTER = (
+    "its adapters need the package adapters, whose transformers 4 is another environment; encode there, and compare "
+    "the run file (track=run)"
+)
+_ADAPTERS = {f"allenai/specter2{name}" for name in ("", "_adhoc_query", "_classification", "_regression")}
 KNOWN = {
     "modernbert": Known("answerdotai/ModernBERT-base"),
     "nomic": Known("nomic-ai/modernbert-embed-base", "search_query: ", "search_document: "),
-    "specter2": Known("allenai/specter2_base", pooling="cls"),
+    "specter2": Known("allenai/specter2_base", pooling="cls", notice=f"specter2 is the base model; {_ADAPTER}"),
     "mathbert": Known("tbs17/MathBERT", pooling="cls"),
     "mpnet": Known("sentence-transformers/all-mpnet-base-v2"),
     "bge": Known("BAAI/bge-base-en-v1.5", "Represent this sentence for searching relevant passages: "),
@@ -119,6 +127,7 @@ class TextEncoder:
         self.model, self.name, self.notice = model, name, notice
         self._prompt: dict[Side, str] = {"query": query, "document": document}
         self._truncate_dim = truncate_dim
+        self._pool: Any = None  # processes on several devices
 
     @property
     def whole_dimension(self) -> int:
@@ -160,12 +169,26 @@ class TextEncoder:
                 normalize_embeddings=True,
                 truncate_dim=self._truncate_dim,
                 show_progress_bar=False,
+                pool=self._pool,
                 task=side,  # for a model with two encoders
             )
-            for some in _parts(texts, batch_size * 16, progress)
+            for some in _parts(texts, batch_size * (16 if self._pool is None else 256), progress)
         ]
         empty = np.zeros((0, self.dimension), np.float32)
         return np.concatenate([empty, *parts]).astype(np.float32)
+
+    @contextmanager
+    def spread(self, devices: Sequence[str]) -> Iterator[None]:
+        """Let :meth:`encode` use several devices within the block, with a process for each; one changes nothing."""
+        if len(devices) < 2:
+            yield
+            return
+        self._pool = self.model.start_multi_process_pool(list(devices))
+        try:
+            yield
+        finally:
+            self.model.stop_multi_process_pool(self._pool)
+            self._pool = None
 
     def encode_tokens(
         self, texts: Sequence[str], side: Side, *, batch_size: int = 32, progress: Callable[[int], None] | None = None
@@ -228,8 +251,8 @@ def identity(name: str) -> str:
 
     A model on the hub is identified only by its name.
     """
-    folder = _packaged() if name == "minilm" else Path(name)
-    if folder is None or not folder.is_dir():
+    folder = Path(place_of(name))
+    if not folder.is_dir():
         return name
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix in _OF_MODEL)
     stamps = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
@@ -242,17 +265,16 @@ _OF_MODEL = frozenset((".safetensors", ".bin", ".json", ".txt", ".model", ".py")
 
 @lru_cache(maxsize=64)
 def _digest(folder: Path, stamps: tuple[tuple[Path, int, int], ...]) -> str:
-    digest = hashlib.sha256()
-    for path, _, _ in stamps:
-        digest.update(f"{path.relative_to(folder)} {digests.of_file(path)}\n".encode())
-    return digest.hexdigest()[:12]
+    lines = (f"{path.relative_to(folder)} {digests.of_file(path)}\n" for path, _, _ in stamps)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
 
 
 def open_encoder(name: str, *, device: str | None = None, opening: Opening | None = None) -> TextEncoder:
     """Open an encoder by one of the names above, a folder, or a name on the Hugging Face hub.
 
     Raises:
-        ConfigError: the extra ``text`` is missing, or the model brings code that ``trust_remote_code`` does not allow.
+        ConfigError: the extra ``text`` is missing, the model brings code that ``trust_remote_code`` does not allow, or
+            it is an adapter of the package adapters.
         MissingEncoderError: the model is neither here nor on the hub.
     """
     if find_spec("sentence_transformers") is None:
@@ -260,13 +282,17 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
     import torch
     from sentence_transformers import SentenceTransformer
 
+    adapter = Path(name, "adapter_config.json")  # of PEFT, which the library reads, it names the base model like this
+    if name in _ADAPTERS or (adapter.is_file() and "base_model_name_or_path" not in adapter.read_text("utf-8")):
+        raise ConfigError(
+            f"the encoder {name!r} is not a whole model; {_ADAPTER}; text.encoder=specter2 is the base model"
+        )
     opening = opening or Opening()
     without_bars()
     known = KNOWN.get(name, Known(name))
-    place = _packaged() if name == "minilm" else None
     try:
         model = SentenceTransformer(
-            str(place or known.model),
+            place_of(name),
             device=device,
             revision=opening.revision,
             trust_remote_code=opening.trust_remote_code,
@@ -293,7 +319,7 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
         query=query if opening.query_prompt is None else opening.query_prompt,
         document=document if opening.document_prompt is None else opening.document_prompt,
         truncate_dim=opening.truncate_dim,
-        notice=notice if given == (None, None) else "",
+        notice=known.notice or (notice if given == (None, None) else ""),
     )
 
 
@@ -338,34 +364,16 @@ def _pool(model: SentenceTransformer, pooling: str | None, name: str) -> None:
         module.pooling_mode = pooling
 
 
-def tokenizer_of(name: str) -> Callable[[Sequence[str]], list[list[str]]]:
-    """Open the tokenizer of an encoder, without its weights: texts to their tokens, whole, without special tokens.
-
-    Raises:
-        ConfigError: the encoder is neither here nor on the hub.
-    """
-    from transformers import AutoTokenizer
-
-    place = str((_packaged() if name == "minilm" else None) or KNOWN.get(name, Known(name)).model)
-    try:
-        library = AutoTokenizer.from_pretrained(place)
-    except (OSError, ValueError) as error:
-        message = (
-            f"the tokenizer of {name!r} cannot be opened ({str(error).splitlines()[0]}); name the encoder's folder"
-        )
-        raise ConfigError(message) from error
-
-    def tokens(texts: Sequence[str]) -> list[list[str]]:
-        return [library.tokenize(text) for text in texts]
-
-    return tokens
-
-
 def without_bars() -> None:
     """Read or write weights without progress bars."""
     from transformers import logging
 
     logging.disable_progress_bar()
+
+
+def place_of(name: str) -> str:
+    """Return the folder of an encoder, or its name on the hub."""
+    return str((_packaged() if name == "minilm" else None) or KNOWN.get(name, Known(name)).model)
 
 
 def _packaged() -> Path | None:

@@ -68,6 +68,7 @@ _RESTATED = re.compile(
     r"\s*\{[^{}]{0,200}\}(?P<body>.{0,30000}?)\\end\{restatable\*?\}",
     re.DOTALL,
 )
+_DECLARED = re.compile(r"\\newtheorem[^\n]{0,300}?(?=\\|\n|\Z)")  # up to the next command: not a part of a sentence
 _BOX = re.compile(r"\\newtcbtheorem\s*(?:\[[^\]]{0,2000}\]\s*)?\{([^{}\\]+)\}")
 _TITLE_KEY = re.compile(r"\b(?:name|title|heading)\s*=\s*(?:\{([^{}]*)\}|([^,]*))")
 _HEADING = re.compile(r"\\(?:chapter|[a-z]{0,12}section)\*?\s*(?:\[[^\]]{0,300}\]\s*)?\{")
@@ -165,7 +166,7 @@ class _Context:
     def __init__(self, text: str) -> None:
         self._text = text
         self._headings = [match.end() for match in _HEADING.finditer(text)]
-        self._ends = [match.end() for match in _EDGE.finditer(text)]
+        self._ends = sorted(match.end() for ends in (_EDGE, _DECLARED) for match in ends.finditer(text))
 
     def of(self, start: int) -> tuple[str, str]:
         """Return the heading above the body that starts at ``start``, and the last sentence of the prose before it."""

@@ -90,6 +90,7 @@ class TrainConfig:
         device: ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
         processes: ranks that train together on this machine, each in its own process; ``auto``: one for each GPU.
             Losses are equal up to the order of sums and the augmentation, which each rank draws for its own part.
+            ``track=text`` shares the encoding of texts in fp32 among as many devices.
         precision: ``fp32`` or ``bf16``, arithmetic of the encoder; scores and loss are always float32.
         workers: threads that prepare batches ahead; 0 prepares each on demand. Results do not depend on it.
         checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves only at the ends of epochs.

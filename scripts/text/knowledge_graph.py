@@ -15,6 +15,7 @@ requests and prints their number and size.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     from mathamr.stages.console import Console
     from mathamr.stages.learning.text_pairs import estimate_of_graph, graph_by_model
     from mathamr.text.asking.answers import KeptAnswers
-    from mathamr.text.asking.graphs import MAX_TOKENS, relations
+    from mathamr.text.asking.graphs import MAX_TOKENS
     from mathamr.text.concepts import graph_of
     from mathamr.text.knowledge_graph import MIN_DEGREE, to_json
     from mathamr.text.sources.papers import read_papers
@@ -55,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
         graph = graph_by_model(given.sources, model, answers, given.least_papers or 1, Console())
     write_whole(given.out, to_json(graph))
     papers = {paper for concept in graph.concepts for paper in concept.papers}
-    kinds = ", ".join(f"{relation}: {count:,}" for relation, count in relations(graph.edges).items())
+    counts = Counter(edge.relation for edge in graph.edges)
+    kinds = ", ".join(f"{relation}: {count:,}" for relation, count in counts.most_common())
     return f"{len(graph.concepts):,} concepts of {len(papers):,} papers, {len(graph.edges):,} edges in {given.out}" + (
         f" ({kinds})" if kinds else ""
     )

@@ -30,11 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> str:
     given = parser.parse_args(arguments)
 
     from graphs.errors import CorpusError
-    from mathamr.text.encoder import tokenizer_of
     from mathamr.text.linearize import linearize_text
     from mathamr.text.sources.papers import read_papers
     from mathamr.text.sources.splits import split_papers
-    from mathamr.text.sources.statistics import distribution, split_counts, tokenized
+    from mathamr.text.sources.statistics import distribution, split_counts, tokenized, tokenizer_of
 
     papers = list(read_papers(given.papers))
     sizes = {paper.paper_id: len(paper.statements) for paper in papers}

@@ -28,6 +28,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> str:
         assert isinstance(source, StatementPairs)
         return source.estimate().described(given.prices)
     if given.out is None:
-        choice = BenchmarkChoice(given.test_share, getattr(given, "unseen_papers", 0), given.most, given.seed)
+        choice = BenchmarkChoice(
+            given.test_share,
+            unseen_papers=getattr(given, "unseen_papers", 0),
+            unseen_since=getattr(given, "unseen_since", None),
+            most=given.most,
+            seed=given.seed,
+        )
         return json.dumps(write_pair_collection(source, given.benchmark, choice, console))
     pairs = write_pair_file(source, given.out, console, given.most)
     return f"{len(pairs):,} pairs of {len(set(pairs.groups.tolist())):,} groups in {given.out}"
@@ -89,7 +96,11 @@ def _parser() -> argparse.ArgumentParser:
     answers.add_argument(
         "--test-share", type=float, default=0.2, help="share of the questions for tests, with their answers"
     )
-    statements.add_argument("--unseen-papers", type=int, default=15, help="number of papers kept for tests only")
+    unseen = statements.add_mutually_exclusive_group()
+    unseen.add_argument("--unseen-papers", type=int, default=15, help="number of papers kept for tests only")
+    unseen.add_argument(
+        "--unseen-since", type=_day, metavar="YYYY-MM-DD", help="day from which on papers are kept for tests only"
+    )
     statements.add_argument(
         "--test-share", type=float, default=0.1, help="share of the statements for tests, with those papers"
     )
@@ -102,13 +113,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _day(written: str) -> str:
+    """Return a day; argparse refuses other words."""
+    return date.fromisoformat(written).isoformat()
+
+
 def _source(given: argparse.Namespace) -> PairSource:
     from mathamr.stages.learning.text_pairs import AnswerPairs, ConceptPairs, FormulaPairs, StatementPairs
 
     if given.kind == "answers":
         return AnswerPairs(corpus_of(given), given.positives, given.least_score)
     if given.kind == "statements":
-        check_needs(given, {"questions": "benchmark"})
+        check_needs(given, {"questions": "benchmark", "unseen_since": "benchmark"})
         return StatementPairs(given.papers, model_of(given), given.answers, given.questions)
     if given.kind == "formulas":
         return FormulaPairs(given.papers, given.raw)

@@ -104,7 +104,7 @@ def configured(name: str, place: Path, *, conf: Path = ROOT / "conf", outputs: s
             condition.train.batch_size = {32: 4, 256: 8, 1024: 16}[condition.train.batch_size]
         if condition.get("text", {}).get("encoder") == "mpnet":  # whose weights are not here
             condition.text.encoder = "tiny"
-            if name == "embedding_geometry":  # not the same as the conditions of MiniLM
+            if name in ("embedding_geometry", "graph_vs_text"):  # not the same as the conditions of MiniLM
                 OmegaConf.update(condition, "text.max_length", 32, force_add=True)
     if name == "quality":
         OmegaConf.set_struct(config.experiment.conditions, False)

@@ -129,7 +129,9 @@ def configured(name: str, place: Path, *more: str) -> Any:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_experiment_runs_to_its_report(name: str, place: Path) -> None:
-    config = configured(name, place)
+    texts = place / "passages.txt"
+    texts.write_text("Every finite field is commutative, and so is every ring of this text.\n" * 16)
+    config = configured(name, place, f"data.texts={texts}")
     ended = run(config, f"python -m experiments.run +exp={name} data=pairs data.root={place / name}")
     assert ended.failed == 0, ended.table
     folder = place / "out" / name
@@ -148,6 +150,9 @@ def test_an_experiment_runs_to_its_report(name: str, place: Path) -> None:
         trained = config.experiment.conditions[condition].get("text", {}).get("epochs") != 0
         if trained and config.experiment.conditions[condition].get("track") != "bm25":
             assert float(row["time_per_epoch_s"]) > 0
+    for path in (place / "out" / "shared").glob("*/pretrained/*/costs.json"):
+        costs = json.loads(path.read_text())
+        assert round(costs["pretraining_windows_per_second"] * costs["pretraining_seconds"]) == 32  # two of each text
     report, page = (folder / "report.md").read_text(), (folder / "report.html").read_text()
     several = len(config.experiment.tasks) > 1
     for test in config.experiment.tasks:
@@ -158,6 +163,7 @@ def test_an_experiment_runs_to_its_report(name: str, place: Path) -> None:
         )
     for title in (*titles.values(), *config.experiment.labels.values()):
         assert title in report
+    assert bool(config.text.matryoshka) == (name == "knowledge_graph")  # as in the paper
     assert "nDCG'" not in report
     assert not re.search(r"<(script|link|img)[^>]*(src|href)=[\"']https?:", page), "the page is not self-contained"
     first = titles[next(iter(titles))]

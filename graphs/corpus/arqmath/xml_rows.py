@@ -270,12 +270,13 @@ def _id(row: bytes | bytearray) -> str:
 
 def read_elements(path: Path | PackedFile, tag: str, key: str) -> Iterator[tuple[int, str, dict[str, str]]]:
     """``(line, attribute key, texts of the children by tag)`` of every ``<tag>``; errors as in :func:`read_rows`."""
-    for line, element in _elements(path, tag):
+    for line, element in elements(path, tag):
         texts = {str(child.tag): "".join(map(str, child.itertext())) for child in element if isinstance(child.tag, str)}
         yield line, element.get(key, ""), texts
 
 
-def _elements(path: Path | PackedFile, tag: str) -> Iterator[tuple[int, etree._Element]]:
+def elements(path: Path | PackedFile, tag: str) -> Iterator[tuple[int, etree._Element]]:
+    """Yield ``(line, element)`` of every ``<tag>``, which is emptied afterwards; errors as in :func:`read_rows`."""
     given = path if isinstance(path, PackedFile) else PackedFile(path)
     place = str(given)
     _refuse_doctype(given)

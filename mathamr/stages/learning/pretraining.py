@@ -32,12 +32,14 @@ def pretrained(
     *,
     seed: int,
     console: Console,
+    texts_hash: str | None = None,
 ) -> tuple[Path, Mapping[str, float]]:
     """Return the folder of ``encoder`` after pretraining, and its costs, whichever process has done it.
 
     Args:
         texts: returns the texts of the collection, each time anew.
         places: folder of all pretrained encoders of the collection.
+        texts_hash: hash of the texts, if they are not those of the collection.
 
     Raises:
         ConfigError, TrainingError, Interrupted: as :func:`mathamr.text.pretraining.pretrain`.
@@ -45,6 +47,7 @@ def pretrained(
     written = linearize.VERSION if config.linearize else False
     known = {"encoder": fingerprint(encoder), "seed": seed, "linearize": written, "batches": batches.VERSION}
     known |= depends_on(config)
+    known |= {} if texts_hash is None else {"texts": texts_hash}
     place = places / key(known)
     place.mkdir(parents=True, exist_ok=True)
     with locked(place / ".lock", wait=True):

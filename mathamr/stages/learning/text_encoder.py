@@ -8,13 +8,13 @@ finetune_encoder(config, encoder, pairs, Path("model"), Console(), seed=42).best
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from graphs.errors import CorpusError
 from mathamr.negatives.text import Mining
 from mathamr.stages.console import Console
+from mathamr.stages.learning.passages import text_lines
 from mathamr.stages.learning.reporting import JsonLines, Log, training_stage
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder, open_encoder
@@ -106,20 +106,12 @@ def train_text_encoder(
     if encoder.notice and config.encoder != "tiny":
         console.say(f"  {encoder.notice}")
     if config.pretraining_epochs:
-        read = (pair.document for pair in pairs) if texts is None else _lines(texts)
+        read = (pair.document for pair in pairs) if texts is None else text_lines(texts)
         place = out / "pretrained"
         pretrain_encoder(config, encoder, read, place, console, seed=seed, log=log, resume=resume)
     return finetune_encoder(
         config, encoder, pairs, out, console, seed=seed, validation=validation, log=log, resume=resume
     )
-
-
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        with path.open(encoding="utf-8") as lines:
-            yield from (line.strip() for line in lines)
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"cannot be read: {error}", path=path) from error
 
 
 def encoder_for(config: TextConfig, pairs: PairFile, out: Path) -> TextEncoder:

@@ -34,7 +34,8 @@ from mathamr.text.plain import plain
 from mathamr.text.queries import ModelQueries, PaperQueries, QueryGenerator, questions_for
 from mathamr.text.sources import pair_sources
 from mathamr.text.sources.archives import read_files
-from mathamr.text.sources.papers import newest, paper_id, read_papers, without_version
+from mathamr.text.sources.arxiv import without_version
+from mathamr.text.sources.papers import newest, paper_id, read_papers
 from mathamr.text.sources.written_questions import read_questions
 
 
@@ -45,12 +46,14 @@ class BenchmarkChoice:
     Args:
         share: share of what is tested: questions, statements, pairs or concepts.
         unseen_papers: papers of statements that are tested as a whole.
+        unseen_since: day from which on papers of statements are tested as a whole, instead of that number; None: none.
         most: answers: pairs in all; formulas: pairs in the tests; None: no limit.
         seed: seed of the choice.
     """
 
     share: float
     unseen_papers: int = 15
+    unseen_since: str | None = None
     most: int | None = None
     seed: int = 0
 
@@ -119,6 +122,7 @@ class StatementPairs:
             self._queries(console),
             test_share=choice.share,
             unseen_papers=choice.unseen_papers,
+            unseen_since=choice.unseen_since,
             seed=choice.seed,
             written=read_questions(self.questions) if self.questions else (),
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
+from graphs import digests
 from graphs.errors import ConfigError
 from mathamr.model.config import EncoderConfig
 from mathamr.stages import parsers, sources
@@ -103,6 +104,20 @@ class TextSettings(SearchSettings):
         """True if the encoder is pretrained or fine-tuned, instead of taken as it is."""
         return bool(self.text.epochs or self.text.pretraining_epochs)
 
+    @property
+    def texts_hash(self) -> str | None:
+        """Hash of the texts of ``data.texts``, if the encoder is pretrained on them.
+
+        Raises:
+            ConfigError: there is no such file.
+        """
+        if self.data.texts is None or not self.text.pretraining_epochs:
+            return None
+        try:
+            return digests.of_file(Path(self.data.texts))
+        except OSError as error:
+            raise ConfigError(f"data.texts={self.data.texts} cannot be read: {error.strerror}") from error
+
     def model_key_parts(self) -> Mapping[str, Any]:
         """Return the settings of the encoder; of one that is trained, also the seed and what makes pairs."""
         free = self.free["text"]
@@ -113,7 +128,8 @@ class TextSettings(SearchSettings):
             text["linearize"] = linearize.VERSION
         if self.is_trained:
             train = {name: getattr(self.train, name) for name in _PAIRS}
-            return {"text": text, "train": train, "batches": batches.VERSION}
+            texts = {} if self.texts_hash is None else {"texts": self.texts_hash}
+            return {"text": text, "train": train, "batches": batches.VERSION, **texts}
         kept = {name: text[name] for name in _AS_IT_IS if name in text}
         return {"text": kept if self.text.precision == "fp32" else {**kept, "precision": self.text.precision}}
 

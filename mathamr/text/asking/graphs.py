@@ -17,8 +17,7 @@ relation becomes ``related_to``.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphs.errors import Failure
@@ -127,11 +126,6 @@ def ask(
         if not found[paper].concepts:
             failures.append(Failure(paper, "concepts", "no_json", answer[:200]))
     return merged(found, least_papers=least_papers), failures
-
-
-def relations(edges: Iterable[Edge]) -> dict[str, int]:
-    """Return the number of edges of each relation, largest first."""
-    return dict(Counter(edge.relation for edge in edges).most_common())
 
 
 def _list(value: object) -> list[object]:

@@ -17,10 +17,10 @@ kill, the same call keeps what was written and reads only missing papers.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +30,18 @@ from graphs.whole_file import write_whole
 from mathamr.text.latex_source import assemble
 from mathamr.text.plain import plain
 from mathamr.text.sources.archives import read_files
+from mathamr.text.sources.arxiv import VERSION, Metadata, joined_id, without_version
 from mathamr.text.statements import KINDS, MAX_CHARACTERS, Statement, find_statements
 
 _ENDINGS = (".tar.gz", ".tgz", ".tar", ".gz", ".tex", ".ltx", ".texx")
-# Versions of a paper on arXiv: 2501.00001v2, math0301001v1, math.GT0301001v1.
-_VERSION = re.compile(r"(?P<paper>\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?[_-]?\d{7})v(?P<version>\d{1,3})")
 
 
 @dataclass(frozen=True)
 class Paper:
     """A paper's id, title, subject ``categories`` (arXiv's, if known) and statements, in order.
 
-    ``dropped`` counts dropped statements by reason (:class:`mathamr.text.statements.Found`).
+    ``dropped`` counts dropped statements by reason (:class:`mathamr.text.statements.Found`). ``date`` is that of the
+    first version, YYYY-MM-DD, if known.
     """
 
     paper_id: str
@@ -49,6 +49,7 @@ class Paper:
     categories: tuple[str, ...]
     statements: tuple[Statement, ...]
     dropped: Mapping[str, int]
+    date: str = ""
 
 
 @dataclass
@@ -78,12 +79,6 @@ def paper_id(path: Path) -> str:
     return without_version(_name(path))
 
 
-def without_version(name: str) -> str:
-    """Return the id of a paper on arXiv without its version; other names are returned unchanged."""
-    found = _VERSION.fullmatch(name)
-    return name if found is None else found["paper"]
-
-
 def newest(paths: Iterable[Path]) -> dict[str, Path]:
     """Return the papers by id: of several versions of one on arXiv the newest.
 
@@ -95,7 +90,7 @@ def newest(paths: Iterable[Path]) -> dict[str, Path]:
     """
     found: dict[str, dict[int, Path]] = {}
     for path in paths:
-        version = _VERSION.fullmatch(_name(path))
+        version = VERSION.fullmatch(_name(path))
         versions = found.setdefault(paper_id(path), {})
         if versions.setdefault(int(version["version"]) if version else 0, path) != path:
             raise CorpusError(f"several papers have the id {paper_id(path)!r}; rename the files")
@@ -107,8 +102,11 @@ def _name(path: Path) -> str:
     return "".join(sign if sign.isprintable() and sign != " " else "_" for sign in path.name.removesuffix(ending))
 
 
-def read_paper(path: Path, categories: Sequence[str] = (), *, max_characters: int = MAX_CHARACTERS) -> Paper:
+def read_paper(path: Path, metadata: Metadata | None = None, *, max_characters: int = MAX_CHARACTERS) -> Paper:
     """Read the paper in an archive, a folder or a file.
+
+    Args:
+        metadata: its title, categories and date on arXiv; without a title, that of the LaTeX is used.
 
     Raises:
         CorpusError: a paper that cannot be read, is hostile, or has no LaTeX.
@@ -118,7 +116,9 @@ def read_paper(path: Path, categories: Sequence[str] = (), *, max_characters: in
     except CorpusError as error:
         raise error if error.path else CorpusError(error.message, path=path) from error
     found = find_statements(source.text, source.declarations, max_characters=max_characters)
-    return Paper(paper_id(path), plain(source.title), tuple(categories), found.statements, found.dropped)
+    known = metadata or Metadata()
+    title = plain(known.title or source.title)
+    return Paper(paper_id(path), title, known.categories, found.statements, found.dropped, known.date)
 
 
 def to_json(paper: Paper) -> str:
@@ -149,8 +149,9 @@ def _paper(content: dict[str, Any]) -> Paper:
         if one.kind not in KINDS:
             raise ValueError("a statement of an unknown kind")
         _check((one.environment, one.title, one.text, one.section, one.before, *one.terms))
-    _check((content["paper_id"], content["title"], *categories))
-    return Paper(content["paper_id"], content["title"], categories, statements, Counter(content["dropped"]))
+    date = content.get("date", "")  # files of earlier versions have none
+    _check((content["paper_id"], content["title"], date, *categories))
+    return Paper(content["paper_id"], content["title"], categories, statements, Counter(content["dropped"]), date)
 
 
 def _check(texts: Sequence[str]) -> None:
@@ -158,27 +159,11 @@ def _check(texts: Sequence[str]) -> None:
     "".join(texts).encode()
 
 
-def read_categories(path: Path) -> dict[str, list[str]]:
-    """Return the categories of a TSV by paper id.
-
-    Raises:
-        CorpusError: names the line without a tab.
-    """
-    categories = {}
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            paper, tab, rest = line.rstrip("\n").partition("\t")
-            if not tab:
-                raise CorpusError("has no tab; a line is a paper id, a tab, and categories", path=path, line=number)
-            categories[without_version(paper)] = rest.replace(",", " ").split()
-    return categories
-
-
 def extract(
     paths: Sequence[Path],
     out: Path,
     *,
-    categories: Mapping[str, Sequence[str]] | None = None,
+    metadata: Mapping[str, Metadata] | None = None,
     max_characters: int = MAX_CHARACTERS,
     workers: int = 1,
     progress: Callable[[int], None] | None = None,
@@ -188,7 +173,7 @@ def extract(
     Args:
         paths: archives, folders or files, one for each paper; of several versions on arXiv the newest is read.
         out: file with one JSON object a line; an incomplete last line is removed.
-        categories: subject categories by paper id.
+        metadata: metadata by :func:`mathamr.text.sources.arxiv.joined_id`, for the papers that are added.
         progress: function called with 1 for each paper read.
 
     Raises:
@@ -202,7 +187,7 @@ def extract(
         done.add(without_version(paper.paper_id))
         summary.add(paper)
     missing = [path for name, path in papers.items() if name not in done]
-    results = ordered_map(_Reader, (dict(categories or {}), max_characters), iter(missing), workers=workers)
+    results = ordered_map(_Reader, (dict(metadata or {}), max_characters), iter(missing), workers=workers)
     with out.open("a", encoding="utf-8") as file:
         for result in results:
             if isinstance(result, Failure):
@@ -220,30 +205,21 @@ def extract(
 class _Reader:
     """Reader of papers in another process, one after the other."""
 
-    def __init__(self, categories: Mapping[str, Sequence[str]], max_characters: int) -> None:
-        self._categories, self._max_characters = categories, max_characters
+    def __init__(self, metadata: Mapping[str, Metadata], max_characters: int) -> None:
+        self._metadata, self._max_characters = metadata, max_characters
 
     def __call__(self, path: Path) -> Paper | Failure:
         name = paper_id(path)
         try:
-            return read_paper(path, self._categories.get(name, ()), max_characters=self._max_characters)
+            return read_paper(path, self._metadata.get(joined_id(name)), max_characters=self._max_characters)
         except MathAMRError as error:
             return Failure(name, "latex", type(error).__name__, str(error))
 
 
 def _mend(out: Path) -> None:
     """Remove everything after the last line end."""
-    if not out.exists():
-        return
-    with out.open("r+b") as file:
-        content_end = file.seek(0, 2)
-        position = content_end
-        while position > 0:
-            start = max(0, position - 65_536)
-            file.seek(start)
-            newline = file.read(position - start).rfind(b"\n")
-            if newline >= 0:
-                file.truncate(start + newline + 1)
-                return
-            position = start
-        file.truncate(0)
+    if out.exists() and out.stat().st_size:
+        with out.open("r+b") as file:
+            with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+                end = content.rfind(b"\n") + 1
+            file.truncate(end)

@@ -16,7 +16,7 @@ model know what it never read?) and, up to the tenth, single statements of paper
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,13 +44,20 @@ class Split:
         return "regular" if statement in self.regular.get(paper, ()) else "train"
 
 
-def split_papers(sizes: Mapping[str, int], *, test_share: float = 0.1, unseen_papers: int = 15, seed: int = 0) -> Split:
+def split_papers(
+    sizes: Mapping[str, int],
+    *,
+    test_share: float = 0.1,
+    unseen_papers: int | Collection[str] = 15,
+    seed: int = 0,
+) -> Split:
     """Choose the statements to test.
 
     Args:
         sizes: number of statements by paper.
         test_share: share of all statements.
-        unseen_papers: number of papers held out as a whole; their length is nearest to :data:`AVERAGE`.
+        unseen_papers: ids of the papers held out as a whole, such as the newest ones; or their number, then their
+            length is nearest to :data:`AVERAGE`.
 
     Raises:
         ConfigError: held-out papers with more than ``test_share`` of all statements.
@@ -58,12 +65,15 @@ def split_papers(sizes: Mapping[str, int], *, test_share: float = 0.1, unseen_pa
     generator = np.random.default_rng(seed)
     rich = sorted(paper for paper, size in sizes.items() if size >= FEW)
     order = [rich[i] for i in generator.permutation(len(rich))]
-    unseen = sorted(order, key=lambda paper: abs(sizes[paper] - AVERAGE))[:unseen_papers]
+    if isinstance(unseen_papers, int):
+        unseen = sorted(order, key=lambda paper: abs(sizes[paper] - AVERAGE))[:unseen_papers]
+    else:
+        unseen = [paper for paper in sizes if paper in unseen_papers]
     wanted = int(test_share * sum(sizes.values())) - sum(sizes[paper] for paper in unseen)
     if wanted < 0:
         raise ConfigError(
             f"{len(unseen)} unseen papers hold more than {test_share:.0%} of the {sum(sizes.values())} statements; "
-            "use fewer (--unseen-papers), or a larger share (--test-share)"
+            "use fewer (--unseen-papers), a later day (--unseen-since), or a larger share (--test-share)"
         )
     seen = [(paper, number) for paper in rich if paper not in unseen for number in range(sizes[paper])]
     regular: dict[str, list[int]] = {}

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphs.errors import ConfigError
+from mathamr.text.encoder import place_of
 from mathamr.text.sources.papers import Paper
 from mathamr.text.sources.splits import Split
 
@@ -96,3 +98,25 @@ def tokenized(
     return Tokenized(
         sum(sizes), sum(sizes) / len(sizes), max(sizes), cut, frozenset(counts), tuple(counts.most_common(most))
     )
+
+
+def tokenizer_of(name: str) -> Callable[[Sequence[str]], list[list[str]]]:
+    """Open the tokenizer of an encoder, without its weights: texts to their tokens, whole, without special tokens.
+
+    Raises:
+        ConfigError: the encoder is neither here nor on the hub.
+    """
+    from transformers import AutoTokenizer
+
+    try:
+        library = AutoTokenizer.from_pretrained(place_of(name))
+    except (OSError, ValueError) as error:
+        message = (
+            f"the tokenizer of {name!r} cannot be opened ({str(error).splitlines()[0]}); name the encoder's folder"
+        )
+        raise ConfigError(message) from error
+
+    def tokens(texts: Sequence[str]) -> list[list[str]]:
+        return [library.tokenize(text) for text in texts]
+
+    return tokens

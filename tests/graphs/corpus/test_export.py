@@ -65,6 +65,14 @@ def test_a_round_trip_keeps_ids_grades_and_formulas(root: Path, tmp_path: Path) 
     assert not [path for path in out.rglob("*") if path.name.endswith(".part")]
 
 
+def test_documents_of_another_part_are_not_judged(root: Path, tmp_path: Path) -> None:
+    with (root / "qrels.tsv").open("a") as qrels:
+        qrels.write("t 0 elsewhere 3\n2 0 1 3\n")  # the latter is a question
+    exported = export_beir(open_corpus("jsonl", root), tmp_path / "out")
+    assert (exported.judgments, exported.judgments_left_out) == (3, 2)
+    assert {one.doc_id for one in open_beir(tmp_path / "out").judgments(1)} == {"a/0", "a/1", "a/2"}
+
+
 def test_training_pairs_leave_topics_out(root: Path, tmp_path: Path) -> None:
     """Question 1 has the text of topic t, question 2 is named by topic 2."""
     out = tmp_path / "out"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,40 @@ def test_the_share_of_cut_texts_is_a_column_of_the_results(tmp_path: Path) -> No
     encode_texts(place, opened, posts, TextsToEncode({"t": "query"}, read), Console(), tokens=False)
     assert place.costs(3)["texts_cut"] == 1 / 4
     assert EncodedPosts(tmp_path / "model", "hash").costs(3)["texts_cut"] == 1 / 4  # kept with the vectors
+
+
+@pytest.mark.parametrize(("tokens", "expected"), [(False, ["cpu", "cpu"]), (True, [])])
+def test_several_devices_share_the_work(
+    tokens: bool, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The processes are started once, used for every text, and stopped; here they are none, since they start slowly."""
+    pytest.importorskip("sentence_transformers")
+    encoder = make_tiny(["ring field prime"] * 5, tmp_path / "tiny")
+    started: list[str] = []
+    pools: list[object] = []
+    encode = encoder.model.encode
+
+    def start(devices: list[str]) -> dict[str, object]:
+        started.extend(devices)
+        return {"stopped": 0}
+
+    def stop(pool: dict[str, object]) -> None:
+        pool["stopped"] = 1
+
+    def one_process(texts: list[str], *, pool: object = None, **options: Any) -> Any:
+        pools.append(pool)
+        return encode(texts, **options)
+
+    monkeypatch.setattr(encoder.model, "start_multi_process_pool", start)
+    monkeypatch.setattr(encoder.model, "stop_multi_process_pool", stop)
+    monkeypatch.setattr(encoder.model, "encode", one_process)
+    (tmp_path / "model").mkdir()
+    place = EncodedPosts(tmp_path / "model", "hash")
+    posts = TextsToEncode({"1": "document"}, lambda ids: ["ring"] * len(ids))
+    topics = TextsToEncode({"t": "query"}, lambda ids: ["ring"] * len(ids))
+    encode_texts(place, lambda: encoder, posts, topics, Console(), tokens=tokens, devices=["cpu", "cpu"])
+    assert started == expected
+    assert pools == ([None] * 2 if tokens else [{"stopped": 1}] * 2)
 
 
 def test_keys_stay_unchanged_while_an_encoder_is_opened_as_published() -> None:

@@ -1,9 +1,12 @@
 """Keys of text encoders: they change with what trains them, also where no setting shows it."""
 
+from pathlib import Path
+
 import pytest
 
 from experiments.plan import plan
 from graphs.corpus.files import Fingerprints
+from graphs.errors import ConfigError
 from mathamr.text import linearize
 from mathamr.text.training import batches
 from tests.experiments.tiny_settings import trial
@@ -38,3 +41,16 @@ def test_other_negatives_train_another_model(epochs: int, changes: bool, monkeyp
 )
 def test_settings_that_train_another_encoder_are_in_its_key(settings: str, changes: bool) -> None:
     assert (model_key("text.epochs=1", settings) != model_key("text.epochs=1")) == changes
+
+
+def test_other_texts_pretrain_another_model(tmp_path: Path) -> None:
+    texts = tmp_path / "passages.txt"
+    texts.write_text("Let $x$ be prime.\n")
+    given, pretrained = f"data.texts={texts}", "text.pretraining_epochs=1"
+    assert model_key(given) == model_key()  # nothing is pretrained
+    keys = {model_key(pretrained), model_key(pretrained, given)}
+    texts.write_text("Let $y$ be prime.\n")
+    assert len({*keys, model_key(pretrained, given)}) == 3
+    texts.unlink()
+    with pytest.raises(ConfigError, match=r"data\.texts=.*passages\.txt cannot be read"):
+        model_key(pretrained, given)

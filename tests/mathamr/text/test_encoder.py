@@ -192,10 +192,19 @@ def test_bert_without_a_pooling_takes_the_first_token_where_its_authors_do(
     transformer.tokenizer.save_pretrained(tmp_path)
     monkeypatch.setitem(module.KNOWN, name, replace(module.KNOWN[name], model=str(tmp_path)))
     encoder = open_encoder(name, device="cpu")
+    assert ("its adapters need" in encoder.notice) == (name == "specter2")
     [tokens] = encoder.model.encode(TEXTS[:1], output_value="token_embeddings")
     pooled = tokens.mean(dim=0) if position is None else tokens[position]
     expected = torch.nn.functional.normalize(pooled.float().cpu(), dim=0).numpy()
     np.testing.assert_allclose(encoder.encode(TEXTS[:1], "query")[0], expected, atol=1e-6)
+
+
+def test_an_adapter_of_another_package_is_refused(tmp_path: Path) -> None:
+    """Opened without it, its base model would give other vectors under the name of the adapter."""
+    (tmp_path / "adapter_config.json").write_text('{"config": {"reduction_factor": 16}, "name": "[PRX]"}')
+    for name in (str(tmp_path), "allenai/specter2_adhoc_query"):
+        with pytest.raises(ConfigError, match=r"is not a whole model; its adapters need .* text\.encoder=specter2"):
+            open_encoder(name)
 
 
 def test_code_of_a_model_is_not_run(tiny: tuple[TextEncoder, Path], tmp_path: Path) -> None:

@@ -71,6 +71,12 @@ def test_a_statement_knows_its_heading_and_what_leads_to_it() -> None:
     assert (third.section, third.before) == ("Cauchy", "")
 
 
+def test_a_declaration_is_no_sentence() -> None:
+    declared = r"\newtheorem{thm}{Theorem}[section] \newtheorem*{k}{Korollar}"
+    text = declared + r"\begin{thm} It is. \end{thm} So:\begin{k} Ja. \end{k}"
+    assert [one.before for one in find_statements(text).statements] == ["", "So:"]
+
+
 def test_a_paper_may_name_its_own_headings() -> None:
     [statement] = find_statements(r"\section{A} \olsection{B} \sectionnotes{C} \begin{thm} D. \end{thm}").statements
     assert statement.section == "B"

@@ -13,6 +13,7 @@ from mathamr.text.asking.answers import KeptAnswers
 from mathamr.text.asking.models import Answer, Conversation, LocalModel, NoAnswer
 from mathamr.text.pairs import TextPair
 from mathamr.text.queries import ModelQueries, PaperQueries, queries_from_paper, questions_of
+from mathamr.text.sources.arxiv import Metadata
 from mathamr.text.sources.pair_sources import of_statements
 from mathamr.text.sources.papers import Paper, extract, paper_id, read_papers
 from mathamr.text.sources.splits import split_papers
@@ -48,7 +49,7 @@ def test_papers_that_fail_are_listed_and_tried_again(tmp_path: Path) -> None:
     good, bad = write_papers(tmp_path, 1)[0], tmp_path / "bad.tar.gz"
     bad.write_bytes(b"nothing")
     out = tmp_path / "papers.jsonl"
-    summary = extract([bad, good], out, categories={"2500.0001": ["math.CO"]})
+    summary = extract([bad, good], out, metadata={"2500.0001": Metadata(categories=("math.CO",))})
     assert [(failure.post_id, failure.stage) for failure in summary.failures] == [("bad", "latex")]
     [listed] = (tmp_path / "papers.failures.jsonl").read_text().splitlines()
     assert "bad.tar.gz: cannot be read" in json.loads(listed)["message"]
@@ -68,11 +69,12 @@ def test_versions_of_a_paper_are_one_paper(tmp_path: Path) -> None:
     for version, number in (("v1", 1), ("v9", 9), ("v10", 10)):
         text = rf"\begin{{lemma}} It is $x={number}$. \end{{lemma}}"
         (tmp_path / f"2501.00001{version}.tex").write_text(text, encoding="utf-8")
-    out, categories = tmp_path / "out.jsonl", {"2501.00001": ["math.CO"]}
-    assert extract(sorted(tmp_path.glob("*.tex")), out, categories=categories).papers == 1
+    out, metadata = tmp_path / "out.jsonl", {"2501.00001": Metadata("Of $x$", ("math.CO",), "2025-01-01")}
+    assert extract(sorted(tmp_path.glob("*.tex")), out, metadata=metadata).papers == 1
     assert extract([tmp_path / "2501.00001v1.tex"], out).papers == 1  # it is there
     [paper] = read_papers(out)
     assert (paper.paper_id, paper.statements[0].text, paper.categories) == ("2501.00001", "It is $x=10$.", ("math.CO",))
+    assert (paper.title, paper.date) == ("Of $x$", "2025-01-01")
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,7 @@ def test_versions_of_a_paper_are_one_paper(tmp_path: Path) -> None:
         '{"paper_id": "a"}',
         '{"paper_id":"a","title":"","categories":[],"dropped":{},"statements":[{"x":1}]}',
         '{"paper_id":"a","title":1,"categories":[],"dropped":{},"statements":[]}',
+        '{"paper_id":"a","title":"","categories":[],"dropped":{},"statements":[],"date":2025}',
         '{"paper_id":"a","title":"\\ud800","categories":[],"dropped":{},"statements":[]}',
         "[" * 100_000,
         "\xff",
