@@ -316,7 +316,7 @@ def select(jobs: Sequence[Job], part: str | None, only: Sequence[str] | None = N
         return list(jobs)
     match = re.fullmatch(r"(\d+)/(\d+)", part)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise ConfigError(f"job={part} is not of the form K/N with 1 <= K <= N, e.g. job=3/12; or list")
+        raise ConfigError(f"job={part} is not of the form K/N with 1 <= K <= N, e.g. job=3/12; or list; or prepare")
     return list(jobs[int(match[1]) - 1 :: int(match[2])])
 
 

@@ -8,6 +8,7 @@ Plan a job for each condition and seed, run the missing jobs, write ``outputs/EX
     python -m experiments.run +exp=vn_connectivity 'experiment.only=[none,circular]'
     python -m experiments.run +exp=vn_connectivity job=3/12          # one part of an array of jobs
     python -m experiments.run +exp=vn_connectivity job=list          # run nothing, list the state of each job
+    python -m experiments.run +exp=vn_connectivity job=prepare       # make the graphs of all jobs, train nothing
 
 The same command may run in several processes at once, on machines that share the folder ``outputs``: no two of them
 run the same job or train the same model.
@@ -40,7 +41,7 @@ from experiments.plan import Job, finished, plan, select, state, status
 from experiments.report import blocks, breakdowns, results, tables
 from experiments.report.results import Experiment
 from experiments.runner import Runner
-from experiments.topic_sets import read_topic_sets, tasks_of
+from experiments.topic_sets import check_judged, read_topic_sets, tasks_of
 from graphs.errors import ConfigError
 from graphs.shared_files import locked, read_json, write_json
 from mathamr.evaluation.result_names import TestName, title, titles
@@ -49,7 +50,7 @@ from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.sources import open_data
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 
-LIST = "list"
+LIST, PREPARE = "list", "prepare"
 _DEBUG = "MATHAMR_DEBUG"  # in the environment: the way from start() through Hydra to main()
 _PRINTED = 4  # measures that fit into a terminal
 
@@ -83,12 +84,13 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     jobs = plan(composed, data)
     shared = Path(config.outputs) / "shared" / f"{corpus.name}-{data.graphs[:12]}"
     models = Models(shared, console.say)
+    tasks = tasks_of(experiment, corpus)
     if config.job == LIST:
+        check_judged(config.data, corpus, tasks)
         return Ended(listing(select(jobs, None, experiment.only), folder, models), 0)
-    mine = select(jobs, config.job, experiment.only)
+    mine = select(jobs, None if config.job == PREPARE else config.job, experiment.only)
     missing = [job for job in mine if finished(job, folder) is None]
     console.say(f"{experiment.name}: {len(missing)} of {len(mine)} jobs to run")
-    tasks = tasks_of(experiment, corpus)
     if missing:
         logbook.check(config.wandb)
         files = PostFiles(corpus, shared, console)
@@ -96,11 +98,16 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
         base = job_settings(composed) if any(job.settings.track == config.track for job in missing) else None
         runner = Runner(corpus, shared, folder, models, topic_sets, console)
         missing = runner.check(base, missing)
+        if config.job == PREPARE:
+            runner.prepare(missing)
+            return Ended(f"the graphs of {len(missing)} jobs are in {shared}", 0)
         if config.job is None:  # other parts of an array run the rest
             _say_unmet(mine, folder, console)
         _say_displaced(missing, folder, console)
         _write_plan(experiment, jobs, folder, tasks, command)
         runner.run(missing)
+    elif config.job == PREPARE:
+        return Ended(f"all jobs of {experiment.name} are finished", 0)
     else:
         _write_plan(experiment, jobs, folder, tasks, command)
     from experiments.report import writing  # imports torch

@@ -97,10 +97,17 @@ class Runner:
         check_thread(settings, kind.reads, self._topic_sets)
         self._system(settings.track).check(settings, self._topic_sets)
 
+    def prepare(self, jobs: Sequence[Job]) -> None:
+        """Make the files that the jobs share before any model is trained: texts, formula trees, graphs, tensors."""
+        for job in jobs:  # what is finished takes no time
+            self._system(job.settings.track).prepare(job.settings, self._topic_sets)
+
     def run(self, jobs: Sequence[Job]) -> None:
         """Run the jobs; those that wait for another process come last."""
         from experiments.job import Outcome, run_job  # imports torch
 
+        if warning := next(filter(None, map(_missing_gpu, jobs)), ""):
+            self._console.say(warning)
         gc.collect()
         gc.freeze()  # modules and parsers stay: walking them after each job takes as long as a small job
         pending, ended = list(jobs), 0
@@ -141,3 +148,11 @@ class Runner:
         for need in job.needs:
             with locked(self._folder / "jobs" / need.name / LOCK, wait=True):
                 pass
+
+
+def _missing_gpu(job: Job) -> str:
+    """Return a warning if the job has a model, which would run on the CPU of a Slurm job; otherwise ""."""
+    from mathamr.training.distributed import missing_gpu  # imports torch
+
+    train = getattr(job.settings, "train", None)
+    return missing_gpu(train.device) if job.model_key and train is not None else ""

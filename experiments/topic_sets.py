@@ -88,6 +88,23 @@ def read_topic_sets(
     return topic_sets
 
 
+def check_judged(data: DataSettings, corpus: Corpus, tasks: Sequence[TestName]) -> None:
+    """Check that each task has topics and judgments in every year of ``data.years``; read no posts.
+
+    Raises:
+        ConfigError: a task has no judged topics.
+    """
+    if isinstance(corpus, NamedTests):
+        return
+    own = benchmark(corpus)
+    for task in tasks:
+        assert task in (1, 2)
+        if not own.topics(cast(Task, task), data.years) or not own.judgments(cast(Task, task), data.years):
+            raise ConfigError(
+                f"collection {corpus.name} has no judged topics of Task {task} for data.years={data.years}"
+            )
+
+
 def topic_set_of(
     data: DataSettings, experiment: ExperimentConfig, corpus: Corpus, files: PostFiles, task: TestName
 ) -> TopicSet:
@@ -116,12 +133,10 @@ def topic_set_of(
             learned=test.learned,
             relevant=relevant,
         )
-    assert task in (1, 2)
+    check_judged(data, corpus, [task])
     task = cast(Task, task)
     own = benchmark(corpus)
     topics, judgments = own.topics(task, years), own.judgments(task, years)
-    if not topics or not judgments:
-        raise ConfigError(f"collection {corpus.name} has no judged topics of Task {task} for data.years={years}")
     if regime not in get_args(Regime):
         raise ConfigError(f"data.regime={regime} is not one of {', '.join(get_args(Regime))}")
     if lost := sorted({judgment.topic_id for judgment in judgments} - {topic.topic_id for topic in topics}):

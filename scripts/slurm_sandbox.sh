@@ -8,8 +8,8 @@
 #
 # up takes the folder as an optional argument (default: a new one below /tmp); so does down (default: $SLURM_SANDBOX).
 # Root is needed, and on Debian: apt-get install --no-install-recommends slurmctld slurmd slurm-client munge
-# The node has SANDBOX_CPUS processors (default: 4), whatever the machine has; slurm/build_collection.sbatch requests 8
-# for a task. There is no accounting, so sacct shows nothing.
+# The node claims SANDBOX_CPUS processors (default: 8), 64 GB of memory and 8 GPUs, whatever the machine has, so that
+# jobs start with the requests of slurm/. There is no accounting, so sacct shows nothing.
 set -euo pipefail
 
 fail() {
@@ -26,7 +26,7 @@ free_port() {
 }
 
 write_configuration() {
-    local folder="$1" host cpus="${SANDBOX_CPUS:-4}"
+    local folder="$1" host cpus="${SANDBOX_CPUS:-8}"
     host="$(hostname -s)"
     cat > "$folder/slurm.conf" << CONF
 ClusterName=sandbox
@@ -41,6 +41,7 @@ CredType=cred/munge
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 MpiDefault=none
+GresTypes=gpu
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 AccountingStorageType=accounting_storage/none
@@ -56,9 +57,11 @@ SchedulerType=sched/builtin
 SchedulerParameters=sched_interval=1,sched_min_interval=100000,batch_sched_delay=0
 ReturnToService=2
 KillWait=5
-NodeName=$host NodeAddr=127.0.0.1 CPUs=$cpus RealMemory=1000
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$cpus RealMemory=64000 Gres=gpu:8
 PartitionName=main Nodes=$host Default=YES MaxTime=INFINITE State=UP
 CONF
+    touch "$folder"/gpu{0..7} # files in place of devices
+    echo "Name=gpu File=$folder/gpu[0-7]" > "$folder/gres.conf"
 }
 
 up() {

@@ -47,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     from mathamr.stages.console import Console
     from mathamr.stages.learning.graph_model import TrainingData, by_question, summary, train_graph_model
     from mathamr.stages.learning.reporting import JsonLines, only_trainer
+    from mathamr.training.distributed import missing_gpu
     from mathamr.training.pairs import read_pairs
 
     encoder, config = read_settings(given.settings)
@@ -60,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
     )
     log = JsonLines(given.out / "log.jsonl")
     console = Console(quiet=os.environ.get("RANK", "0") != "0")
+    if warning := missing_gpu(config.device):
+        console.say(warning)
     with only_trainer(given.out):
         return summary(train_graph_model(data, config, encoder, given.out, console, log=log, resume=given.resume))
 

@@ -8,8 +8,9 @@
 #       --years 2020 2021 2022 --parser transition --option python=envs/transition/bin/python' \
 #       slurm/thesis.sh data=arqmath data.root=/data/ARQMath
 #
-# Start it in the repository, on a login node. The arguments are passed to every experiment. Finished jobs are skipped,
-# so the same command runs only missing jobs. With data=arqmath the settings are those of the thesis: topics of 2022, and
+# Start it in the repository, on a login node. The arguments are passed to every experiment. Each experiment is a job
+# without GPUs that makes its graphs, and then an array with one GPU for each element. Logs are in OUTPUTS/logs. Finished
+# jobs are skipped, so the same command runs only missing jobs. With data=arqmath the settings are those of the thesis: topics of 2022, and
 # train=thesis with data.regime=judged, or for the benchmark data.regime=full. Arguments replace them, e.g.
 # data.regime=mini 'data.years=[2020,2021]' train=laptop for a part of ARQMath. Environment variables:
 #
@@ -81,9 +82,13 @@ awk "BEGIN { printf \"training: %.1f GPU hours, %.1f hours on $gpus GPUs; withou
     $total / 3600, $total / 3600 / $gpus }"
 
 number=0
-submit() { # NAME, then the arguments of sbatch; sets $last to the id of the job
-    local what=$1
+$dry || mkdir -p "$outputs/logs"
+submit() { # NAME of the job, then the arguments of sbatch; sets $last to the id of the job
+    local what=$1 log=$outputs/logs/%x-%j.log
     shift
+    [[ " $* " == *" --array="* ]] && log=$outputs/logs/%x-%A_%a.log
+    # A job whose dependency has failed is cancelled: as a pending job it would hold up the rest of the chain.
+    set -- "--job-name=$what" "--output=$log" --kill-on-invalid-dep=yes "$@"
     number=$((number + 1))
     if $dry; then
         last=JOB$number
@@ -98,11 +103,11 @@ wrapped() { printf 'PYTHONPATH=%q ' "$here"; printf '%q ' "$python" "$@"; }
 after=()
 if [[ -n ${PARSE:-} && ! -f $parsed ]]; then
     read -ra parse <<< "${PARSE//$'\n'/ }"
-    submit 'parse' "--array=1-$shards" "--export=ALL,SHARDS=$shards,OUT=$outputs/parsed" \
+    submit parse "--array=1-$shards" "--export=ALL,SHARDS=$shards,OUT=$outputs/parsed" \
         slurm/build_collection.sbatch "${parse[@]}"
     parts=()
     for ((part = 1; part <= shards; part++)); do parts+=("$outputs/parsed/shard-$part.db"); done
-    submit 'merge the parts' "--dependency=afterok:$last" --time=04:00:00 \
+    submit merge "--dependency=afterok:$last" --time=04:00:00 \
         --wrap "$(wrapped scripts/collection.py merge "$parsed" "${parts[@]}")"
     after=("--dependency=afterok:$last")
     given+=("data.collection=$parsed")
@@ -111,11 +116,12 @@ for name in "${experiments[@]}"; do
     ((jobs[$name])) || continue
     choose_settings "$name" "$@"
     # One after the other: they share graphs, and models of equal settings.
-    submit "$name" "${after[@]}" "--array=1-${jobs[$name]}%$gpus" "--job-name=$name" slurm/seeds_array.sbatch \
+    submit "prepare-$name" "${after[@]}" slurm/prepare.sbatch "+exp=$name" "${given[@]}" "${settings[@]}"
+    submit "$name" "--dependency=afterok:$last" "--array=1-${jobs[$name]}%$gpus" slurm/seeds_array.sbatch \
         "+exp=$name" "${given[@]}" "${settings[@]}"
     after=("--dependency=afterany:$last")
 done
 folders=()
 for name in "${experiments[@]}"; do folders+=("$outputs/$name"); done
-submit 'write one report' "${after[@]}" --time=00:30:00 \
+submit report "${after[@]}" --time=00:30:00 \
     --wrap "$(wrapped -m experiments.report "${folders[@]}" --out "$outputs/report")"

@@ -32,7 +32,7 @@ class AmrlibParser:
         tokenizer: folder of the model's tokenizer; None: the one that the model names, from the local cache or the hub.
 
     Raises:
-        AMRError: no model, a tokenizer that is not there, or a torch without code for the GPU.
+        AMRError: no amrlib, no model, a tokenizer that is not there, or a torch without code for the GPU.
     """
 
     name = "amrlib"
@@ -51,7 +51,9 @@ class AmrlibParser:
         try:
             import amrlib
         except ImportError as error:
-            raise ImportError("AmrlibParser needs amrlib: pip install amrlib==0.8.1") from error
+            raise AMRError(
+                "graph.parser=amrlib needs amrlib: pip install amrlib==0.8.1 unidecode", kind="no_package"
+            ) from error
         if device is None or device.startswith("cuda"):
             import torch
 
@@ -62,6 +64,10 @@ class AmrlibParser:
             options["tok_name_or_path"] = str(tokenizer)
         try:
             self._parser = amrlib.load_stog_model(model_dir=str(folder), **options)
+        except ImportError as error:  # amrlib imports unidecode, which its installation leaves out
+            raise AMRError(
+                f"amrlib lacks a package ({error}): pip install amrlib==0.8.1 unidecode", kind="no_package"
+            ) from error
         except (OSError, ValueError) as error:
             raise AMRError(
                 f"amrlib cannot load {folder}: {' '.join(str(error).split())[:300]}; if it is the tokenizer that is "

@@ -8,7 +8,6 @@ vectors of their virtual nodes, with that of the query formula.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -119,9 +118,8 @@ class GraphSystem(System[GraphSettings]):
                 "graph.formulas=none leaves no formula to find in Task 2; use experiment.tasks=[1], or "
                 "graph.formulas=both, opt or slt"
             )
-        with ranks(training.device) as world:  # refuses a device that is not there
-            if training.device == "auto" and world.device.type == "cpu" and "SLURM_JOB_ID" in os.environ:
-                self.console.once("NO GPU IN THIS SLURM JOB: training runs on the CPU; ask for one with --gpus=1")
+        with ranks(training.device):  # refuses a device that is not there
+            pass
         self.post_files.read(texts=extent_of(settings.data) == "all")
         sources.check_apart(self._pairs(training).kept, self._preparation.sources(settings))
         further = self._source_pairs(settings)

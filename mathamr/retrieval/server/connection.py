@@ -30,7 +30,7 @@ class Caller:
     """Run requests, again if the server is busy or away.
 
     Raises:
-        StoreError: the server refuses, or does not answer in all attempts.
+        StoreError: the server refuses, is busy in all attempts, or does not answer in any.
     """
 
     def __init__(self, location: str, options: ServerOptions) -> None:
@@ -57,6 +57,12 @@ class Caller:
             if attempt < self._options.retries:
                 time.sleep(wait)
         attempts = self._options.retries + 1
+        if isinstance(last, ResourceExhaustedResponse):
+            raise StoreError(
+                f"the Qdrant server was too busy in {attempts} attempts (429: {_reason(last)}); run the command again "
+                "when it has less load: what is uploaded is kept",
+                path=self._location,
+            ) from last
         raise StoreError(
             f"the Qdrant server did not answer in {attempts} attempts ({_reason(last)}); is it running, and is "
             "QDRANT_API_KEY set if it wants one? location=embedded needs no server",

