@@ -86,7 +86,8 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     models = Models(shared, console.say)
     tasks = tasks_of(experiment, corpus)
     if config.job == LIST:
-        check_judged(config.data, corpus, tasks)
+        if config.data.years:  # a year may be missing; other collections may take long to tell
+            check_judged(config.data, corpus, tasks)
         return Ended(listing(select(jobs, None, experiment.only), folder, models), 0)
     mine = select(jobs, None if config.job == PREPARE else config.job, experiment.only)
     missing = [job for job in mine if finished(job, folder) is None]

@@ -20,6 +20,7 @@ single process, for any loss. A single process is a world of one rank, and the c
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -197,8 +198,9 @@ def _peers_alive(doing: str) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        reason = str(error).strip().splitlines()[0]
+        # gloo: "[/source/of/pair.cc:553] Connection closed by peer [...]. This is typically caused by ..."
+        reason = re.sub(r"^\[\S*\] ", "", str(error).strip().splitlines()[0]).partition(". This is ")[0]
         raise TrainingError(
             f"lost another rank while {doing} ({reason}); see the output of that rank for the cause. "
-            "Start again with resume='auto' to resume from the last checkpoint"
+            "The same command resumes from the last checkpoint"
         ) from error

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from experiments.run import run
+from graphs.errors import MathAMRError
 from scripts.benchmarks.published_tree import Tree
 from tests.experiments.tiny_settings import trial
 
@@ -33,6 +34,20 @@ def test_judgments_of_another_edition_are_named(tree: Path, tmp_path: Path, caps
     assert "data.judgments=all: no file has all judgments of Task 1 of 2020; official ones are read" in said
     assert run(words(tree, tmp_path / "again"), "command").failed == 0
     assert "no file has" not in capsys.readouterr().err
+
+
+def test_a_plan_for_a_year_without_judgments_is_refused(tree: Path, tmp_path: Path) -> None:
+    """Else a chain of jobs is submitted, and each fails."""
+    judged = tree / "Evaluation"
+    (file,) = (path for path in judged.rglob("*") if path.name == "qrel_task1_2021_test.tsv")
+    content = file.read_bytes()
+    assert run(words(tree, tmp_path, "data.years=[2020,2021]", "job=list"), "command").table
+    file.unlink()
+    try:
+        with pytest.raises(MathAMRError, match="no official qrels of Task 1, 2021"):
+            run(words(tree, tmp_path, "data.years=[2020,2021]", "job=list"), "command")
+    finally:
+        file.write_bytes(content)
 
 
 def test_results_of_another_collection_move_and_that_is_said(

@@ -249,9 +249,6 @@ def test_a_list_of_the_plan_runs_nothing(collection: Path, tmp_path: Path) -> No
     listed = run(composed(collection, tmp_path / "out", "job=list"), "command").table.splitlines()
     assert listed[1].split()[:3] == ["none-seed1", "done", "trained"]
     assert listed[-1] == "3 of 4 jobs to run, 3 models to train"
-    (collection / "qrels.tsv").write_text("")
-    with pytest.raises(MathAMRError, match="no judged topics of Task 1"):  # else each job of an array would fail
-        run(composed(collection, tmp_path / "out", "job=list"), "command")
 
 
 def test_graphs_are_prepared_before_any_model_is_trained(

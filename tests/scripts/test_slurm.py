@@ -146,8 +146,9 @@ def test_an_experiment_as_an_array_of_jobs_with_two_ranks(slurm: Slurm, collecti
     question = ["+exp=trial", "experiment.name=demo", "experiment.seeds=[1,2]", "data=jsonl", f"data.root={collection}"]
     settings = [f"outputs={tmp_path}", "workers=1", *SMALL, "train.epochs=12", "train.patience=12", "train.processes=2"]
     element = ["--cpus-per-task=2", "--gpus=0", "slurm/seeds_array.sbatch", *question, *settings]
-    # The first of two jobs, stopped while it trains ...
-    array = slurm.submit("--array=1", *element, JOBS="2")
+    # The graphs, then the first of two jobs, stopped while it trains ...
+    graphs = slurm.submit("--cpus-per-task=1", "slurm/prepare.sbatch", *question, *settings)
+    array = slurm.submit("--array=1", f"--dependency=afterok:{graphs}", *element, JOBS="2")
     first = f"{array}_1"
     # Wherever models lie below the outputs: a checkpoint is a folder with this file.
     saved = "last/checkpoint.json"
@@ -157,6 +158,8 @@ def test_an_experiment_as_an_array_of_jobs_with_two_ranks(slurm: Slurm, collecti
     # ... goes on when it is queued again, and what waits for its end begins then.
     rest = slurm.submit("--array=1-2", f"--dependency=afterok:{array}", *element)
     assert slurm.wait(first, "COMPLETED", "FAILED")["ExitCode"] == "0:0", slurm.log(first)
+    assert "the graphs of 2 jobs are in" in slurm.log(graphs)
+    assert "graphs to tensors" not in slurm.log(first)
     assert re.search(r"stopped by SIGUSR1 after step \d+, saved", slurm.log(first))
     assert slurm.log(first).count("epoch 1:") == 1
     for number in (1, 2):

@@ -9,6 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from hydra import compose, initialize_config_dir
+
+from experiments.config import register, validated
+from experiments.plan import plan
+from graphs.corpus.files import Fingerprints
 
 ROOT = Path(__file__).resolve().parents[2]
 SBATCH = """#!/usr/bin/env bash
@@ -53,6 +58,29 @@ def test_the_plan_says_jobs_models_and_hours_and_submits_nothing(tmp_path: Path)
     assert not (tmp_path / "outputs").exists()
 
 
+def test_the_page_tells_the_jobs_and_models_of_each_table() -> None:
+    page = (ROOT / "docs" / "slurm.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (4\.[\d., to]+) \| `(\w+)` \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    (default,) = re.findall(r"EXPERIMENTS:-([\w\s\\]+)\}", (ROOT / "slurm" / "thesis.sh").read_text(encoding="utf-8"))
+    assert [name for _, name, *_ in rows] == default.replace("\\", "").split()
+    tables: list[int] = []
+    known: set[str] = set()
+    register()
+    for numbers, name, jobs, models in rows:
+        first, *last = (int(number) for number in re.findall(r"4\.(\d+)", numbers))
+        tables += range(first, (last or [first])[0] + 1)
+        with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+            overrides = [f"+exp={name}", "data=arqmath", "data.root=/data", "data.years=[2022]"]
+            training = [] if name == "arqmath3_benchmark" else ["train=thesis"]
+            regime = "full" if name == "arqmath3_benchmark" else "judged"
+            config = validated(compose("config", [*overrides, *training, f"data.regime={regime}"]))
+        planned = plan(config, Fingerprints("fingerprint"))
+        keys = {job.model_key for job in planned} - known
+        assert (len(planned), len(keys)) == (int(jobs), int(models)), name
+        known |= keys
+    assert tables == list(range(6, 23))
+
+
 def test_finished_jobs_and_trained_models_are_left_out(tmp_path: Path) -> None:
     """Of eight jobs two are done, one runs elsewhere, and one of the others has its model."""
     python = tmp_path / "python"
@@ -74,7 +102,8 @@ def test_finished_jobs_and_trained_models_are_left_out(tmp_path: Path) -> None:
 
 def test_parsing_merging_experiments_and_the_report_wait_for_each_other(tmp_path: Path) -> None:
     parse = "--corpus arqmath --root /data --parser transition --option python=envs/bin/python"
-    _, calls = chain(tmp_path, PARSE=parse, SHARDS="3", SEEDS="1,2", EXPERIMENTS="vn_connectivity")
+    variables = {"PYTHON": stand_in(tmp_path), "LISTED": os.devnull, "EXPERIMENTS": "vn_connectivity"}
+    _, calls = chain(tmp_path, PARSE=parse, SHARDS="3", SEEDS="1,2", **variables)
     array, merge, prepare, experiment, report = calls
     assert "--array=1-3" in array
     assert "SHARDS=3" in array
@@ -84,7 +113,7 @@ def test_parsing_merging_experiments_and_the_report_wait_for_each_other(tmp_path
     assert "--job-name=prepare-vn_connectivity " in prepare
     assert "--dependency=afterok:102 slurm/prepare.sbatch" in prepare
     assert "--job-name=vn_connectivity " in experiment
-    assert "--dependency=afterok:103 --array=1-8%4 slurm/seeds_array.sbatch" in experiment
+    assert "--dependency=afterok:103 --array=1-2%4 slurm/seeds_array.sbatch" in experiment
     for call in (prepare, experiment):
         assert "parsed/collection.db experiment.seeds=[1,2]" in call
     assert "--dependency=afterany:104" in report
