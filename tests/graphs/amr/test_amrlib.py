@@ -164,7 +164,9 @@ def tiny_model(folder: Path) -> None:
 
 
 def test_a_tiny_random_model_of_amrlib_fails_by_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("amrlib.models.parse_xfm.inference", reason="amrlib and unidecode are not installed", exc_type=ImportError)
+    pytest.importorskip(
+        "amrlib.models.parse_xfm.inference", reason="amrlib and unidecode are not installed", exc_type=ImportError
+    )
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     tiny_model(tmp_path)
     with pytest.raises(AMRError, match="give its folder by tokenizer=FOLDER"):
