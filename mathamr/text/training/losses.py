@@ -79,14 +79,16 @@ class KnownRanking(MultipleNegativesRankingLoss):
         every = all_gather(labels) if self.gather_across_devices else labels  # (ranks * B, 1 + negatives)
         own, queries, documents = labels[:, 0], every[:, 0], every.T.flatten()
         # The library compares own queries with all documents, then all queries with own documents.
-        masks = [self._mask(own, documents), self._mask(queries, own)]
+        masks = [self._mask(own, documents, len(every)), self._mask(queries, own, len(own))]
         self.similarity_fct = lambda one, other: cos_sim(one, other).masked_fill(masks.pop(0), -torch.inf)
         return super().compute_loss_from_embeddings(embeddings, labels)
 
-    def _mask(self, queries: Tensor, documents: Tensor) -> Tensor:
-        """Mark other answers of queries, bool (B, C), from pairs (B,) and (C,)."""
+    def _mask(self, queries: Tensor, documents: Tensor, columns: int) -> Tensor:
+        """Mark other answers of queries, bool (B, C), from pairs (B,) and (C,); after ``columns``: hard negatives."""
         known = torch.from_numpy(self._known.mask(queries.cpu().numpy(), documents.cpu().numpy()))
-        return known.to(queries.device) & (queries[:, None] != documents[None])
+        own = queries[:, None] == documents[None]
+        own[:, columns:] = False  # a hard negative of another query may be the own document again
+        return known.to(queries.device) & ~own
 
 
 class Triplets(TripletLoss):

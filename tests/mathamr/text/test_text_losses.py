@@ -100,6 +100,21 @@ def test_what_else_answers_a_query_is_no_negative_of_it(tiny_folder: Path, loss:
     assert float(found) < float(by_hand(config, queries, documents))
 
 
+@pytest.mark.parametrize("loss", ["mnrl", "symmetric"])
+def test_an_own_document_is_no_negative_of_its_query(tiny_folder: Path, loss: str) -> None:
+    """A hard negative of another query may be of the same pair."""
+    from mathamr.text.training.losses import loss_of
+
+    config = settings(loss=loss, negatives=1, scale=5.0)
+    queries, *documents = random_vectors(1)
+    labels = torch.tensor([[0, 4], [1, 2], [2, 0], [3, 7]])  # pair, pair of its hard negative
+    known = torch.zeros(BATCH, 2 * BATCH, dtype=torch.bool)
+    known[2, 5] = known[0, 6] = True
+    found = loss_of(config, opened(tiny_folder).model, known_pairs())
+    value = found.compute_loss_from_embeddings([queries, *documents], labels)
+    torch.testing.assert_close(value, by_hand(config, queries, documents, known))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
