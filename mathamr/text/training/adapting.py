@@ -139,20 +139,31 @@ def prepared(encoder: TextEncoder, config: TextConfig) -> Iterator[None]:
     Raises:
         ConfigError: the package peft is missing.
     """
-    transformers: list[Any] = list(transformers_of(encoder))
-    if config.gradient_checkpointing:
-        for transformer in transformers:
-            transformer.model.activation_checkpointing_enable({"use_reentrant": False})
-    if not config.lora:
-        yield
-        return
-    if find_spec("peft") is None:
+    if config.lora and find_spec("peft") is None:
         raise ConfigError(
             f"text.lora={config.lora} needs the package peft: pip install -e '.[lora]', or use text.lora=0"
         )
+    transformers: list[Any] = list(transformers_of(encoder)) if config.gradient_checkpointing else []
+    for transformer in transformers:
+        transformer.model.activation_checkpointing_enable({"use_reentrant": False})
+    try:
+        with _low_rank(encoder, config.lora):
+            yield
+    finally:
+        for transformer in transformers:
+            transformer.model.activation_checkpointing_disable()
+
+
+@contextmanager
+def _low_rank(encoder: TextEncoder, rank: int) -> Iterator[None]:
+    if not rank:
+        yield
+        return
     from peft import LoraConfig, get_peft_model
 
-    settings = LoraConfig(r=config.lora, lora_alpha=2 * config.lora, target_modules="all-linear")
+    settings = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
+    transformers: list[Any] = list(transformers_of(encoder))
+    weights = [weight for weight in encoder.model.parameters() if weight.requires_grad]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a deprecated attribute
         for transformer in transformers:
@@ -162,6 +173,8 @@ def prepared(encoder: TextEncoder, config: TextConfig) -> Iterator[None]:
     finally:
         for transformer in transformers:
             transformer.model = transformer.model.merge_and_unload()
+        for weight in weights:  # frozen by peft
+            weight.requires_grad_(True)
 
 
 def arithmetic(precision: str, device: torch.device) -> AbstractContextManager[object]:

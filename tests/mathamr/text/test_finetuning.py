@@ -133,7 +133,9 @@ def test_less_memory_leaves_the_gradient_what_it_is(tiny_folder: Path, tmp_path:
     pairs, found = file_of(tmp_path), []
     for i, changes in enumerate(({}, {"mini_batch": 3}, {"gradient_checkpointing": True})):
         config = settings(epochs=1, loss="symmetric", negatives=1, **changes)
-        found.append(finetune(config, opened(tiny_folder), pairs, out=tmp_path / str(i), seed=1).loss_curve)
+        encoder = opened(tiny_folder)
+        found.append(finetune(config, encoder, pairs, out=tmp_path / str(i), seed=1).loss_curve)
+        assert not encoder.model[0].auto_model.is_activation_checkpointing  # afterwards
     np.testing.assert_allclose(found[1], found[0], rtol=1e-3)
     np.testing.assert_allclose(found[2], found[0], rtol=1e-3)
 
@@ -163,6 +165,7 @@ def test_low_rank_additions_end_in_the_weights(tiny_folder: Path, tmp_path: Path
     assert result.best_val_loss < result.before.loss
     assert records[0]["parameters"] < encoder.parameters
     assert list(weights(encoder)) == names
+    assert all(weight.requires_grad for weight in encoder.model.parameters())  # it can be trained again
     again = open_encoder(str(result.best), device="cpu")
     np.testing.assert_allclose(again.encode(["word1"], "query"), encoder.encode(["word1"], "query"), atol=1e-6)
 
