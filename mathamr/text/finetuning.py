@@ -345,13 +345,11 @@ class _Pairs(Task):
             def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
                 """Add nothing."""
 
-        model, world = self._encoder.model, self._world
+        model = self._encoder.model
         sides: dict[str, Side] = {"query": "query", "document": "document"}
         sides |= {f"negative_{k}": "document" for k in range(self._config.negatives)}
         given = arguments(SentenceTransformerTrainingArguments)
         given.prompts = {column: self._encoder.prompt(side) for column, side in sides.items()}
         given.router_mapping = sides if isinstance(model[0], Router) else {}
-        loss = loss_of(self._config, model, self._known, gather=world.size > 1)
-        made = Finetuning(model=model, args=given, loss=loss)
-        torch.manual_seed(stream(self._seed, AUGMENTATION, world.rank))  # ranks draw dropout independently
-        return made
+        loss = loss_of(self._config, model, self._known, gather=self._world.size > 1)
+        return Finetuning(model=model, args=given, loss=loss)

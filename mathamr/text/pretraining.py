@@ -241,7 +241,7 @@ class _Masked(Task):
                 "more texts, or smaller batches"
             )
         super().__init__("pretraining_batch_size", size, len(windows) // size, world, epochs=config.pretraining_epochs)
-        self._model, self._windows, self._seed, self._rank = model, windows, seed, world.rank
+        self._model, self._windows, self._seed = model, windows, seed
         self._hide = DataCollatorForLanguageModeling(tokenizer, mlm_probability=config.pretraining_mask)
 
     def __getitem__(self, row: int) -> dict[str, Any]:
@@ -283,9 +283,7 @@ class _Masked(Task):
                 total = functional.cross_entropy(logits.float(), labels[hidden], reduction="sum")
                 return total / every * self.args.world_size  # gradients are averaged over ranks
 
-        made = Pretraining(model=self._model, args=arguments(TrainingArguments), data_collator=self._collated)
-        torch.manual_seed(stream(self._seed, AUGMENTATION, self._rank))  # ranks draw dropout independently
-        return made
+        return Pretraining(model=self._model, args=arguments(TrainingArguments), data_collator=self._collated)
 
 
 def logits_at(model: Any, inputs: Mapping[str, Tensor], asked: Tensor, decoder: Any) -> Tensor:

@@ -42,6 +42,7 @@ from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import StopSignal
 from mathamr.training.loop import Log, Progress, Run
 from mathamr.training.result import ValidationScore
+from mathamr.training.seeds import AUGMENTATION, stream
 from mathamr.training.state import RunState, differences, refuse_another_run
 
 _WEIGHTS, _RUN, _WRITING = "model.safetensors", "run.json", ".writing"
@@ -123,7 +124,8 @@ class Recorded(Trainer):
             state = self.run.state
             raise TrainingError(
                 f"epoch {len(state.epochs) + 1}, step {state.step + 1}: the gradient is not finite: norm {float(norm)},"
-                f" loss {float(self._tr_loss):.4g}; resume with a lower learning rate or with text.precision=fp32",
+                f" loss {float(self._tr_loss):.4g}; start anew with resume='never' and a lower learning rate or "
+                "text.precision=fp32",
                 path=self.checkpoints.last,
             )
         return norm
@@ -144,6 +146,10 @@ class _Reports(TrainerCallback):
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         self._task.begin_epoch(len(self._run.state.epochs), self._run.tell)
         self._start = time.perf_counter()
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        done = self._run.state  # dropout depends on the step and the rank: only rank 0 saves random generators
+        torch.manual_seed(stream(args.seed, AUGMENTATION, len(done.epochs), done.step, args.process_index))
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
         if "loss" not in logs:
@@ -187,8 +193,10 @@ class _Checkpoints:
     @property
     def last(self) -> Path:
         """Newest checkpoint."""
-        found = (path for path in self._out.glob("checkpoint-*"))
-        return max(found, key=lambda path: int(path.name.partition("-")[2]), default=self._out)
+        return max(self._all(), key=_step_of, default=self._out)
+
+    def _all(self) -> list[Path]:
+        return [path for path in self._out.glob("checkpoint-*") if path.name.removeprefix("checkpoint-").isdecimal()]
 
     def restore(self) -> RunState | None:
         """Read the progress of ``last``, after checking it; the trainer reads the rest."""
@@ -210,13 +218,15 @@ class _Checkpoints:
         """Delete both, and the encoder exported from them."""
         self._out.mkdir(parents=True, exist_ok=True)
         self.best.unlink(missing_ok=True)
-        for folder in (*self._out.glob("checkpoint-*"), self._out / "best"):
+        for folder in (*self._all(), self._out / "best"):
             shutil.rmtree(folder, ignore_errors=True)
 
     def save_last(self, state: RunState) -> None:
-        """Write a checkpoint, and remove older ones."""
+        """Write a checkpoint, and remove older ones; a step that is saved is not saved again."""
         written = self._out / _WRITING / f"checkpoint-{state.step}"
         place = self._out / written.name
+        if place.exists():
+            return
         record = {
             "identity": self._identity,
             "progress": state.scalars(),
@@ -230,10 +240,9 @@ class _Checkpoints:
             for path in written.iterdir():
                 with path.open("r+b") as file:
                     os.fsync(file.fileno())
-            shutil.rmtree(place, ignore_errors=True)
             written.rename(place)
             shutil.rmtree(written.parent)
-        for older in self._out.glob("checkpoint-*"):
+        for older in self._all():
             if older != place:
                 shutil.rmtree(older, ignore_errors=True)
 
@@ -292,6 +301,10 @@ def _arguments(config: TextConfig, task: Task, out: Path, world: Ranks, seed: in
         vars(made)["__cached__setup_devices"] = world.device
         torch.cuda.set_device(world.device)
     return made
+
+
+def _step_of(checkpoint: Path) -> int:
+    return int(checkpoint.name.removeprefix("checkpoint-"))
 
 
 def _trained(model: nn.Module) -> dict[str, nn.Parameter]:
