@@ -183,12 +183,14 @@ class TextEncoder:
         if len(devices) < 2:
             yield
             return
-        self._pool = self.model.start_multi_process_pool(list(devices))
+        device = self.model.device
+        self._pool = self.model.start_multi_process_pool(list(devices))  # moves the model to the CPU
         try:
             yield
         finally:
             self.model.stop_multi_process_pool(self._pool)
             self._pool = None
+            self.model.to(device)
 
     def encode_tokens(
         self, texts: Sequence[str], side: Side, *, batch_size: int = 32, progress: Callable[[int], None] | None = None

@@ -58,6 +58,8 @@ def test_several_devices_share_the_work(
         pools.append(pool)
         return encode(texts, **options)
 
+    moved: list[object] = []
+    monkeypatch.setattr(encoder.model, "to", moved.append)
     monkeypatch.setattr(encoder.model, "start_multi_process_pool", start)
     monkeypatch.setattr(encoder.model, "stop_multi_process_pool", stop)
     monkeypatch.setattr(encoder.model, "encode", one_process)
@@ -67,6 +69,7 @@ def test_several_devices_share_the_work(
     topics = TextsToEncode({"t": "query"}, lambda ids: ["ring"] * len(ids))
     encode_texts(place, lambda: encoder, posts, topics, Console(), tokens=tokens, devices=["cpu", "cpu"])
     assert started == expected
+    assert moved == ([] if tokens else [encoder.model.device])  # back from the CPU
     assert pools == ([None] * 2 if tokens else [{"stopped": 1}] * 2)
 
 
