@@ -128,7 +128,7 @@ class TextSettings(SearchSettings):
             text["linearize"] = linearize.VERSION
         if self.is_trained:
             train = {name: getattr(self.train, name) for name in _PAIRS}
-            texts = {} if self.texts_hash is None else {"texts": self.texts_hash}
+            texts = {} if (found := self.texts_hash) is None else {"texts": found}
             return {"text": text, "train": train, "batches": batches.VERSION, **texts}
         kept = {name: text[name] for name in _AS_IT_IS if name in text}
         return {"text": kept if self.text.precision == "fp32" else {**kept, "precision": self.text.precision}}

@@ -34,7 +34,7 @@ from typing import Any
 from lxml import etree
 
 from graphs.corpus.arqmath.xml_rows import elements
-from graphs.corpus.jsonl import read_lines
+from graphs.corpus.jsonl import MAX_LINE, read_lines
 from graphs.corpus.packed import PackedFile
 from graphs.errors import CorpusError, Failure
 
@@ -115,8 +115,10 @@ def _kaggle(path: Path) -> Iterator[tuple[str, Metadata]]:
 def _table(path: Path) -> Iterator[tuple[str, Metadata]]:
     """Yield ids and categories of lines with a tab."""
     with PackedFile(path).open() as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
             paper, tab, rest = line.decode("utf-8", "replace").rstrip("\r\n").partition("\t")
+            if len(line) > MAX_LINE:
+                raise CorpusError(f"is a line of more than {MAX_LINE} bytes; is this a table?", path=path, line=number)
             if not tab:
                 message = "has no tab; a line is a paper id, a tab, and categories; other forms are XML and JSON lines"
                 raise CorpusError(message, path=path, line=number)

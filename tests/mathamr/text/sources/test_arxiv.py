@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphs.errors import CorpusError
+from mathamr.text.sources import arxiv
 from mathamr.text.sources.arxiv import Metadata, joined_id, read_metadata
 from mathamr.text.sources.papers import read_papers
 from scripts.text import extract_statements, text_pairs
@@ -63,6 +64,14 @@ def test_a_damaged_or_hostile_file_is_named(content: str, message: str, tmp_path
         read_metadata([path])
     with pytest.raises(CorpusError, match=r"gone.*cannot be read"):
         read_metadata([tmp_path / "gone"])
+
+
+def test_long_lines_are_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arxiv, "MAX_LINE", 40)
+    path = tmp_path / "metadata"
+    path.write_text("2501.1\tmath.CO\n2501.2\t" + "math.CO " * 9)
+    with pytest.raises(CorpusError, match=r"metadata:2: is a line of more than 40 bytes; is this a table"):
+        read_metadata([path])
 
 
 @pytest.mark.parametrize(
