@@ -293,6 +293,7 @@ def _arguments(config: TextConfig, task: Task, out: Path, world: Ranks, seed: in
         save_strategy="no",
         dataloader_drop_last=True,
         accelerator_config={"split_batches": True},
+        ddp_find_unused_parameters=True,  # such as BERT's pooler, also with checkpointing
         report_to="none",
         disable_tqdm=True,
     )

@@ -83,7 +83,12 @@ def test_an_interrupted_run_goes_on_to_the_same_loss(
     """Without saved random generators, which ranks after the first do not have; no saved step is removed."""
     monkeypatch.setattr(Recorded, "_load_rng_state", lambda trainer, checkpoint: None)
     removed, remove = list[Path](), shutil.rmtree
-    monkeypatch.setattr(shutil, "rmtree", lambda path, **options: (removed.append(Path(path)), remove(path, **options)))
+
+    def noted(path: Path, **options: Any) -> None:
+        removed.append(path)
+        remove(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", noted)
     config, rest = settings(checkpoint_every=4, **HARD), list[dict[str, Any]]()
     train = partial(finetuning.finetune, config, pairs=pairs, out=tmp_path, seed=1, mining=Mining)
     with pytest.raises((Interrupted, Killed), match=None if how is die else f"after step {stop_at}, saved"):
@@ -146,7 +151,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run(tiny_folder: Path, tmp_path
     encoder = opened(tiny_folder)
     with torch.no_grad():
         next(encoder.model.parameters()).fill_(float("nan"))
-    message = r"epoch 1, step 1: the gradient is not finite: norm nan, loss nan; start anew with resume='never' and a lower"
+    message = r"epoch 1, step 1: the gradient is not finite: norm nan, loss nan; start anew with resume='never' and a"
     with pytest.raises(TrainingError, match=message):
         finetuning.finetune(settings(), encoder, pairs, out=tmp_path, seed=1)
     assert not list(tmp_path.glob("checkpoint-*"))
