@@ -183,8 +183,7 @@ class TextEncoder:
         if len(devices) < 2:
             yield
             return
-        device = self.model.device
-        self._pool = self.model.start_multi_process_pool(list(devices))  # moves the model to the CPU
+        device, self._pool = self.model.device, self.model.start_multi_process_pool(list(devices))  # moves to the CPU
         try:
             yield
         finally:
