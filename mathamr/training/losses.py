@@ -152,5 +152,5 @@ def _not_finite(parts: dict[str, tuple[Tensor, Tensor]], temperature: Tensor) ->
     )
     return (
         f"the loss is not finite: {found}, temperature {temperature.item():.4g}; "
-        "resume from the last checkpoint with a lower learning rate or a smaller gradient clipping norm"
+        "start anew with a lower train.learning_rate or train.grad_clip"
     )

@@ -85,7 +85,7 @@ class Learner:
             raise TrainingError(
                 f"the gradient is not finite: norm {grad_norm}, loss {float(results[0].total.detach()):.4g}, "
                 f"temperature {temperature:.4g}, pairs {some} ...; "
-                "resume with a lower train.learning_rate or with train.precision=fp32"
+                "start anew with a lower train.learning_rate or with train.precision=fp32"
             )
         self._optimizer.step()
         return {**_means(results), "temperature": temperature, "grad_norm": grad_norm}
@@ -98,10 +98,10 @@ class Learner:
         """
         for name, parameter in self._parameters.items():
             if not torch.isfinite(parameter).all():
-                raise TrainingError(f"{name} is not finite; resume with a lower train.learning_rate")
+                raise TrainingError(f"{name} is not finite; start anew with a lower train.learning_rate")
         if not torch.isfinite(self.temperature()):
             raise TrainingError(
-                f"the temperature, exp({self.temperature.log.item()}), is out of range; resume with a lower "
+                f"the temperature, exp({self.temperature.log.item()}), is out of range; start anew with a lower "
                 "train.learning_rate"
             )
 
