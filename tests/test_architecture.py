@@ -1,8 +1,11 @@
 """Imports run one way: between the floors, and within a floor (docs/architecture.md)."""
 
+import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
+from fnmatch import fnmatchcase
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from importlib.util import find_spec
@@ -123,6 +126,26 @@ def test_folders_and_modules_stay_small() -> None:
     assert {str(folder): count for folder, count in rooms.items() if count > 15} == {}
     lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules(*LISTED).items()}
     assert {name: count for name, count in lines.items() if count > 400} == {}
+
+
+def test_no_module_imports_what_mypy_skips() -> None:
+    """What it would import so had no types."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["overrides"]
+    skipped, followed = (
+        [name for one in settings if one.get("follow_imports") == how for name in one["module"]]
+        for how in ("skip", "normal")
+    )
+    imports = re.compile(r"^ *(?:from +([\w.]+) +import +(.*)|import +([\w.]+))", re.MULTILINE)
+    imported = set()
+    for path in modules(*LISTED).values():
+        for package, names, module in imports.findall(path.read_text(encoding="utf-8")):
+            imported |= {module or package, *(f"{package}.{name}" for name in re.findall(r"\w+", names))}
+
+    def matches(name: str, patterns: list[str]) -> bool:
+        return any(name == pattern.removesuffix(".*") or fnmatchcase(name, pattern) for pattern in patterns)
+
+    assert {"torch.distributed", "transformers.AutoTokenizer", "wandb"} <= imported
+    assert [name for name in imported if matches(name, skipped) and not matches(name, followed)] == []
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
