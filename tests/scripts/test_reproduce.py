@@ -9,6 +9,7 @@ import pytest
 
 from experiments.report import reproduction, results, thesis
 from experiments.report.reproduction import judge, rows, table_names
+from experiments.run import start
 from graphs.corpus.download.published_files import published_files
 from graphs.errors import ConfigError
 from scripts import reproduce
@@ -229,7 +230,7 @@ def test_an_experiment_that_cannot_start_ends_with_its_command(tmp_path: Path) -
 def test_rows_are_run_and_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On a made-up collection: the first call runs, the second finds the result."""
+    """On a made-up collection. The command runs in this process; the test above starts one."""
     root = tmp_path / "data"
     root.mkdir()
     posts, judged = [], []
@@ -251,6 +252,12 @@ def test_rows_are_run_and_judged(
     data = {"about": "made up", "variable": "TINY", "files": ["posts.jsonl"]}
     monkeypatch.setattr(reproduction, "_content", lambda: {"tables": {"t": entry}, "data": {"tiny": data}})
     monkeypatch.setenv("TINY", str(root))
+
+    def run(command: list[str]) -> None:
+        assert command[:4] == ["python", "-m", "experiments.run", "+exp=vn_structure"]
+        assert start(command[3:]) == 0
+
+    monkeypatch.setattr(reproduce, "_run", run)
     assert reproduce.main(["t", "--outputs", str(tmp_path / "out"), "workers=1", "wandb=disabled"]) == 0
     printed = [line.split()[:3] for line in capsys.readouterr().out.splitlines() if line.startswith("t ")]
     assert printed == [["t", "none", "ok"], ["t", "full", "ok"]]
