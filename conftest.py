@@ -1,6 +1,7 @@
 """Quick sessions: few modules are searched for doctests, garbage collection waits, slow tests come first."""
 
 import gc
+import os
 from collections.abc import Generator
 from multiprocessing.forkserver import ensure_running
 from pathlib import Path
@@ -21,9 +22,16 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put modules with slow tests first, so that workers of pytest-xdist end together, with quick ones."""
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    """Put modules that wait for Slurm first, then slow ones: workers of pytest-xdist end together, with quick tests."""
+    waiting, slow = ({item.path for item in items if item.get_closest_marker(marker)} for marker in ("slurm", "slow"))
+    items.sort(key=lambda item: (item.path not in waiting, item.path not in slow))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one more than the cores that this process may use: tests also wait for servers, browsers and Slurm."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + 1
 
 
 def pytest_collection_finish() -> None:

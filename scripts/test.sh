@@ -39,6 +39,10 @@ else
     mypy=$!
     trap 'kill "$mypy" 2> /dev/null || true; rm -f "$typed"' EXIT
 fi
+# In a fresh clone each worker would compile the same packages and tests.
+if [ ! -d tests/__pycache__ ]; then
+    pytest --collect-only --quiet "$@" > /dev/null || true
+fi
 # A commit of a database waits for the disk. So the tests' files lie in memory, if there is room and programs may run there.
 if [ -z "${PYTEST_DEBUG_TEMPROOT:-}" ] && memory="$(folder_in_memory)"; then
     export PYTEST_DEBUG_TEMPROOT="$memory"

@@ -186,6 +186,15 @@ def without_plots() -> Iterator[None]:
 
 
 @pytest.fixture
+def without_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let reports make all their plots, and leave out the last step to SVG, which takes longer than the jobs."""
+    from experiments.report.figures import charts, geometry, heat_map
+
+    for module in (charts, geometry, heat_map):
+        monkeypatch.setattr(module, "svg", lambda _, name, alt: f'<svg id="{name}" role="img"></svg>')
+
+
+@pytest.fixture
 def collection(tmp_path: Path) -> Path:
     """40 questions with their answers on ten subjects, a topic each; two broken posts."""
     return write_collection(tmp_path / "data")

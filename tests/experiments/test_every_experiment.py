@@ -30,6 +30,7 @@ EVERY = sorted(path.stem for path in (ROOT / "conf" / "exp").glob("*.yaml"))
 EMBEDDED = ("arqmath3_benchmark", "auxiliary_loss", "retrieval_strategy", "trial")  # in Qdrant; the others exactly
 ON_PAIRS = ("answer_retrieval", "cross_retrieval", "knowledge_graph", "text_finetuning")
 EXPERIMENTS = [name for name in EVERY if name not in ON_PAIRS]
+RENDERED = ("embedding_geometry", "quality_fused", "vn_connectivity")  # every kind of plot is in one of these
 SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph")
 FORMULAS = ("x^2+1", r"\frac{a}{b}", r"\sum_{i=1}^n i", "f(x)=0", r"A \subset B")
 SMALL = [
@@ -90,6 +91,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def few_renderings(request: pytest.FixtureRequest) -> None:
+    """Render the plots of some experiments only."""
+    if "callspec" not in vars(request.node) or request.node.callspec.params["name"] not in RENDERED:
+        request.getfixturevalue("without_rendering")
+
+
 def configured(name: str, place: Path, *, conf: Path = ROOT / "conf", outputs: str = "out") -> Any:
     register()
     with initialize_config_dir(str(conf), version_base="1.3"):
@@ -102,6 +110,8 @@ def configured(name: str, place: Path, *, conf: Path = ROOT / "conf", outputs: s
     for condition in config.experiment.conditions.values():
         if "batch_size" in condition.get("train", {}):  # the conditions keep their order of sizes
             condition.train.batch_size = {32: 4, 256: 8, 1024: 16}[condition.train.batch_size]
+        if condition.get("train", {}).get("epochs", 1) > 2:
+            condition.train.epochs = 2
         if condition.get("text", {}).get("encoder") == "mpnet":  # whose weights are not here
             condition.text.encoder = "tiny"
             if name in ("embedding_geometry", "graph_vs_text"):  # not the same as the conditions of MiniLM

@@ -24,6 +24,7 @@ from mathamr.evaluation.runs import qrels_of, read_run
 from tests.experiments.tiny_settings import TINY, built
 from tests.warm_process import start_experiment
 
+pytestmark = pytest.mark.usefixtures("without_plots")
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS = 10
 SETTINGS = [*TINY, "train.epochs=2", "experiment.seeds=[1,2]"]

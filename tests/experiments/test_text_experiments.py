@@ -29,9 +29,12 @@ from mathamr.stages.topic_sets import TopicSet
 from mathamr.text.pairs import PairFile
 from scripts.text import extract_statements, knowledge_graph, text_pairs
 
-pytestmark = pytest.mark.skipif(
-    find_spec("sentence_transformers") is None, reason="the extra text (sentence-transformers) is not installed"
-)
+pytestmark = [
+    pytest.mark.usefixtures("without_rendering"),
+    pytest.mark.skipif(
+        find_spec("sentence_transformers") is None, reason="the extra text (sentence-transformers) is not installed"
+    ),
+]
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("text_finetuning", "cross_retrieval", "knowledge_graph", "answer_retrieval")
 SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph", "tree", "matroid")

@@ -15,19 +15,8 @@ import pytest
 from scripts.benchmarks.collection import usage
 from tests.scripts.in_process import run_script
 
-ROOT = Path(__file__).resolve().parents[3]
-
 
 def bench(name: str, *arguments: str | Path) -> tuple[list[str], dict[str, Any]]:
-    command = [sys.executable, str(ROOT / "scripts" / "bench.py"), name, *map(str, arguments)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    return lines, json.loads(lines[-1])
-
-
-def bench_in_process(name: str, *arguments: str | Path) -> tuple[list[str], dict[str, Any]]:
     done = run_script("bench.py", name, *arguments)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -41,6 +30,7 @@ def corpus(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_a_build_is_measured_and_the_collection_stays(corpus: Path, tmp_path: Path) -> None:
     out, samples = tmp_path / "c.db", tmp_path / "samples.tsv"
     given = ("--data", "jsonl", "--root", corpus, "--out", out, "--samples", samples, "--every", "0.2")
@@ -72,7 +62,7 @@ def test_the_memory_of_a_process_counts_with_that_of_those_it_started() -> None:
 
 
 def test_every_sentence_is_looked_at(corpus: Path) -> None:
-    lines, result = bench_in_process("embedded_parser", "--data", "jsonl", "--root", corpus, "--limit", "10")
+    lines, result = bench("embedded_parser", "--data", "jsonl", "--root", corpus, "--limit", "10")
     assert lines[-2] == "30 sentences: 0 invalid graphs, 0 placeholders lost"
     assert (result["posts"], result["placeholders"], result["invalid"], result["lost"]) == (10, 10, 0, 0)
     assert result["sentences_per_cpu_second"] > 0

@@ -23,7 +23,9 @@ def some_posts() -> list[Post | Failure]:
     posts: list[Post | Failure] = []
     for n in range(300):
         formula = f'<span class="math-container" id="{n}">$x_{{{n}}}^2 < \\frac{{1}}{{y}}$</span>'
-        posts.append(Post(f"q{n}", "question", f"When is {formula} odd?", f"<p>I ask {n}.</p>", tags=("odd", f"t{n % 7}")))
+        posts.append(
+            Post(f"q{n}", "question", f"When is {formula} odd?", f"<p>I ask {n}.</p>", tags=("odd", f"t{n % 7}"))
+        )
         posts.append(Post(f"a{n}", "answer", body=f"<p>If {formula} é 𝔽.</p>", parent_id=f"q{n}", score=n - 5))
     return posts
 
