@@ -28,12 +28,15 @@ SMALL = [
 ]  # fmt: skip
 ONE_PROCESS = """
 import sys
+from pathlib import Path
 from experiments import cli
 assert cli.__file__.startswith({environment!r})
+assert cli.main(["run", "+exp=trial", *{settings!r}]) == 0
+(best,), (tensors,) = Path().glob("outputs/shared/*/models/*/best"), Path().glob("outputs/shared/*/preprocessed-*.db")
 assert cli.main(["index", "--from", "outputs/trial-alone", "configured", "--out", "index"]) == 0
 assert cli.main(["search", "index=index", "Is every ring finite?"]) == 0
 from mathamr import MathAMR
-model = MathAMR.from_checkpoint({best!r}, {tensors!r})
+model = MathAMR.from_checkpoint(best, tensors)
 model.save_pretrained("saved")
 print("dimension", MathAMR.from_pretrained("saved").encode("Is $x^2+1$ prime?").vectors.shape[1])
 """
@@ -53,7 +56,16 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(environment, with_pip=False)
     own = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
     (own / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    install = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install", "--no-deps"]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(environment / "bin" / "python"),
+        "install",
+        "--no-deps",
+        "--no-compile",
+    ]
     subprocess.run([*install, "--no-index", "--quiet", str(wheel)], check=True, capture_output=True, cwd=place)
     return environment / "bin"
 
@@ -64,16 +76,13 @@ def test_the_commands_of_the_wheel_run_in_an_empty_folder(programs: Path, tmp_pa
     work.mkdir()
     data = write_collection(tmp_path / "data")
 
-    def output(program: str, *words: str) -> str:
-        command = [str(programs / program), *words]
-        done = subprocess.run(command, cwd=work, env=CLEAN, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    assert "trial-alone" in output("mathamr", "run", "+exp=trial", "data=jsonl", f"data.root={data}", *SMALL)
-    (best,), (tensors,) = work.glob("outputs/shared/*/models/*/best"), work.glob("outputs/shared/*/preprocessed-*.db")
-    script = ONE_PROCESS.format(environment=str(programs.parent), best=str(best), tensors=str(tensors))
-    printed = output("python", "-c", script)
+    settings = ["data=jsonl", f"data.root={data}", *SMALL]
+    script = ONE_PROCESS.format(environment=str(programs.parent), settings=settings)
+    command = [str(programs / "python"), "-c", script]
+    done = subprocess.run(command, cwd=work, env=CLEAN, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout
+    assert "trial-alone" in printed
     assert "search:" in printed
     assert "score" in printed
     assert printed.splitlines()[-1] == "dimension 4"

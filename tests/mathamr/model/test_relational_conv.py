@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch_geometric.nn import RGCNConv
 
 from graphs.errors import ConfigError, GraphError
 from mathamr.model.relational_conv import (
@@ -138,6 +137,8 @@ def test_gradients_agree_with_finite_differences() -> None:
 
 @pytest.mark.parametrize("graph", ["isolated last node", "parallel edges", "hub", "many edges"])
 def test_agrees_with_the_rgcn_of_pytorch_geometric(graph: str) -> None:
+    from torch_geometric.nn import RGCNConv  # slow to import, for each worker that collects the tests
+
     conv = layer("bases without edge vectors", torch.float32)
     edge_index, relation, num_nodes = edges(graph)
     other = RGCNConv(conv.in_dim, conv.out_dim, NUM_RELATIONS, num_bases=5, aggr="mean")
