@@ -125,20 +125,19 @@ def runs(pid: str) -> bool:
         return False
 
 
-def test_what_rank_0_returns_and_logs_comes_back() -> None:
-    records: list[dict[str, Any]] = []
-    assert run_ranks(2, "cpu", summed, (10,), records.append) == 30
-    assert records == [{"kind": "step", "rank": 0}]
-
-
-def says_its_rank(log: Log) -> None:
-    """Write to standard error as a library in C would, below Python's stream."""
+def summed_aloud(log: Log, factor: int) -> int:
+    """Write to standard error as a library in C would, below Python's stream, and return the sum."""
     os.write(2, f"this is rank {os.environ['RANK']}\n".encode())
+    return summed(log, factor)
 
 
-def test_other_ranks_write_to_their_own_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_rank_0_returns_and_logs_comes_back_and_others_write_to_files(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "rank-1.log").write_text("of the run before\n")
-    run_ranks(2, "cpu", says_its_rank, (), print, tmp_path)
+    records: list[dict[str, Any]] = []
+    assert run_ranks(2, "cpu", summed_aloud, (10,), records.append, tmp_path) == 30
+    assert records == [{"kind": "step", "rank": 0}]
     assert (tmp_path / "rank-1.log").read_text() == "of the run before\nthis is rank 1\n"
     shown = capfd.readouterr().err
     assert shown.count("this is rank 0\n") == shown.count("this is rank") == 1
