@@ -17,7 +17,7 @@ from graphs.stores.store import GraphStore
 from mathamr import maxsim
 from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import Encoder
-from mathamr.model.encoding import encode
+from mathamr.model.encoding import MAX_EDGES, MAX_NODES, encode
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks
 from mathamr.training.graph.loading import hidden_posts
@@ -66,8 +66,8 @@ class Validation:
                 encoder,
                 self._store,
                 own,
-                max_nodes=config.node_budget,
-                max_edges=config.edge_budget,
+                max_nodes=min(config.node_budget, MAX_NODES),
+                max_edges=min(config.edge_budget, MAX_EDGES),
                 hidden=self._hidden,
             )
         return world.gather(sets)[0]

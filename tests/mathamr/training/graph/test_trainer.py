@@ -388,7 +388,7 @@ def test_a_full_disk_stops_the_run_and_leaves_the_last_checkpoint(
     assert curve(store, pairs, tmp_path, checkpoint_every=2) == curve(store, pairs, tmp_path / "whole")
 
 
-@pytest.mark.parametrize(("training", "message"), [(True, "train.node_budget=100000"), (False, "max_nodes=100000")])
+@pytest.mark.parametrize(("training", "message"), [(True, "train.node_budget=100000"), (False, "max_nodes=20000")])
 def test_too_little_memory_is_a_message_with_the_way_out(
     store: GraphStore,
     pairs: list[Pair],
