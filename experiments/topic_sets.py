@@ -13,6 +13,7 @@ from typing import cast, get_args
 from experiments.config import ExperimentConfig
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.corpus import Corpus, benchmark
+from graphs.corpus.post import Judgment, Topic
 from graphs.corpus.qrels import discriminates
 from graphs.corpus.queries.collection import NamedTests
 from graphs.errors import ConfigError, CorpusError, suggestion
@@ -94,15 +95,18 @@ def check_judged(data: DataSettings, corpus: Corpus, tasks: Sequence[TestName]) 
     Raises:
         ConfigError: a task has no judged topics.
     """
-    if isinstance(corpus, NamedTests):
-        return
+    if not isinstance(corpus, NamedTests):
+        for task in tasks:
+            _judged_topics(data, corpus, cast(Task, task))
+
+
+def _judged_topics(data: DataSettings, corpus: Corpus, task: Task) -> tuple[list[Topic], list[Judgment]]:
+    assert task in (1, 2)
     own = benchmark(corpus)
-    for task in tasks:
-        assert task in (1, 2)
-        if not own.topics(cast(Task, task), data.years) or not own.judgments(cast(Task, task), data.years):
-            raise ConfigError(
-                f"collection {corpus.name} has no judged topics of Task {task} for data.years={data.years}"
-            )
+    topics, judgments = own.topics(task, data.years), own.judgments(task, data.years)
+    if not topics or not judgments:
+        raise ConfigError(f"collection {corpus.name} has no judged topics of Task {task} for data.years={data.years}")
+    return topics, judgments
 
 
 def topic_set_of(
@@ -133,10 +137,8 @@ def topic_set_of(
             learned=test.learned,
             relevant=relevant,
         )
-    check_judged(data, corpus, [task])
     task = cast(Task, task)
-    own = benchmark(corpus)
-    topics, judgments = own.topics(task, years), own.judgments(task, years)
+    topics, judgments = _judged_topics(data, corpus, task)
     if regime not in get_args(Regime):
         raise ConfigError(f"data.regime={regime} is not one of {', '.join(get_args(Regime))}")
     if lost := sorted({judgment.topic_id for judgment in judgments} - {topic.topic_id for topic in topics}):
