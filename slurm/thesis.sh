@@ -10,9 +10,9 @@
 #
 # Start it in the repository, on a login node. The arguments are passed to every experiment. Each experiment is a job
 # without GPUs that makes its graphs, and then an array with one GPU for each element. Logs are in OUTPUTS/logs. Finished
-# jobs are skipped, so the same command runs only missing jobs. With data=arqmath the settings are those of the thesis: topics of 2022, and
-# train=thesis with data.regime=judged, or for the benchmark data.regime=full. Arguments replace them, e.g.
-# data.regime=mini 'data.years=[2020,2021]' train=laptop for a part of ARQMath. Environment variables:
+# jobs are skipped, so the same command runs only missing jobs. With data=arqmath the settings are those of the thesis:
+# topics of 2022, and train=thesis with data.regime=judged, or for the benchmark data.regime=full. Arguments replace
+# them, e.g. data.regime=mini 'data.years=[2020,2021]' train=laptop for a part of ARQMath. Environment variables:
 #
 #   SEEDS        seeds of each condition, e.g. 42,43; default: those of each experiment (five; the benchmark: one)
 #   GPUS         number of models trained at the same time; default: 4
