@@ -1,6 +1,7 @@
 """Training batches: pairs with their graphs in chunks within a budget, prepared ahead by threads.
 
->>> list(ahead(str, range(5), workers=2))
+>>> with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
+...     list(ahead(str, range(5), threads=[first, second]))
 ['0', '1', '2', '3', '4']
 
 :mod:`mathamr.training.graph.curriculum` chooses the pairs of a batch. Everything random is a function of the seed and
@@ -87,7 +88,9 @@ class TrainingBatch:
 
 
 class TrainingBatches:
-    """Batches of every epoch.
+    """Batches of every epoch; ``close`` ends the threads that prepare them.
+
+    The threads are the same in all epochs: where memory is short, CPython may wait forever for a thread that it starts.
 
     Attributes:
         curriculum: pairs of each epoch.
@@ -117,6 +120,7 @@ class TrainingBatches:
         self.negatives: Mapping[str, Sequence[str]] = {}
         self.visual_ids: VisualIds = {}
         self.teacher: Teacher | None = None
+        self._threads: list[ThreadPoolExecutor] = []
         self._views = FormulaViews(store.vocabulary) if config.formula_view_weight > 0 else None
         self._variables = variables_of(store.vocabulary.labels)
         held_out = {post_id for pair in split.validation for post_id in (pair.question_id, pair.answer_id)}
@@ -125,11 +129,20 @@ class TrainingBatches:
     def epoch(self, epoch: int, first: int, count: int) -> Generator[TrainingBatch]:
         """Yield ``count`` batches of an epoch from number ``first``, prepared ahead by ``config.workers`` threads."""
         batches = self.curriculum.epoch(epoch, self._config.seed)
+        if not self._threads:
+            self._threads = [ThreadPoolExecutor(1, thread_name_prefix="loading") for _ in range(self._config.workers)]
 
         def prepare(number: int) -> TrainingBatch:
             return self.batch(batches[number], epoch, number)
 
-        return ahead(prepare, range(first, first + count), self._config.workers, finish=self._store.close)
+        return ahead(prepare, range(first, first + count), self._threads)
+
+    def close(self) -> None:
+        """End the threads, after each has closed what it opened of the store."""
+        for thread in self._threads:
+            thread.submit(self._store.close)
+            thread.shutdown()
+        self._threads = []
 
     def batch(self, pairs: tuple[Pair, ...], epoch: int, number: int) -> TrainingBatch:
         """Return the batch of ``pairs``, augmented as batch ``number`` of ``epoch``."""
@@ -230,30 +243,24 @@ def hidden_posts(store: GraphStore, pairs: Sequence[Pair], negatives: Sequence[S
 
 
 def ahead(
-    prepare: Callable[[Item], Result], items: Iterable[Item], workers: int, finish: Callable[[], None] | None = None
+    prepare: Callable[[Item], Result], items: Iterable[Item], threads: Sequence[ThreadPoolExecutor]
 ) -> Generator[Result]:
-    """Yield ``map(prepare, items)``, computed by threads, in order, two results for each thread ahead.
+    """Yield ``map(prepare, items)``, computed by threads in turn, in order, two results for each thread ahead.
 
     Args:
-        workers: number of threads; 0 computes each result on demand.
-        finish: function called in each thread after its last result, to close what it opened.
+        threads: executors of one thread each; without any, each result is computed on demand.
     """
-    if workers == 0:
+    if not threads:
         yield from map(prepare, items)
         return
-    threads = [ThreadPoolExecutor(1, thread_name_prefix="loading") for _ in range(workers)]
     pending: deque[Future[Result]] = deque()
     try:
         for number, item in enumerate(items):
-            pending.append(threads[number % workers].submit(prepare, item))
-            if len(pending) > 2 * workers:
+            pending.append(threads[number % len(threads)].submit(prepare, item))
+            if len(pending) > 2 * len(threads):
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
     finally:
         for future in pending:
             future.cancel()
-        for thread in threads:
-            if finish is not None:
-                thread.submit(finish)
-            thread.shutdown()

@@ -130,7 +130,7 @@ def train(
             "missing": split.missing,
             "parameters": learning.learner.parameter_counts(),
         }
-        with _placed(run, checkpoints.last, config, world):
+        with _placed(run, checkpoints.last, config, world), closing(learning.batches):
             run.start(about, log, progress)
             run.finish(learning)
         return _result(checkpoints.best, run.state, learning, split, world)

@@ -76,6 +76,23 @@ def test_the_curve_does_not_depend_on_threads(store: GraphStore, pairs: list[Pai
     assert curves[0] == curves[1] == curves[2]
 
 
+def test_all_epochs_are_loaded_by_the_same_threads(
+    store: GraphStore, pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where memory is short, CPython may wait forever for a thread that it starts."""
+    load, loading = GraphStore.load, set[threading.Thread]()
+
+    def noting_the_thread(self: GraphStore, *arguments: Any) -> GraphBatch:
+        if threading.current_thread().name.startswith("loading"):
+            loading.add(threading.current_thread())
+        return load(self, *arguments)
+
+    monkeypatch.setattr(GraphStore, "load", noting_the_thread)
+    curve(store, pairs, tmp_path, epochs=3, workers=2)
+    assert len(loading) == 2
+    assert not any(thread.is_alive() for thread in loading)
+
+
 def test_the_generator_of_the_caller_is_left_alone(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
     before = torch.get_rng_state()
     curve(store, pairs, tmp_path, epochs=1)
