@@ -15,7 +15,7 @@ from experiments.plan import LOCK, Job
 from graphs.corpus.corpus import Corpus
 from graphs.errors import ConfigError, MathAMRError, MissingEncoderError
 from graphs.shared_files import locked
-from mathamr.evaluation.efficiency import give_back_memory
+from mathamr.memory import give_back_memory
 from mathamr.stages.console import Console
 from mathamr.stages.retrieval.threads import check_thread
 from mathamr.stages.settings import JobSettings

@@ -11,11 +11,14 @@ Names are imported on first use, so modules that do not need torch can be import
 from typing import TYPE_CHECKING
 
 from graphs.lazy_names import on_first_use
+from mathamr.memory import use_huge_pages
 
 if TYPE_CHECKING:
     from graphs.corpus.post import Post
     from mathamr.pretrained.model import MathAMR
     from mathamr.pretrained.post_index import PostIndex
+
+use_huge_pages()  # before torch allocates
 
 __all__ = ["MathAMR", "Post", "PostIndex"]
 

@@ -44,6 +44,7 @@ ORDER = {
     ),
     "mathamr": (
         "default_settings",
+        "memory",
         "maxsim",
         "model",
         "evaluation",

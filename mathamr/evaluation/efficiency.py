@@ -11,12 +11,12 @@ True
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from mathamr.memory import give_back_memory
 
 if TYPE_CHECKING:
     import torch
@@ -25,9 +25,7 @@ if sys.platform != "win32":
     import resource
 
 
-_C_LIBRARY = ctypes.CDLL(None) if sys.platform == "linux" else None
 _STATUS, _CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-GIVEN_BACK_EVERY = 500  # items
 
 
 class Stopwatch:
@@ -78,36 +76,6 @@ def peak_memory() -> int:
             return int(peaks[0]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, Linux KiB
-
-
-def give_back_memory() -> None:
-    """Return released memory to the system, if the C library keeps it (glibc).
-
-    Tensors of a few megabytes live in a heap that shrinks only at its end. Without this call, a process that trains
-    several models grows to many times what one of them needs.
-    """
-    trim = getattr(_C_LIBRARY, "malloc_trim", None)
-    if trim is not None:
-        trim(0)
-
-
-def giving_back_memory(progress: Callable[[int], None]) -> Callable[[int], None]:
-    """Return ``progress``, with a call of :func:`give_back_memory` after each :data:`GIVEN_BACK_EVERY` items.
-
-    Small results between large intermediate tensors keep the heap from shrinking, so that it grows with the items.
-    After every batch the call would double the time.
-    """
-    done = 0
-
-    def advance(count: int) -> None:
-        nonlocal done
-        progress(count)
-        done += count
-        if done >= GIVEN_BACK_EVERY:
-            done = 0
-            give_back_memory()
-
-    return advance
 
 
 def reset_peak_memory() -> None:

@@ -19,6 +19,7 @@ from graphs.errors import RetrievalError
 from graphs.graph.batching import within_budget
 from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
+from mathamr.memory import giving_back_memory
 from mathamr.model import sentence_text
 from mathamr.model.encoder import Encoder
 
@@ -71,6 +72,7 @@ def encode(
         return VectorSets(empty, torch.zeros(1, dtype=torch.int64, device=device))
     nodes, edges = store.sizes(post_ids, hidden)
     by_size = np.argsort(nodes, kind="stable")
+    advance = giving_back_memory(progress or (lambda count: None))
     encoded: list[VectorSets] = []
     for batch in within_budget(nodes[by_size], edges[by_size], max_nodes=max_nodes, max_edges=max_edges):
         places = by_size[batch]
@@ -85,7 +87,6 @@ def encode(
                 f"({str(error).splitlines()[0]}); lower max_nodes={max_nodes} and max_edges={max_edges}, in training "
                 "and in experiments train.node_budget and train.edge_budget"
             ) from error
-        if progress is not None:
-            progress(len(batch))
+        advance(len(batch))
     back = torch.from_numpy(np.argsort(by_size, kind="stable")).to(device)
     return VectorSets.concatenated(encoded).select(back)

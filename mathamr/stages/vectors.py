@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from graphs.errors import StoreError
 from graphs.shared_files import key, read_json, write_json
 from graphs.stores.store import GraphStore
-from mathamr.evaluation.efficiency import giving_back_memory
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
 from mathamr.model.encoder import Encoder
@@ -141,9 +140,8 @@ class EncodedPosts:
         def encode(working: Path) -> encoding_shards.Encoded:
             content = sorted((name, self._current[name]) for name in post_ids if name in self._current)
             identity = f"{self.model_hash} {key(content)}" if content else self.model_hash
-            advance = giving_back_memory(progress or (lambda count: None))
             return encoding_shards.encode_in_shards(
-                encoder, store, post_ids, working, identity=identity, progress=advance, **budgets
+                encoder, store, post_ids, working, identity=identity, progress=progress, **budgets
             )
 
         self.extend(encode, post_ids, kind)

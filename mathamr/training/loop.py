@@ -26,7 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from mathamr.evaluation.efficiency import give_back_memory, peak_device_memory, reset_peak_gpu_memory
+from mathamr.evaluation.efficiency import peak_device_memory, reset_peak_gpu_memory
+from mathamr.memory import give_back_memory
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import Interrupted, StopSignal
 from mathamr.training.result import EpochRecord, ValidationScore

@@ -24,7 +24,6 @@ from graphs.formulas.store import FormulaStore
 from graphs.stores.collection import Collection
 from graphs.stores.store import GraphStore
 from mathamr.default_settings import values
-from mathamr.evaluation.efficiency import giving_back_memory
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
 from mathamr.model.encoding import device_of
@@ -184,7 +183,7 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
                     folder,
                     identity=model_hash,
                     posts_a_shard=settings.posts_a_shard,
-                    progress=giving_back_memory(advance),
+                    progress=advance,
                 )
                 sets.append(encoded.sets)
                 resumed += encoded.resumed

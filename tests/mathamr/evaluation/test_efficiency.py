@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-import resource
 import sys
 from pathlib import Path
 
@@ -12,7 +10,6 @@ import pytest
 from mathamr.evaluation.efficiency import (
     Stopwatch,
     bytes_on_disk,
-    give_back_memory,
     peak_gpu_memory,
     peak_memory,
     reset_peak_memory,
@@ -39,21 +36,6 @@ def test_stopwatch_stands_still_after_its_block() -> None:
         inside = watch.seconds
     assert watch.seconds >= inside >= 0
     assert watch.seconds == watch.seconds
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps memory in a heap that can be trimmed")
-def test_memory_that_was_let_go_of_is_given_back() -> None:
-    blocks = [bytearray(100_000) for _ in range(3_000)]  # 300 MB, each too small for its own pages
-    top = bytearray(100_000)  # and one that keeps the heap from shrinking
-    held = _resident()
-    del blocks
-    give_back_memory()
-    assert held - _resident() > 200_000_000
-    assert len(top) == 100_000
-
-
-def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def test_bytes_of_a_folder(tmp_path: Path) -> None:

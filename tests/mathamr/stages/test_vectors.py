@@ -6,10 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 
-from mathamr.evaluation import efficiency
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
 from mathamr.stages.vectors import EncodedPosts, _on_disk
@@ -45,14 +43,3 @@ def test_topics_and_posts_share_an_index_whatever_came_first(tmp_path: Path) -> 
         assert torch.equal(opened.sets(["t1", "t2"]).vectors, topics.vectors)
         assert torch.equal(opened.sets(["p1", "p2", "p3"]).vectors, posts.vectors)
     assert not list(tmp_path.glob("encoding-*"))
-
-
-def test_memory_is_given_back_after_some_thousand_posts(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[int] = []
-    said: list[int] = []
-    monkeypatch.setattr(efficiency, "give_back_memory", lambda: given.append(sum(said)))
-    monkeypatch.setattr(efficiency, "GIVEN_BACK_EVERY", 2000)
-    advance = efficiency.giving_back_memory(said.append)
-    for count in (900, 900, 900, 1300, 700):
-        advance(count)
-    assert (sum(said), given) == (4700, [2700, 4700])
