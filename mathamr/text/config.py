@@ -5,8 +5,8 @@ Contradictory settings are refused before anything is loaded:
 >>> settings = dict(encoder="minilm", revision=None, dtype="fp32", trust_remote_code=False, pooling=None,
 ...     query_prompt=None, document_prompt=None, truncate_dim=None, max_length=128, late_interaction=False,
 ...     linearize=False, separate=False,
-...     loss="mnrl", scale=20.0, margin=0.2, matryoshka=None, batch_size=32, mini_batch=None, gradient_accumulation=1,
-...     gradient_checkpointing=False, lora=0, epochs=1,
+...     loss="mnrl", scale=20.0, margin=0.2, matryoshka=None, guide=None, batch_size=32, mini_batch=None,
+...     gradient_accumulation=1, gradient_checkpointing=False, lora=0, epochs=1,
 ...     learning_rate=2e-5, warmup=0.1, weight_decay=0.0, grad_clip=1.0, patience=3, validation_fraction=0.1,
 ...     negatives=0, negative_source="bm25", negative_candidates=100, negative_pool=10, negative_closest=0.95,
 ...     negative_refresh=1, precision="fp32", checkpoint_every=100, pretraining_epochs=0, pretraining_window=1024,
@@ -60,6 +60,9 @@ class TextConfig:
         margin: margin of ``triplet``: difference of cosines between the query's document and each hard negative.
         matryoshka: dimensions of cut vectors over which the loss is summed, the full dimension first; or shares of it,
             1.0 first. None: whole vectors only.
+        guide: encoder that is not trained, named as ``encoder``; documents of a batch that it finds nearer to a query
+            than the query's own document are no negatives of it (GISTEmbed, arXiv:2402.16829). Only for ``mnrl`` and
+            ``symmetric``. None: none.
         batch_size: pairs in a batch, over all ranks; no two of them share a query or a document.
         mini_batch: texts encoded at once. A batch is then encoded twice, without and with gradient (the cached form
             of each loss), which bounds memory and does not change the gradient. None: all at once.
@@ -112,6 +115,7 @@ class TextConfig:
     scale: float
     margin: float
     matryoshka: list[float] | None
+    guide: str | None
     batch_size: int
     mini_batch: int | None
     gradient_accumulation: int
@@ -156,6 +160,11 @@ class TextConfig:
                 f"text.loss={self.loss} compares a document with hard negatives, but text.negatives=0 draws none; "
                 "use at least 1"
             )
+        if self.guide is not None and self.loss not in ("mnrl", "symmetric"):
+            raise ConfigError(
+                f"text.guide={self.guide} selects negatives among the documents of a batch, which "
+                f"text.loss={self.loss} does not use; use text.loss=mnrl or symmetric, or no guide"
+            )
         check_negatives("text", self)
         if self.matryoshka is not None and (not self.matryoshka or min(self.matryoshka) <= 0):
             raise ConfigError(f"text.matryoshka={self.matryoshka} must be dimensions or shares above 0, or null")
@@ -184,7 +193,13 @@ class TextConfig:
 
 
 _NO_VALUE = object()
-_LATER = {"pretraining_texts": None, "gradient_accumulation": 1, "gradient_checkpointing": False, "lora": 0}
+_LATER = {
+    "pretraining_texts": None,
+    "gradient_accumulation": 1,
+    "gradient_checkpointing": False,
+    "lora": 0,
+    "guide": None,
+}
 _ONE_OF = {"loss": LOSSES, "negative_source": NEGATIVE_SOURCES, "precision": PRECISIONS, "dtype": DTYPES}
 _POSITIVE = ("scale", "margin", "learning_rate", "grad_clip", "pretraining_learning_rate")
 _AT_LEAST = {

@@ -28,7 +28,7 @@ from graphs.errors import ConfigError, TrainingError
 from mathamr.evaluation.efficiency import peak_device_memory
 from mathamr.maxsim import VectorSets
 from mathamr.text.config import TextConfig
-from mathamr.text.encoder import Side, TextEncoder
+from mathamr.text.encoder import Side, TextEncoder, identity, open_encoder
 from mathamr.text.pairs import PairFile
 from mathamr.text.training.adapting import (
     arithmetic,
@@ -41,6 +41,7 @@ from mathamr.text.training.adapting import (
     world_of,
 )
 from mathamr.text.training.batches import KnownPairs, Rows, draw_negatives, no_duplicates
+from mathamr.text.training.guide import GuidedPairs
 from mathamr.text.training.tasks import Task
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import listen
@@ -134,10 +135,12 @@ def finetune(
             train, held_out = pairs.hold_out(config.validation_fraction)
         miner = None if mining is None else mining(config, pairs, train)
         values = config.set_away_from_default()
-        identity = {
+        depends_on: dict[str, dict[str, Any]] = {
             "text": {key: value for key, value in values.items() if key not in _FREE},
             "training": {"seed": seed, "pairs": pairs.hash, "validation": validation.hash, "encoder": came_as},
         }
+        if config.guide is not None:
+            depends_on["training"]["guide"] = identity(config.guide)
         task = _Pairs(config, encoder, pairs, train, ValidationPairs(validation, held_out), miner, seed, world)
         torch.manual_seed(stream(seed, AUGMENTATION))
         with prepared(encoder, config):
@@ -145,7 +148,7 @@ def finetune(
                 task,
                 model,
                 config,
-                identity,
+                depends_on,
                 out=out,
                 world=world,
                 signal=signal,
@@ -351,5 +354,10 @@ class _Pairs(Task):
         given = arguments(SentenceTransformerTrainingArguments)
         given.prompts = {column: self._encoder.prompt(side) for column, side in sides.items()}
         given.router_mapping = sides if isinstance(model[0], Router) else {}
-        loss = loss_of(self._config, model, self._known, gather=self._world.size > 1)
+        known = self._known
+        if self._config.guide is not None:
+            guide = open_encoder(self._config.guide, device=str(self._world.device))
+            limit_length(guide, self._config.max_length)
+            known = GuidedPairs(self._pairs, guide)
+        loss = loss_of(self._config, model, known, gather=self._world.size > 1)
         return Finetuning(model=model, args=given, loss=loss)

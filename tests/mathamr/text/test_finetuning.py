@@ -140,6 +140,19 @@ def test_less_memory_leaves_the_gradient_what_it_is(tiny_folder: Path, tmp_path:
     np.testing.assert_allclose(found[2], found[0], rtol=1e-3)
 
 
+def test_a_guide_leaves_out_negatives(tiny_folder: Path, tmp_path: Path) -> None:
+    pairs = file_of(tmp_path)
+    curves = {}
+    for guide in (None, str(tiny_folder)):
+        config = settings(epochs=1, loss="symmetric", negatives=1, guide=guide)
+        curves[guide] = finetune(
+            config, opened(tiny_folder), pairs, out=tmp_path / str(guide is None), seed=1
+        ).loss_curve
+    assert curves[None][0] > curves[str(tiny_folder)][0] > 0
+    with pytest.raises(TrainingError, match="guide"):
+        finetune(settings(epochs=1), opened(tiny_folder), pairs, out=tmp_path / "False", seed=1)
+
+
 def test_a_step_may_take_several_batches(tiny_folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Six batches are three steps of two, or two of four and two; the libraries print nothing."""
     pairs, first = file_of(tmp_path), []

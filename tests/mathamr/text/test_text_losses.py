@@ -14,7 +14,7 @@ from graphs.errors import ConfigError
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder
 from mathamr.text.training.batches import KnownPairs
-from tests.mathamr.text.tiny_pairs import WORDS, opened, settings
+from tests.mathamr.text.tiny_pairs import WORDS, file_of, opened, settings
 
 BATCH = 4
 
@@ -115,6 +115,22 @@ def test_an_own_document_is_no_negative_of_its_query(tiny_folder: Path, loss: st
     torch.testing.assert_close(value, by_hand(config, queries, documents, known))
 
 
+def test_what_the_guide_finds_nearer_than_the_own_document_is_no_negative(tiny_folder: Path, tmp_path: Path) -> None:
+    from mathamr.text.training.guide import GuidedPairs
+
+    guide, pairs = opened(tiny_folder), file_of(tmp_path)
+    queries, documents = np.arange(len(pairs)), np.array([*range(len(pairs)), 3, 0])
+    asking, answers = (
+        guide.encode([getattr(pairs[row], side) for row in range(len(pairs))], side) for side in ("query", "document")
+    )
+    cosines = asking @ answers.T
+    nearer = cosines[np.ix_(queries, documents)] > cosines[queries, queries][:, None]
+    nearer &= queries[:, None] != documents  # the own document, up to rounding
+    expected = nearer | KnownPairs(pairs.keys, pairs.groups).mask(queries, documents)
+    assert nearer.any()
+    assert (GuidedPairs(pairs, guide).mask(queries, documents) == expected).all()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -127,6 +143,7 @@ def test_an_own_document_is_no_negative_of_its_query(tiny_folder: Path, loss: st
         ({"scale": 0.0}, "must be a positive number"),
         ({"gradient_accumulation": 0}, "gradient_accumulation=0"),
         ({"lora": -1}, "lora=-1"),
+        ({"loss": "cosine", "negatives": 1, "guide": "mpnet"}, "selects negatives among the documents of a batch"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(changes: dict[str, Any], message: str) -> None:
