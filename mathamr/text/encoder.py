@@ -37,6 +37,7 @@ import numpy as np
 
 from graphs import digests
 from graphs.errors import ConfigError, MissingEncoderError
+from mathamr.training.seeds import same_draws
 
 if TYPE_CHECKING:
     import torch
@@ -174,8 +175,7 @@ class TextEncoder:
             )
             for some in _parts(texts, batch_size * (16 if self._pool is None else 256), progress)
         ]
-        empty = np.zeros((0, self.dimension), np.float32)
-        return np.concatenate([empty, *parts]).astype(np.float32)
+        return np.concatenate([np.zeros((0, self.dimension), np.float32), *parts]).astype(np.float32)
 
     @contextmanager
     def spread(self, devices: Sequence[str]) -> Iterator[None]:
@@ -292,13 +292,14 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
     without_bars()
     known = KNOWN.get(name, Known(name))
     try:
-        model = SentenceTransformer(
-            place_of(name),
-            device=device,
-            revision=opening.revision,
-            trust_remote_code=opening.trust_remote_code,
-            model_kwargs={"dtype": torch.bfloat16 if opening.dtype == "bf16" else torch.float32},
-        )
+        with same_draws():  # weights that the files lack, such as of an unused pooler
+            model = SentenceTransformer(
+                place_of(name),
+                device=device,
+                revision=opening.revision,
+                trust_remote_code=opening.trust_remote_code,
+                model_kwargs={"dtype": torch.bfloat16 if opening.dtype == "bf16" else torch.float32},
+            )
     except (OSError, ValueError, RuntimeError) as error:
         if "trust_remote_code" in str(error):
             raise ConfigError(
@@ -394,7 +395,6 @@ def _token_vectors(output: Any) -> Any:
 def _parts(texts: Sequence[str], size: int, progress: Callable[[int], None] | None) -> Iterable[Sequence[str]]:
     """Yield the texts in parts; ``progress`` is called with the size of each."""
     for start in range(0, len(texts), size):
-        some = texts[start : start + size]
-        yield some
+        yield texts[start : start + size]
         if progress is not None:
-            progress(len(some))
+            progress(min(size, len(texts) - start))

@@ -155,3 +155,14 @@ def test_a_gradient_that_is_not_finite_stops_the_run(tiny_folder: Path, tmp_path
     with pytest.raises(TrainingError, match=message):
         finetuning.finetune(settings(), encoder, pairs, out=tmp_path, seed=1)
     assert not list(tmp_path.glob("checkpoint-*"))
+
+
+def test_the_setting_decides_on_the_precision(
+    tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs, curves = file_of(tmp_path), []
+    for i, said in enumerate(("no", "bf16")):
+        monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", said)
+        config = settings(epochs=1)
+        curves.append(finetuning.finetune(config, opened(tiny_folder), pairs, out=tmp_path / str(i), seed=1).loss_curve)
+    assert curves[0] == curves[1]
