@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,3 +26,18 @@ def of_file(path: Path) -> str:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def of_same_file(path: Path) -> str:
+    """Return the digest of a file, computed again only if its size or its time has changed.
+
+    Raises:
+        OSError: a file that cannot be read.
+    """
+    stamp = path.stat()
+    return _of_stamped(path, stamp.st_size, stamp.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _of_stamped(path: Path, size: int, mtime_ns: int) -> str:
+    return of_file(path)

@@ -28,7 +28,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -256,18 +255,12 @@ def identity(name: str) -> str:
     if not folder.is_dir():
         return name
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix in _OF_MODEL)
-    stamps = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
-    return f"{Path(name).name}-{_digest(folder, stamps)}"
+    lines = (f"{path.relative_to(folder)} {digests.of_same_file(path)}\n" for path in files)
+    return f"{Path(name).name}-{hashlib.sha256(''.join(lines).encode()).hexdigest()[:12]}"
 
 
 # Weights, tokenizer, configuration, and code that a model brings.
 _OF_MODEL = frozenset((".safetensors", ".bin", ".json", ".txt", ".model", ".py"))
-
-
-@lru_cache(maxsize=64)
-def _digest(folder: Path, stamps: tuple[tuple[Path, int, int], ...]) -> str:
-    lines = (f"{path.relative_to(folder)} {digests.of_file(path)}\n" for path, _, _ in stamps)
-    return hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
 
 
 def open_encoder(name: str, *, device: str | None = None, opening: Opening | None = None) -> TextEncoder:

@@ -114,7 +114,7 @@ class TextSettings(SearchSettings):
         if self.data.texts is None or not self.text.pretraining_epochs:
             return None
         try:
-            return digests.of_file(Path(self.data.texts))
+            return digests.of_same_file(Path(self.data.texts))
         except OSError as error:
             raise ConfigError(f"data.texts={self.data.texts} cannot be read: {error.strerror}") from error
 
