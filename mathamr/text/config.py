@@ -30,7 +30,7 @@ from mathamr.text.encoder import DTYPES, POOLINGS, Opening
 from mathamr.training.config import PRECISIONS
 from mathamr.training.limits import check_bounds, check_negatives
 
-LOSSES = ("mnrl", "symmetric", "triplet", "cosine")
+LOSSES = ("mnrl", "symmetric", "maxsim", "triplet", "cosine")
 NEGATIVE_SOURCES = ("bm25", "model")
 
 
@@ -49,20 +49,22 @@ class TextConfig:
         truncate_dim: dimension to which vectors are cut for the search, but not in training; None: whole vectors.
         max_length: largest number of tokens of a text; longer texts are cut. None: the encoder's limit.
         late_interaction: search by MaxSim over the vectors of tokens, instead of one vector for each text. Training
-            uses one vector in either case.
+            uses them if ``loss`` is ``maxsim``.
         linearize: write formulas in a collection's posts by :func:`mathamr.text.linearize.linearize`, not as typed; a
             separate file of pairs is left as it is.
         separate: use two encoders, for queries and for documents, equal at the start, instead of one.
         loss: ``mnrl`` (MultipleNegativesRanking: the query's document against all others of the batch),
-            ``symmetric`` (the mean of that loss in both directions), ``triplet`` or ``cosine`` (mean squared error of
-            the cosine, 1 for the query's document, 0 for hard negatives); the last two use only hard negatives.
-        scale: factor of cosines in ``mnrl``, ``symmetric`` and the validation loss; 1/temperature.
+            ``symmetric`` (the mean of that loss in both directions), ``maxsim`` (as ``mnrl``, by MaxSim over the
+            vectors of tokens, for ``late_interaction``; on one rank, and in whole batches), ``triplet`` or ``cosine``
+            (mean squared error of the cosine, 1 for the query's document, 0 for hard negatives); the last two use only
+            hard negatives.
+        scale: factor of cosines in ``mnrl``, ``symmetric``, ``maxsim`` and the validation loss; 1/temperature.
         margin: margin of ``triplet``: difference of cosines between the query's document and each hard negative.
         matryoshka: dimensions of cut vectors over which the loss is summed, the full dimension first; or shares of it,
             1.0 first. None: whole vectors only.
         guide: encoder that is not trained, named as ``encoder``; documents of a batch that it finds nearer to a query
-            than the query's own document are no negatives of it (GISTEmbed, arXiv:2402.16829). Only for ``mnrl`` and
-            ``symmetric``. None: none.
+            than the query's own document are no negatives of it (GISTEmbed, arXiv:2402.16829). Only for ``mnrl``,
+            ``symmetric`` and ``maxsim``. None: none.
         batch_size: pairs in a batch, over all ranks; no two of them share a query or a document.
         mini_batch: texts encoded at once. A batch is then encoded twice, without and with gradient (the cached form
             of each loss), which bounds memory and does not change the gradient. None: all at once.
@@ -160,11 +162,14 @@ class TextConfig:
                 f"text.loss={self.loss} compares a document with hard negatives, but text.negatives=0 draws none; "
                 "use at least 1"
             )
-        if self.guide is not None and self.loss not in ("mnrl", "symmetric"):
+        if self.guide is not None and self.loss in ("triplet", "cosine"):
             raise ConfigError(
                 f"text.guide={self.guide} selects negatives among the documents of a batch, which "
-                f"text.loss={self.loss} does not use; use text.loss=mnrl or symmetric, or no guide"
+                f"text.loss={self.loss} does not use; use another loss, or no guide"
             )
+        for name in ("mini_batch", "matryoshka"):
+            if self.loss == "maxsim" and getattr(self, name) is not None:
+                raise ConfigError(f"text.{name} is for losses of one vector for each text; with maxsim use null")
         check_negatives("text", self)
         if self.matryoshka is not None and (not self.matryoshka or min(self.matryoshka) <= 0):
             raise ConfigError(f"text.matryoshka={self.matryoshka} must be dimensions or shares above 0, or null")

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from graphs.errors import ConfigError, TrainingError
+from mathamr import maxsim
 from mathamr.evaluation.efficiency import peak_device_memory
 from mathamr.maxsim import VectorSets
 from mathamr.text.config import TextConfig
@@ -208,8 +209,8 @@ class ValidationPairs:
         self.positives = {query: frozenset(own) for query, own in known.items()}
         self.pairs = [(pair.query, pair.document) for pair in chosen]
 
-    def score(self, queries: Tensor, documents: Tensor, scale: float) -> ValidationScore:
-        """Return cross-entropy and reciprocal rank of each pair's document among all, from unit vectors (n, d), (m, d).
+    def score(self, queries: VectorSets, documents: VectorSets, scale: float) -> ValidationScore:
+        """Return cross-entropy and reciprocal rank of each pair's document among all, from n and m sets of vectors.
 
         Other documents that answer the query are left out of the comparison.
         """
@@ -218,7 +219,8 @@ class ValidationPairs:
         loss, reciprocal = 0.0, 0.0
         for start in range(0, len(self.pairs), QUERIES_AT_ONCE):
             some = self.pairs[start : start + QUERIES_AT_ONCE]
-            scores = queries[[row_of[query] for query, _ in some]] @ documents.T
+            rows = torch.tensor([row_of[query] for query, _ in some], device=queries.ptr.device)
+            scores = maxsim.scores(queries.select(rows), documents, normalize=True)
             own = torch.tensor([column_of[document] for _, document in some], device=scores.device)
             asked = [query for query, _ in some]
             known = known_positives(asked, self.documents, self.positives).to(scores.device)
@@ -256,6 +258,8 @@ class _Pairs(Task):
             raise TrainingError(
                 "all pairs are of one group, which has no negatives; use pairs of several groups", path=pairs.path
             )
+        if config.loss == "maxsim" and world.size > 1:
+            raise ConfigError("text.loss=maxsim compares the texts of one rank; use train.processes=1")
         if config.negatives and config.epochs and miner is None:
             raise ConfigError(
                 f"text.negatives={config.negatives} hard negatives for each query, but no miner is given; give "
@@ -317,11 +321,13 @@ class _Pairs(Task):
             documents = self._encoded(held_out.documents, "document")
         return held_out.score(queries, documents, config.scale)
 
-    def _encoded(self, texts: Sequence[str], side: Side) -> Tensor:
+    def _encoded(self, texts: Sequence[str], side: Side) -> VectorSets:
         own = [texts[i] for i in np.array_split(np.arange(len(texts)), self._world.size)[self._world.rank]]
+        if self._config.loss == "maxsim":
+            return self._encoder.encode_tokens(own, side).to(self._world.device)
         vectors = torch.from_numpy(self._encoder.encode(own, side)).to(self._world.device)
         ends = torch.arange(len(vectors) + 1, device=vectors.device)
-        return self._world.gather(VectorSets(vectors, ends))[0].vectors
+        return self._world.gather(VectorSets(vectors, ends))[0]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the pool of negatives, and the epoch it was mined before."""

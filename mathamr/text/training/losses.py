@@ -4,7 +4,8 @@
     loss(features, labels)     # columns: queries, documents, hard negatives; labels int64 (B, 1 + negatives): pairs
 
 The labels are numbers of pairs: that of a query and its document, then those of its hard negatives. With
-``text.mini_batch`` texts are encoded in small parts, twice (gradient caching, Gao et al. 2021), for any loss.
+``text.mini_batch`` texts are encoded in small parts, twice (gradient caching, Gao et al. 2021), for any loss of single
+vectors.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ from sentence_transformers.sentence_transformer.losses import (
 )
 from sentence_transformers.util import all_gather, cos_sim
 from torch import Tensor, nn
+from torch.nn import functional
 
 from graphs.errors import ConfigError
+from mathamr import maxsim
+from mathamr.maxsim import VectorSets
 from mathamr.text.config import TextConfig
 from mathamr.text.training.batches import KnownPairs
+from mathamr.training.losses import info_nce
 
 
 def loss_of(config: TextConfig, model: Any, known: KnownPairs, *, gather: bool = False) -> nn.Module:
@@ -44,6 +49,8 @@ def loss_of(config: TextConfig, model: Any, known: KnownPairs, *, gather: bool =
         loss = Triplets(model, TripletDistanceMetric.COSINE, config.margin)
     elif config.loss == "cosine":
         loss = Cosines(model)
+    elif config.loss == "maxsim":
+        return TokenRanking(model, known, scale=config.scale)
     else:
         loss = KnownRanking(model, known, scale=config.scale, symmetric=config.loss == "symmetric", gather=gather)
     if config.mini_batch is not None:
@@ -89,6 +96,34 @@ class KnownRanking(MultipleNegativesRankingLoss):
         own = queries[:, None] == documents[None]
         own[:, columns:] = False  # a hard negative of another query may be the own document again
         return known.to(queries.device) & ~own
+
+
+class TokenRanking(nn.Module):
+    """Cross-entropy of the own document among all of the batch by MaxSim over the vectors of tokens.
+
+    ColBERT's objective (Khattab & Zaharia 2020) with in-batch negatives; the vectors are those that late interaction
+    searches (:meth:`mathamr.text.encoder.TextEncoder.encode_tokens`). Scores are divided by the number of vectors of a
+    query, so that they have the range of a cosine.
+    """
+
+    def __init__(self, model: Any, known: KnownPairs, *, scale: float) -> None:
+        super().__init__()
+        self.model, self._known, self._scale = model, known, scale
+
+    def forward(self, features: list[dict[str, Tensor]], labels: Tensor) -> Tensor:
+        """Encode the columns of texts, and compute the loss; ``labels`` int64 (B, 1 + negatives)."""
+        queries, *documents = (_token_sets(self.model(column)) for column in features)
+        scores = maxsim.scores(queries, VectorSets.concatenated(documents), normalize=True)
+        known = self._known.mask(labels[:, 0].cpu().numpy(), labels.T.flatten().cpu().numpy())
+        temperature = torch.tensor(1 / self._scale, device=scores.device)
+        return info_nce(scores, temperature, known_positives=torch.from_numpy(known).to(scores.device))
+
+
+def _token_sets(output: dict[str, Tensor]) -> VectorSets:
+    """Return a set for each text: a unit vector for each token, and last the pooled vector."""
+    texts = zip(output["token_embeddings"], output["attention_mask"].bool(), output["sentence_embedding"], strict=True)
+    sets = [torch.cat([tokens[inside], pooled[None]]).float() for tokens, inside, pooled in texts]
+    return VectorSets.of([functional.normalize(vectors, dim=1) for vectors in sets])
 
 
 class Triplets(TripletLoss):

@@ -42,6 +42,7 @@ finetune = partial(finetuning.finetune, mining=Mining)
         {"loss": "cosine", "negatives": 2, "negative_closest": None},
         {"loss": "mnrl", "matryoshka": [64, 16], "separate": True},
         {"loss": "mnrl", "precision": "bf16"},
+        {"loss": "maxsim", "negatives": 1},
     ],
     ids=str,
 )

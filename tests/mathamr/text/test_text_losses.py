@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from graphs.errors import ConfigError
+from mathamr.maxsim import scores_reference
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder
 from mathamr.text.training.batches import KnownPairs
@@ -115,6 +116,23 @@ def test_an_own_document_is_no_negative_of_its_query(tiny_folder: Path, loss: st
     torch.testing.assert_close(value, by_hand(config, queries, documents, known))
 
 
+def test_late_interaction_learns_by_what_it_searches(tiny_folder: Path) -> None:
+    """The scores are MaxSim between the token vectors of the encoder; a known answer is no negative."""
+    from mathamr.text.training.losses import loss_of
+
+    config, encoder = settings(loss="maxsim", negatives=1, scale=5.0), opened(tiny_folder)
+    columns = [[" ".join(WORDS[start + i : start + 2 * i + 2]) for i in range(BATCH)] for start in (0, 2, 20)]
+    labels = torch.arange(BATCH)[:, None] + BATCH * torch.arange(2)
+    loss = loss_of(config, encoder.model, known_pairs((0, 2)))
+    value = loss([dict(encoder.model.preprocess(texts)) for texts in columns], labels)
+    queries, documents = encoder.encode_tokens(columns[0], "query"), columns[1] + columns[2]
+    scores = scores_reference(queries, encoder.encode_tokens(documents, "document"), normalize=True) * config.scale
+    scores[0, 2] = float("-inf")
+    torch.testing.assert_close(value, torch.nn.functional.cross_entropy(scores, torch.arange(BATCH)))
+    value.backward()
+    assert all(torch.isfinite(weight.grad).all() for weight in encoder.model.parameters() if weight.grad is not None)
+
+
 def test_what_the_guide_finds_nearer_than_the_own_document_is_no_negative(tiny_folder: Path, tmp_path: Path) -> None:
     from mathamr.text.training.guide import GuidedPairs
 
@@ -143,6 +161,7 @@ def test_what_the_guide_finds_nearer_than_the_own_document_is_no_negative(tiny_f
         ({"scale": 0.0}, "must be a positive number"),
         ({"gradient_accumulation": 0}, "gradient_accumulation=0"),
         ({"lora": -1}, "lora=-1"),
+        ({"loss": "maxsim", "mini_batch": 4}, "text.mini_batch is for losses of one vector"),
         ({"loss": "cosine", "negatives": 1, "guide": "mpnet"}, "selects negatives among the documents of a batch"),
     ],
 )
