@@ -28,8 +28,8 @@ def of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def of_same_file(path: Path) -> str:
-    """Return the digest of a file, computed again only if its size or its time has changed.
+def of_file_once(path: Path) -> str:
+    """Return the digest of a file, from memory if its size and its time are unchanged.
 
     Raises:
         OSError: a file that cannot be read.

@@ -1,4 +1,4 @@
-"""Memory of released tensors, which the C library keeps unless it is told otherwise.
+"""Memory of tensors: huge pages, and the return of released memory to the system.
 
 give_back_memory()                                  # after a model is no longer needed
 advance = giving_back_memory(progress)              # within a long loop: every 500 items
@@ -10,6 +10,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 _C_LIBRARY = ctypes.CDLL(None) if sys.platform == "linux" else None
 GIVEN_BACK_EVERY = 500  # items
@@ -19,9 +20,10 @@ def use_huge_pages() -> None:
     """Let torch put tensors of 2 MB or more into huge pages (Linux), unless the user has set its variable.
 
     Page faults take less time, and the heap hardly grows with the number of batches (docs/scale.md). Torch reads the
-    variable when it allocates the first such tensor.
+    variable at its first allocation, so this comes before any tensor.
     """
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+    if Path("/sys/kernel/mm/transparent_hugepage/enabled").exists():
+        os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 
 def give_back_memory() -> None:

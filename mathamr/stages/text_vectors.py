@@ -16,6 +16,7 @@ from typing import Literal
 import torch
 
 from mathamr.maxsim import VectorSets
+from mathamr.memory import giving_back_memory
 from mathamr.model import encoding_shards
 from mathamr.stages.console import Console
 from mathamr.stages.vectors import EncodedPosts
@@ -59,7 +60,8 @@ def encode_texts(
     if not (new_posts or new_topics):
         return
     opened, cut = encoder(), 0
-    with console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
+    with console.stage("encoding", len(new_posts) + len(new_topics), "posts") as shown:
+        advance = giving_back_memory(shown)
 
         def encode(texts: TextsToEncode, side: Side, ids: Sequence[str]) -> VectorSets:
             nonlocal cut

@@ -115,6 +115,8 @@ class TextSystem(System[TextSettings]):
             if encoder.notice:
                 self.console.say(f"  {encoder.notice}")
             self._opened.add((text.encoder, text.max_length, text.opening))
+        if text.epochs and text.guide is not None:
+            self._look_for(text.guide, Opening())
 
     def _look_for(self, name: str, opening: Opening) -> TextEncoder:
         """Open an encoder; a missing one is looked for once, since the hub may answer slowly."""
@@ -384,9 +386,8 @@ def _own_pairs(
         leaking: pairs left out, because their questions are topics.
     """
     files = [PairFile(path) for path in corpus.pair_files(training.positives)]
-    pairs = (Pair(pair.query_id, pair.document_id) for file in files for pair in file)
-    known = [pair for pair in pairs if pair not in leaking]
-    ids = {post_id for pair in known for post_id in (pair.question_id, pair.answer_id)}
+    known = [found for file in files for one in file if (found := Pair(one.query_id, one.document_id)) not in leaking]
+    ids = {pair.question_id for pair in known} | {pair.answer_id for pair in known}
     kept = set(sample_pairs(known, ids, training.max_pairs))
     rewritten = _rewritten(written)
     for pair in (pair for file in files for pair in file):

@@ -31,6 +31,7 @@ from mathamr.training.config import PRECISIONS
 from mathamr.training.limits import check_bounds, check_negatives
 
 LOSSES = ("mnrl", "symmetric", "maxsim", "triplet", "cosine")
+_HARD_NEGATIVES = ("triplet", "cosine")  # losses that use no other negatives
 NEGATIVE_SOURCES = ("bm25", "model")
 
 
@@ -55,16 +56,16 @@ class TextConfig:
         separate: use two encoders, for queries and for documents, equal at the start, instead of one.
         loss: ``mnrl`` (MultipleNegativesRanking: the query's document against all others of the batch),
             ``symmetric`` (the mean of that loss in both directions), ``maxsim`` (as ``mnrl``, by MaxSim over the
-            vectors of tokens, for ``late_interaction``; on one rank, and in whole batches), ``triplet`` or ``cosine``
-            (mean squared error of the cosine, 1 for the query's document, 0 for hard negatives); the last two use only
-            hard negatives.
+            vectors of tokens, for ``late_interaction``; one process only, without ``mini_batch``), ``triplet`` or
+            ``cosine`` (mean squared error of the cosine, 1 for the query's document, 0 for hard negatives); the last
+            two use only hard negatives.
         scale: factor of cosines in ``mnrl``, ``symmetric``, ``maxsim`` and the validation loss; 1/temperature.
         margin: margin of ``triplet``: difference of cosines between the query's document and each hard negative.
         matryoshka: dimensions of cut vectors over which the loss is summed, the full dimension first; or shares of it,
             1.0 first. None: whole vectors only.
-        guide: encoder that is not trained, named as ``encoder``; documents of a batch that it finds nearer to a query
-            than the query's own document are no negatives of it (GISTEmbed, arXiv:2402.16829). Only for ``mnrl``,
-            ``symmetric`` and ``maxsim``. None: none.
+        guide: encoder that is not trained, by a name for :func:`mathamr.text.encoder.open_encoder`. A document of a
+            batch that it scores above the query's own document is not used as a negative (GISTEmbed, arXiv:2402.16829).
+            For ``mnrl``, ``symmetric`` and ``maxsim``. None: no guide.
         batch_size: pairs in a batch, over all ranks; no two of them share a query or a document.
         mini_batch: texts encoded at once. A batch is then encoded twice, without and with gradient (the cached form
             of each loss), which bounds memory and does not change the gradient. None: all at once.
@@ -81,8 +82,8 @@ class TextConfig:
         validation_fraction: share of the groups of pairs (papers, threads) held out, with all their pairs.
         negatives: hard negatives drawn for each query.
         negative_source: ranking that hard negatives are drawn from: ``bm25``, or ``model``, in which the encoder under
-            training ranks the results of BM25 again. Without ``negatives`` this and the next four settings have no
-            effect.
+            training ranks the results of BM25 again, by one vector for each text. Without ``negatives`` this and the
+            next four settings have no effect.
         negative_candidates: number of documents that BM25 ranks for each query.
         negative_pool: number of candidates to keep, best first; each batch draws from them.
         negative_closest: largest ratio of a candidate's score to that of the query's document; closer candidates are
@@ -157,19 +158,24 @@ class TextConfig:
             raise ConfigError(
                 f"text.warmup={self.warmup} is a share of all steps; it must be at least 0 and less than 1"
             )
-        if self.loss in ("triplet", "cosine") and not self.negatives:
+        if self.loss in _HARD_NEGATIVES and not self.negatives:
             raise ConfigError(
                 f"text.loss={self.loss} compares a document with hard negatives, but text.negatives=0 draws none; "
                 "use at least 1"
             )
-        if self.guide is not None and self.loss in ("triplet", "cosine"):
+        if self.guide == "tiny":
+            raise ConfigError("text.guide=tiny is made on the collection and knows nothing; use a trained encoder")
+        if self.guide is not None and self.loss in _HARD_NEGATIVES:
             raise ConfigError(
                 f"text.guide={self.guide} selects negatives among the documents of a batch, which "
                 f"text.loss={self.loss} does not use; use another loss, or no guide"
             )
         for name in ("mini_batch", "matryoshka"):
-            if self.loss == "maxsim" and getattr(self, name) is not None:
-                raise ConfigError(f"text.{name} is for losses of one vector for each text; with maxsim use null")
+            if self.learns_tokens and getattr(self, name) is not None:
+                raise ConfigError(
+                    f"text.{name}={getattr(self, name)} does not work with text.loss=maxsim, whose texts have several "
+                    f"vectors; use text.{name}=null"
+                )
         check_negatives("text", self)
         if self.matryoshka is not None and (not self.matryoshka or min(self.matryoshka) <= 0):
             raise ConfigError(f"text.matryoshka={self.matryoshka} must be dimensions or shares above 0, or null")
@@ -185,6 +191,11 @@ class TextConfig:
                 f"text.pretraining_overlap={self.pretraining_overlap} must be less than half of "
                 f"text.pretraining_window={self.pretraining_window}"
             )
+
+    @property
+    def learns_tokens(self) -> bool:
+        """True if the loss compares vectors of tokens."""
+        return self.loss == "maxsim"
 
     @property
     def opening(self) -> Opening:

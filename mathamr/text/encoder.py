@@ -36,7 +36,7 @@ import numpy as np
 
 from graphs import digests
 from graphs.errors import ConfigError, MissingEncoderError
-from mathamr.training.seeds import same_draws
+from mathamr.training.seeds import drawn_from
 
 if TYPE_CHECKING:
     import torch
@@ -255,7 +255,7 @@ def identity(name: str) -> str:
     if not folder.is_dir():
         return name
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix in _OF_MODEL)
-    lines = (f"{path.relative_to(folder)} {digests.of_same_file(path)}\n" for path in files)
+    lines = (f"{path.relative_to(folder)} {digests.of_file_once(path)}\n" for path in files)
     return f"{Path(name).name}-{hashlib.sha256(''.join(lines).encode()).hexdigest()[:12]}"
 
 
@@ -285,7 +285,7 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
     without_bars()
     known = KNOWN.get(name, Known(name))
     try:
-        with same_draws():  # weights that the files lack, such as of an unused pooler
+        with drawn_from(0):  # weights that the files lack, such as of an unused pooler
             model = SentenceTransformer(
                 place_of(name),
                 device=device,

@@ -9,7 +9,8 @@
 losses are those of sentence-transformers. The same call resumes an interrupted run from the trainer's checkpoint, and
 trains nothing if the run has finished (:mod:`mathamr.text.training.runs`). Under ``torchrun`` every rank makes the same
 call. A batch is shared by all ranks, and each query is compared with the documents of all of them, so the gradient
-equals that of one rank, up to rounding and dropout, which each rank draws independently.
+equals that of one rank, up to rounding and dropout, which each rank draws independently. With ``text.loss=maxsim`` one
+process trains.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ from mathamr.training.pairs import known_positives
 from mathamr.training.reciprocal_rank import MRR_PAIRS, QUERIES_AT_ONCE, rank_of
 from mathamr.training.result import EpochRecord, ValidationScore
 from mathamr.training.seeds import AUGMENTATION, NEGATIVES, stream
+
+TOKEN_PAIRS = 500
+"""Largest number of validation pairs whose token vectors are compared: 200 MB of MiniLM's, and seconds of a core."""
 
 # Settings that results do not depend on; a run may resume with other values.
 _FREE = ("checkpoint_every", "gradient_checkpointing", "late_interaction", "linearize")
@@ -130,19 +134,23 @@ def finetune(
         separate(encoder)
     model = encoder.model
     with world_of(model) as world, listen() as signal, own_randomness(world):
+        if config.learns_tokens and world.size > 1:
+            raise ConfigError("text.loss=maxsim trains in one process; use train.processes=1, or no torchrun")
         train, held_out = np.arange(len(pairs)), np.arange(0 if validation is None else len(validation))
         if validation is None:
             validation = pairs
             train, held_out = pairs.hold_out(config.validation_fraction)
         miner = None if mining is None else mining(config, pairs, train)
         values = config.set_away_from_default()
-        depends_on: dict[str, dict[str, Any]] = {
+        if config.guide is not None:
+            values["guide"] = identity(config.guide)
+        depends_on = {
             "text": {key: value for key, value in values.items() if key not in _FREE},
             "training": {"seed": seed, "pairs": pairs.hash, "validation": validation.hash, "encoder": came_as},
         }
-        if config.guide is not None:
-            depends_on["training"]["guide"] = identity(config.guide)
-        task = _Pairs(config, encoder, pairs, train, ValidationPairs(validation, held_out), miner, seed, world)
+        most = TOKEN_PAIRS if config.learns_tokens else MRR_PAIRS
+        scored = ValidationPairs(validation, held_out, most)
+        task = _Pairs(config, encoder, pairs, train, scored, miner, seed, world)
         torch.manual_seed(stream(seed, AUGMENTATION))
         with prepared(encoder, config):
             state = learn(
@@ -161,7 +169,7 @@ def finetune(
             )
         best = out / "best"
         if world.is_main and not best.exists():
-            export(encoder, best, linearize=config.linearize)
+            export(encoder, best, linearize=config.linearize, tokens=config.learns_tokens)
         world.any(False)  # no rank opens the folder before it exists
         assert state.before is not None
         costs = {
@@ -197,10 +205,10 @@ def tidy(out: Path) -> None:
 
 
 class ValidationPairs:
-    """Validation pairs of an encoder: at most the first :data:`MRR_PAIRS`, kept in memory."""
+    """Validation pairs of an encoder: at most the first ``most``, kept in memory."""
 
-    def __init__(self, pairs: PairFile, rows: Rows) -> None:
-        chosen = [pairs[row] for row in rows[:MRR_PAIRS]]
+    def __init__(self, pairs: PairFile, rows: Rows, most: int = MRR_PAIRS) -> None:
+        chosen = [pairs[row] for row in rows[:most]]
         self.queries = list(dict.fromkeys(pair.query for pair in chosen))
         self.documents = list(dict.fromkeys(pair.document for pair in chosen))
         known: dict[str, set[str]] = {}
@@ -258,8 +266,6 @@ class _Pairs(Task):
             raise TrainingError(
                 "all pairs are of one group, which has no negatives; use pairs of several groups", path=pairs.path
             )
-        if config.loss == "maxsim" and world.size > 1:
-            raise ConfigError("text.loss=maxsim compares the texts of one rank; use train.processes=1")
         if config.negatives and config.epochs and miner is None:
             raise ConfigError(
                 f"text.negatives={config.negatives} hard negatives for each query, but no miner is given; give "
@@ -323,7 +329,7 @@ class _Pairs(Task):
 
     def _encoded(self, texts: Sequence[str], side: Side) -> VectorSets:
         own = [texts[i] for i in np.array_split(np.arange(len(texts)), self._world.size)[self._world.rank]]
-        if self._config.loss == "maxsim":
+        if self._config.learns_tokens:
             return self._encoder.encode_tokens(own, side).to(self._world.device)
         vectors = torch.from_numpy(self._encoder.encode(own, side)).to(self._world.device)
         ends = torch.arange(len(vectors) + 1, device=vectors.device)
@@ -363,7 +369,8 @@ class _Pairs(Task):
         known = self._known
         if self._config.guide is not None:
             guide = open_encoder(self._config.guide, device=str(self._world.device))
-            limit_length(guide, self._config.max_length)
+            own, most = guide.model.max_seq_length, self._config.max_length
+            limit_length(guide, most if own is None or most is None else min(own, most))
             known = GuidedPairs(self._pairs, guide)
         loss = loss_of(self._config, model, known, gather=self._world.size > 1)
         return Finetuning(model=model, args=given, loss=loss)

@@ -49,7 +49,7 @@ from mathamr.text.training.tasks import Task
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import listen
 from mathamr.training.loop import Log, Progress
-from mathamr.training.seeds import AUGMENTATION, ORDER, stream
+from mathamr.training.seeds import AUGMENTATION, ORDER, drawn_from, stream
 
 _NO_LABEL = -100  # label of visible tokens, as in the library
 _BATCHES_A_POOL = 64  # batches whose windows are sorted by length together
@@ -251,8 +251,7 @@ class _Masked(Task):
     def _collated(self, items: Sequence[dict[str, Any]]) -> Any:
         """Return a batch of windows; the hidden tokens depend only on the epoch and the first window."""
         rows = [item.pop("row") for item in items]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(stream(self._seed, AUGMENTATION, self.epoch, rows[0]))
+        with drawn_from(stream(self._seed, AUGMENTATION, self.epoch, rows[0])):
             return self._hide(list(items))
 
     def batches(self, epoch: int) -> Rows:

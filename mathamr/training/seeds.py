@@ -22,10 +22,13 @@ def stream(*key: int) -> int:
 
 
 @contextmanager
-def same_draws() -> Iterator[None]:
-    """Let torch draw the same numbers on the CPU at each use of the block; the caller's generator is restored."""
+def drawn_from(seed: int) -> Iterator[None]:
+    """Draw the random numbers of the CPU from ``seed`` within the block, and restore torch's generator after it.
+
+    Generators of GPUs are left alone.
+    """
     import torch  # slow to import
 
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(seed)
         yield

@@ -77,12 +77,13 @@ def _epoch(store: GraphStore, encoder_config: EncoderConfig, config: TrainConfig
         with closing(batches.epoch(1, 0, 1)) as prepared:
             learner.step([next(prepared)], config.learning_rate)
         processor = time.process_time()
-        # Threads prepare batches ahead. They start within the timed part, which otherwise would miss their work.
+        # Threads prepare batches ahead, from the start of the timed part on.
         with Stopwatch(world.device) as watch, closing(batches.epoch(0, 0, wanted - 1)) as prepared:
             for batch in prepared:
                 learner.step([batch], config.learning_rate)
                 chunks += len(batch.chunks)
         processor = time.process_time() - processor
+        batches.close()
         seen = (wanted - 1) * config.batch_size
         rate = seen / watch.seconds
         return {

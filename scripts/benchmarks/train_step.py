@@ -62,6 +62,7 @@ def run(
                     graphs += batch.num_graphs * (len(total) > WARM_UP)
                     nodes += sum(chunk.num_nodes for chunk in batch.chunks)
                     edges += sum(chunk.num_edges for chunk in batch.chunks)
+        batches.close()
         memory = peak_device_memory(world.device)
 
         encoder, device = learner.encoder, world.device

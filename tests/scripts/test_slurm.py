@@ -156,7 +156,7 @@ def test_an_experiment_as_an_array_of_jobs_with_two_ranks(slurm: Slurm, collecti
     slurm.command("scancel", "--signal=USR1", first)
     slurm.start_again(first)
     # ... goes on when it is queued again, and what waits for its end begins then.
-    alone = [*element, "train.processes=1"]  # of which no key depends: the model of two ranks is found
+    alone = [*element, "train.processes=1"]  # keys do not depend on it, so the model of two ranks is found
     rest = slurm.submit("--array=1-2", f"--dependency=afterok:{array}", *alone)
     assert slurm.wait(first, "COMPLETED", "FAILED")["ExitCode"] == "0:0", slurm.log(first)
     assert "the graphs of 2 jobs are in" in slurm.log(graphs)

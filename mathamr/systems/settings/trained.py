@@ -97,6 +97,24 @@ class TextSettings(SearchSettings):
     text: TextConfig
     train: TrainConfig
 
+    def __post_init__(self) -> None:
+        """Check the loss that trains vectors of tokens.
+
+        Raises:
+            ConfigError: vectors that the search does not use, or several processes.
+        """
+        if not (self.text.epochs and self.text.learns_tokens):
+            return
+        if not self.text.late_interaction:
+            raise ConfigError(
+                "text.loss=maxsim trains vectors of tokens, which the search does not use; use "
+                "text.late_interaction=true, or text.loss=mnrl"
+            )
+        if self.train.processes != 1:
+            raise ConfigError(
+                f"text.loss=maxsim trains in one process; use train.processes=1, not {self.train.processes}"
+            )
+
     free: ClassVar = {"text": ("checkpoint_every", "gradient_checkpointing"), "index": ("location", "keep")}
 
     @property
@@ -114,7 +132,7 @@ class TextSettings(SearchSettings):
         if self.data.texts is None or not self.text.pretraining_epochs:
             return None
         try:
-            return digests.of_same_file(Path(self.data.texts))
+            return digests.of_file_once(Path(self.data.texts))
         except OSError as error:
             raise ConfigError(f"data.texts={self.data.texts} cannot be read: {error.strerror}") from error
 
@@ -123,6 +141,8 @@ class TextSettings(SearchSettings):
         free = self.free["text"]
         text = {name: value for name, value in self.text.set_away_from_default().items() if name not in free}
         text["encoder"] = identity(text["encoder"])
+        if "guide" in text:
+            text["guide"] = identity(text["guide"])
         del text["late_interaction"]  # the search alone
         if text.get("linearize"):
             text["linearize"] = linearize.VERSION

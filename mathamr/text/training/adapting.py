@@ -88,11 +88,12 @@ def fingerprint(encoder: TextEncoder) -> str:
     return digest.hexdigest()[:16]
 
 
-def export(encoder: TextEncoder, folder: Path, *, linearize: bool = False) -> None:
+def export(encoder: TextEncoder, folder: Path, *, linearize: bool = False, tokens: bool = False) -> None:
     """Write the encoder and its card to the new ``folder``, atomically.
 
     Args:
         linearize: formulas of a collection's posts are linearised for this encoder, as the card then says.
+        tokens: the encoder was trained for late interaction, as the card then says.
 
     Raises:
         TrainingError: a folder that cannot be written.
@@ -101,7 +102,7 @@ def export(encoder: TextEncoder, folder: Path, *, linearize: bool = False) -> No
     try:
         shutil.rmtree(writing, ignore_errors=True)
         encoder.save(writing)
-        write_card(encoder, writing, linearize=linearize)
+        write_card(encoder, writing, linearize=linearize, tokens=tokens)
         writing.rename(folder)
     except OSError as error:
         message = f"cannot be written ({error}); free space or choose another folder, then start again"

@@ -79,7 +79,7 @@ class KnownPairs:
         self._columns = [(queries, answers, np.unique(_joined(queries, answers))) for queries, answers in columns]
 
     def mask(self, queries: Rows, documents: Rows) -> npt.NDArray[np.bool_]:
-        """Mark the pairs whose document is no negative of the query of a pair: of pairs (B,) and (C,), bool (B, C)."""
+        """Return a mask of known answers, bool (B, C), for queries of pairs (B,) and documents of pairs (C,)."""
         answered = np.zeros((len(queries), len(documents)), np.bool_)
         for asking, answers, known in self._columns:
             candidates = _joined(asking[queries][:, None], answers[documents][None])

@@ -23,13 +23,19 @@ from pathlib import Path
 from mathamr.text.encoder import TextEncoder
 
 CARD = "README.md"
+_LATE = (
+    "It was trained for late interaction: MaxSim over the vectors of tokens, which "
+    "`mathamr.text.encoder.open_encoder(FOLDER).encode_tokens` gives. This code gives one vector for each text:",
+    "",
+)
 
 
-def write_card(encoder: TextEncoder, folder: Path, *, linearize: bool) -> None:
+def write_card(encoder: TextEncoder, folder: Path, *, linearize: bool, tokens: bool = False) -> None:
     """Write the card of an encoder to the folder that it was saved to.
 
     Args:
         linearize: formulas of a collection's posts are linearised for this encoder.
+        tokens: the encoder was trained for late interaction.
     """
     cut = encoder.dimension if encoder.dimension < encoder.whole_dimension else None
     formulas = (
@@ -45,6 +51,7 @@ def write_card(encoder: TextEncoder, folder: Path, *, linearize: bool) -> None:
         f"Texts are cut at {encoder.model.max_seq_length} tokens. {formulas} Prompts: {encoder.prompt('query')!r} "
         f"before queries, {encoder.prompt('document')!r} before documents; the code adds them.",
         "",
+        *(_LATE if tokens else ()),
         "```python",
         _code(linearize=linearize, truncate_dim=cut),
         "```",

@@ -49,7 +49,7 @@ def loss_of(config: TextConfig, model: Any, known: KnownPairs, *, gather: bool =
         loss = Triplets(model, TripletDistanceMetric.COSINE, config.margin)
     elif config.loss == "cosine":
         loss = Cosines(model)
-    elif config.loss == "maxsim":
+    elif config.learns_tokens:
         return TokenRanking(model, known, scale=config.scale)
     else:
         loss = KnownRanking(model, known, scale=config.scale, symmetric=config.loss == "symmetric", gather=gather)
@@ -86,7 +86,9 @@ class KnownRanking(MultipleNegativesRankingLoss):
         every = all_gather(labels) if self.gather_across_devices else labels  # (ranks * B, 1 + negatives)
         own, queries, documents = labels[:, 0], every[:, 0], every.T.flatten()
         # The library compares own queries with all documents, then all queries with own documents.
-        masks = [self._mask(own, documents, len(every)), self._mask(queries, own, len(own))]
+        masks = [self._mask(own, documents, len(every))]
+        if "doc_to_query" in self.directions:
+            masks.append(self._mask(queries, own, len(own)))
         self.similarity_fct = lambda one, other: cos_sim(one, other).masked_fill(masks.pop(0), -torch.inf)
         return super().compute_loss_from_embeddings(embeddings, labels)
 
@@ -121,9 +123,9 @@ class TokenRanking(nn.Module):
 
 def _token_sets(output: dict[str, Tensor]) -> VectorSets:
     """Return a set for each text: a unit vector for each token, and last the pooled vector."""
-    texts = zip(output["token_embeddings"], output["attention_mask"].bool(), output["sentence_embedding"], strict=True)
-    sets = [torch.cat([tokens[inside], pooled[None]]).float() for tokens, inside, pooled in texts]
-    return VectorSets.of([functional.normalize(vectors, dim=1) for vectors in sets])
+    vectors = torch.cat([output["token_embeddings"], output["sentence_embedding"][:, None]], dim=1)  # (B, L + 1, d)
+    inside = functional.pad(output["attention_mask"].bool(), (0, 1), value=True)  # (B, L + 1)
+    return VectorSets.of_sizes(functional.normalize(vectors[inside].float(), dim=1), inside.sum(dim=1))
 
 
 class Triplets(TripletLoss):

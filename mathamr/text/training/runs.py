@@ -297,7 +297,7 @@ def _arguments(config: TextConfig, task: Task, out: Path, world: Ranks, seed: in
         report_to="none",
         disable_tqdm=True,
     )
-    made.mixed_precision = "bf16" if made.bf16 else "no"  # whatever ACCELERATE_MIXED_PRECISION says
+    made.mixed_precision = "bf16" if made.bf16 else "no"  # overrides ACCELERATE_MIXED_PRECISION
     if world.size == 1 and world.device.type == "cuda":
         made._n_gpu = 1  # without ranks one GPU is used, the model's own, not all of them
         vars(made)["__cached__setup_devices"] = world.device

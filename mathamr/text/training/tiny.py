@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mathamr.text.encoder import TextEncoder, without_bars
+from mathamr.training.seeds import drawn_from
 
 
 def make_tiny(texts: Iterable[str], folder: Path, *, vocabulary: int = 4_000, seed: int = 0) -> TextEncoder:
@@ -15,7 +16,6 @@ def make_tiny(texts: Iterable[str], folder: Path, *, vocabulary: int = 4_000, se
     It tries everything an encoder can do within seconds; it finds little more than shared words. It is written to
     ``folder``, atomically; the folder may exist if it is empty.
     """
-    import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
@@ -43,8 +43,7 @@ def make_tiny(texts: Iterable[str], folder: Path, *, vocabulary: int = 4_000, se
         max_position_embeddings=512, pad_token_id=0, bos_token_id=2, eos_token_id=3,
         cls_token_id=2, sep_token_id=3,
     )  # fmt: skip
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with drawn_from(seed):
         model = ModernBertModel(config)
     writing = folder.with_name(f".{folder.name}.writing")
     shutil.rmtree(writing, ignore_errors=True)

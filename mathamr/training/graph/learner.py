@@ -21,6 +21,7 @@ from mathamr.training.distributed import Ranks
 from mathamr.training.graph.loading import TrainingBatch
 from mathamr.training.graph.step import StepLoss, backward
 from mathamr.training.losses import Temperature
+from mathamr.training.seeds import drawn_from
 
 _TEMPERATURE = "temperature"
 
@@ -44,8 +45,7 @@ class Learner:
         sentence_dim: int | None = None,
     ) -> None:
         self._config, self._world = config, world
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(config.seed)
+        with drawn_from(config.seed):
             encoder = Encoder(
                 encoder_config, num_labels, num_relations, label_vectors=label_vectors, sentence_dim=sentence_dim
             )

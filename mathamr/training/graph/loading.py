@@ -90,7 +90,7 @@ class TrainingBatch:
 class TrainingBatches:
     """Batches of every epoch; ``close`` ends the threads that prepare them.
 
-    The threads are the same in all epochs: where memory is short, CPython may wait forever for a thread that it starts.
+    The threads are the same in all epochs: when memory is short, CPython may wait forever for a thread that it starts.
 
     Attributes:
         curriculum: pairs of each epoch.
@@ -129,8 +129,8 @@ class TrainingBatches:
     def epoch(self, epoch: int, first: int, count: int) -> Generator[TrainingBatch]:
         """Yield ``count`` batches of an epoch from number ``first``, prepared ahead by ``config.workers`` threads."""
         batches = self.curriculum.epoch(epoch, self._config.seed)
-        if not self._threads:
-            self._threads = [ThreadPoolExecutor(1, thread_name_prefix="loading") for _ in range(self._config.workers)]
+        for _ in range(len(self._threads), min(self._config.workers, count)):
+            self._threads.append(ThreadPoolExecutor(1, thread_name_prefix="loading"))
 
         def prepare(number: int) -> TrainingBatch:
             return self.batch(batches[number], epoch, number)
@@ -138,11 +138,13 @@ class TrainingBatches:
         return ahead(prepare, range(first, first + count), self._threads)
 
     def close(self) -> None:
-        """End the threads, after each has closed what it opened of the store."""
-        for thread in self._threads:
-            thread.submit(self._store.close)
-            thread.shutdown()
-        self._threads = []
+        """End the threads; each first closes its files of the store."""
+        while self._threads:
+            thread = self._threads.pop()
+            try:
+                thread.submit(self._store.close).result()
+            finally:
+                thread.shutdown()
 
     def batch(self, pairs: tuple[Pair, ...], epoch: int, number: int) -> TrainingBatch:
         """Return the batch of ``pairs``, augmented as batch ``number`` of ``epoch``."""

@@ -3,13 +3,15 @@
 from pathlib import Path
 
 import pytest
+from hydra import compose, initialize_config_dir
 
+from experiments.config import register, validated
 from experiments.plan import plan
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 from mathamr.text import linearize
 from mathamr.text.training import batches
-from tests.experiments.tiny_settings import trial
+from tests.experiments.tiny_settings import ROOT, trial
 
 
 def model_key(*settings: str) -> str | None:
@@ -54,3 +56,38 @@ def test_other_texts_pretrain_another_model(tmp_path: Path) -> None:
     texts.unlink()
     with pytest.raises(ConfigError, match=r"data\.texts=.*passages\.txt cannot be read"):
         model_key(pretrained, given)
+
+
+def test_a_guide_is_known_by_its_weights(tmp_path: Path) -> None:
+    key = model_key("text.epochs=1")
+    for folder in ("one", "other"):
+        (tmp_path / folder / "guide").mkdir(parents=True)
+        (tmp_path / folder / "guide" / "model.safetensors").write_bytes(b"weights")
+    one, other = (f"text.guide={tmp_path / folder / 'guide'}" for folder in ("one", "other"))
+    guided = model_key("text.epochs=1", one)
+    assert guided == model_key("text.epochs=1", other) != key
+    (tmp_path / "one" / "guide" / "model.safetensors").write_bytes(b"other weights")
+    assert model_key("text.epochs=1", one) != guided
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ((), "use text.late_interaction=true"),
+        (("text.late_interaction=true", "train.processes=2"), "use train.processes=1, not 2"),
+    ],
+)
+def test_vectors_of_tokens_are_trained_to_be_searched_and_in_one_process(
+    settings: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        model_key("text.epochs=1", "text.loss=maxsim", *settings)
+
+
+@pytest.mark.parametrize("text", ["minilm", "tiny", "thesis", "knowledge_graph"])
+def test_graph_and_text_are_compared_with_every_encoder(text: str) -> None:
+    settings = ["+exp=graph_vs_text", "data=arqmath", "data.root=/data", f"text={text}"]
+    register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        jobs = plan(validated(compose("config", settings)), Fingerprints("posts"))
+    assert any(job.condition == "text_tokens_finetuned" for job in jobs)

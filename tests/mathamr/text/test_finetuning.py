@@ -144,14 +144,12 @@ def test_less_memory_leaves_the_gradient_what_it_is(tiny_folder: Path, tmp_path:
 def test_a_guide_leaves_out_negatives(tiny_folder: Path, tmp_path: Path) -> None:
     pairs = file_of(tmp_path)
     curves = {}
-    for guide in (None, str(tiny_folder)):
+    for name, guide in (("plain", None), ("guided", str(tiny_folder))):
         config = settings(epochs=1, loss="symmetric", negatives=1, guide=guide)
-        curves[guide] = finetune(
-            config, opened(tiny_folder), pairs, out=tmp_path / str(guide is None), seed=1
-        ).loss_curve
-    assert curves[None][0] > curves[str(tiny_folder)][0] > 0
+        curves[name] = finetune(config, opened(tiny_folder), pairs, out=tmp_path / name, seed=1).loss_curve
+    assert curves["plain"][0] > curves["guided"][0] > 0
     with pytest.raises(TrainingError, match="guide"):
-        finetune(settings(epochs=1), opened(tiny_folder), pairs, out=tmp_path / "False", seed=1)
+        finetune(settings(epochs=1), opened(tiny_folder), pairs, out=tmp_path / "guided", seed=1)
 
 
 def test_a_step_may_take_several_batches(tiny_folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

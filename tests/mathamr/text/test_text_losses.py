@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from graphs.errors import ConfigError
-from mathamr.maxsim import scores_reference
+from mathamr.maxsim import VectorSets, scores_reference
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder
 from mathamr.text.training.batches import KnownPairs
@@ -116,24 +117,44 @@ def test_an_own_document_is_no_negative_of_its_query(tiny_folder: Path, loss: st
     torch.testing.assert_close(value, by_hand(config, queries, documents, known))
 
 
-def test_late_interaction_learns_by_what_it_searches(tiny_folder: Path) -> None:
+def test_late_interaction_trains_the_vectors_that_it_searches(tiny_folder: Path) -> None:
     """The scores are MaxSim between the token vectors of the encoder; a known answer is no negative."""
     from mathamr.text.training.losses import loss_of
 
     config, encoder = settings(loss="maxsim", negatives=1, scale=5.0), opened(tiny_folder)
     columns = [[" ".join(WORDS[start + i : start + 2 * i + 2]) for i in range(BATCH)] for start in (0, 2, 20)]
     labels = torch.arange(BATCH)[:, None] + BATCH * torch.arange(2)
-    loss = loss_of(config, encoder.model, known_pairs((0, 2)))
-    value = loss([dict(encoder.model.preprocess(texts)) for texts in columns], labels)
-    queries, documents = encoder.encode_tokens(columns[0], "query"), columns[1] + columns[2]
-    scores = scores_reference(queries, encoder.encode_tokens(documents, "document"), normalize=True) * config.scale
-    scores[0, 2] = float("-inf")
-    torch.testing.assert_close(value, torch.nn.functional.cross_entropy(scores, torch.arange(BATCH)))
-    value.backward()
-    assert all(torch.isfinite(weight.grad).all() for weight in encoder.model.parameters() if weight.grad is not None)
+    model, found = encoder.model, []
+    known = torch.zeros(BATCH, 2 * BATCH, dtype=torch.bool)
+    known[0, 2] = True
+    for reference in (False, True):
+        model.zero_grad()
+        if reference:
+            outputs = [model(dict(model.preprocess(texts))) for texts in columns]
+            queries, *documents = [unit_vectors(output) for output in outputs]
+            scores = scores_reference(queries, VectorSets.concatenated(documents), normalize=True) * config.scale
+            value = functional.cross_entropy(scores.masked_fill(known, float("-inf")), torch.arange(BATCH))
+            searched = encoder.encode_tokens(columns[0], "query")
+            torch.testing.assert_close(queries.vectors.detach(), searched.vectors, atol=1e-5, rtol=1e-4)
+        else:
+            loss = loss_of(config, model, known_pairs((0, 2)))
+            value = loss([dict(model.preprocess(texts)) for texts in columns], labels)
+        value.backward()
+        gradients = [weight.grad.clone() for weight in model.parameters() if weight.grad is not None]
+        found.append((value.detach(), *gradients))
+    assert len(found[0]) > 10
+    torch.testing.assert_close(found[0], found[1], atol=1e-5, rtol=1e-3)
 
 
-def test_what_the_guide_finds_nearer_than_the_own_document_is_no_negative(tiny_folder: Path, tmp_path: Path) -> None:
+def unit_vectors(output: dict[str, Tensor]) -> VectorSets:
+    """A set for each text: its tokens, and last the pooled vector."""
+    texts = zip(output["token_embeddings"], output["attention_mask"].bool(), output["sentence_embedding"], strict=True)
+    return VectorSets.of(
+        [functional.normalize(torch.cat([one[inside], last[None]]), dim=1) for one, inside, last in texts]
+    )
+
+
+def test_a_document_that_the_guide_scores_above_the_own_one_is_no_negative(tiny_folder: Path, tmp_path: Path) -> None:
     from mathamr.text.training.guide import GuidedPairs
 
     guide, pairs = opened(tiny_folder), file_of(tmp_path)
@@ -161,7 +182,7 @@ def test_what_the_guide_finds_nearer_than_the_own_document_is_no_negative(tiny_f
         ({"scale": 0.0}, "must be a positive number"),
         ({"gradient_accumulation": 0}, "gradient_accumulation=0"),
         ({"lora": -1}, "lora=-1"),
-        ({"loss": "maxsim", "mini_batch": 4}, "text.mini_batch is for losses of one vector"),
+        ({"loss": "maxsim", "mini_batch": 4}, "text.mini_batch=4 does not work with text.loss=maxsim"),
         ({"loss": "cosine", "negatives": 1, "guide": "mpnet"}, "selects negatives among the documents of a batch"),
     ],
 )
