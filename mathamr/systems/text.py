@@ -387,7 +387,7 @@ def _own_pairs(
     """
     files = [PairFile(path) for path in corpus.pair_files(training.positives)]
     known = [found for file in files for one in file if (found := Pair(one.query_id, one.document_id)) not in leaking]
-    ids = {pair.question_id for pair in known} | {pair.answer_id for pair in known}
+    ids = {post_id for pair in known for post_id in (pair.question_id, pair.answer_id)}
     kept = set(sample_pairs(known, ids, training.max_pairs))
     rewritten = _rewritten(written)
     for pair in (pair for file in files for pair in file):

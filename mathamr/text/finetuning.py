@@ -30,7 +30,7 @@ from mathamr import maxsim
 from mathamr.evaluation.efficiency import peak_device_memory
 from mathamr.maxsim import VectorSets
 from mathamr.text.config import TextConfig
-from mathamr.text.encoder import Side, TextEncoder, identity, open_encoder
+from mathamr.text.encoder import Side, TextEncoder, identity
 from mathamr.text.pairs import PairFile
 from mathamr.text.training.adapting import (
     arithmetic,
@@ -43,7 +43,7 @@ from mathamr.text.training.adapting import (
     world_of,
 )
 from mathamr.text.training.batches import KnownPairs, Rows, draw_negatives, no_duplicates
-from mathamr.text.training.guide import GuidedPairs
+from mathamr.text.training.guide import GuidedPairs, open_guide
 from mathamr.text.training.tasks import Task
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import listen
@@ -330,10 +330,11 @@ class _Pairs(Task):
     def _encoded(self, texts: Sequence[str], side: Side) -> VectorSets:
         own = [texts[i] for i in np.array_split(np.arange(len(texts)), self._world.size)[self._world.rank]]
         if self._config.learns_tokens:
-            return self._encoder.encode_tokens(own, side).to(self._world.device)
-        vectors = torch.from_numpy(self._encoder.encode(own, side)).to(self._world.device)
-        ends = torch.arange(len(vectors) + 1, device=vectors.device)
-        return self._world.gather(VectorSets(vectors, ends))[0]
+            sets = self._encoder.encode_tokens(own, side)
+        else:
+            vectors = torch.from_numpy(self._encoder.encode(own, side))
+            sets = VectorSets(vectors, torch.arange(len(vectors) + 1))
+        return self._world.gather(sets.to(self._world.device))[0]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the pool of negatives, and the epoch it was mined before."""
@@ -368,9 +369,7 @@ class _Pairs(Task):
         given.router_mapping = sides if isinstance(model[0], Router) else {}
         known = self._known
         if self._config.guide is not None:
-            guide = open_encoder(self._config.guide, device=str(self._world.device))
-            own, most = guide.model.max_seq_length, self._config.max_length
-            limit_length(guide, most if own is None or most is None else min(own, most))
+            guide = open_guide(self._config.guide, self._config.max_length, self._world.device)
             known = GuidedPairs(self._pairs, guide)
         loss = loss_of(self._config, model, known, gather=self._world.size > 1)
         return Finetuning(model=model, args=given, loss=loss)

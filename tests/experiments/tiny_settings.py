@@ -25,11 +25,11 @@ TINY = [
 SMALL = ["model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2", "train.batch_size=8", "train.epochs=1"]
 
 
-def trial(*settings: str) -> DictConfig:
-    """The configuration of ``+exp=trial``, of a collection that need not be there."""
+def trial(*settings: str, exp: str = "trial") -> DictConfig:
+    """The configuration of an experiment, of a collection that need not be there."""
     register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        return validated(compose("config", ["+exp=trial", "data=arqmath", "data.root=/data", *settings]))
+        return validated(compose("config", [f"+exp={exp}", "data=arqmath", "data.root=/data", *settings]))
 
 
 def refusal(collection: Path, out: Path, *settings: str) -> str:

@@ -1,6 +1,6 @@
 """Frozen encoder that marks false negatives of a batch (GISTEmbed).
 
-    known = GuidedPairs(pairs, open_encoder("mpnet"))
+    known = GuidedPairs(pairs, open_guide("mpnet", 128, torch.device("cpu")))
     known.mask(queries, documents)      # pairs (B,) and (C,) -> bool (B, C)
 
 In-batch negatives are drawn by chance, and some of them answer the query although no pair says so. A document that the
@@ -11,13 +11,23 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from mathamr.text.encoder import Side, TextEncoder
+from mathamr.text.encoder import Side, TextEncoder, open_encoder
 from mathamr.text.pairs import PairFile
+from mathamr.text.training.adapting import limit_length
 from mathamr.text.training.batches import KnownPairs, Rows
 
 _ROUNDING = 1e-5  # a text has slightly different vectors in different batches
 _TEXTS = 10_000  # whose vectors are kept: a loss over several dimensions or directions uses those of a batch again
+
+
+def open_guide(name: str, max_length: int | None, device: torch.device) -> TextEncoder:
+    """Open the encoder ``name``, whose texts are cut at ``max_length`` tokens if its own limit is not lower."""
+    guide = open_encoder(name, device=str(device))
+    limits = [limit for limit in (guide.model.max_seq_length, max_length) if limit is not None]
+    limit_length(guide, min(limits, default=None))
+    return guide
 
 
 class GuidedPairs(KnownPairs):

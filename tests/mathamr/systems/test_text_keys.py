@@ -3,15 +3,13 @@
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 
-from experiments.config import register, validated
 from experiments.plan import plan
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 from mathamr.text import linearize
 from mathamr.text.training import batches
-from tests.experiments.tiny_settings import ROOT, trial
+from tests.experiments.tiny_settings import trial
 
 
 def model_key(*settings: str) -> str | None:
@@ -86,8 +84,5 @@ def test_vectors_of_tokens_are_trained_to_be_searched_and_in_one_process(
 
 @pytest.mark.parametrize("text", ["minilm", "tiny", "thesis", "knowledge_graph"])
 def test_graph_and_text_are_compared_with_every_encoder(text: str) -> None:
-    settings = ["+exp=graph_vs_text", "data=arqmath", "data.root=/data", f"text={text}"]
-    register()
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        jobs = plan(validated(compose("config", settings)), Fingerprints("posts"))
+    jobs = plan(trial(f"text={text}", exp="graph_vs_text"), Fingerprints("posts"))
     assert any(job.condition == "text_tokens_finetuned" for job in jobs)
