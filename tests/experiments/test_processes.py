@@ -48,7 +48,8 @@ def row(outputs: Path) -> dict[str, str]:
 def test_two_processes_give_the_row_of_one_also_when_each_is_killed(
     collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unmasked = ("train.node_mask=0", "train.edge_dropout=0")  # each rank draws its own
+    # Each rank draws its own masks. The learning rate is the thesis's: with a higher one Adam makes more of rounding.
+    unmasked = ("train.node_mask=0", "train.edge_dropout=0", "train.learning_rate=1e-4")
     assert not run(composed(collection, tmp_path / "one", *unmasked), "").failed
 
     take = processes._Watch._take
@@ -68,9 +69,7 @@ def test_two_processes_give_the_row_of_one_also_when_each_is_killed(
         assert f"rank {rank} of 2 was killed by SIGKILL" in row(tmp_path / "two")["status"]
     assert not run(two, "").failed
     assert losses(tmp_path / "two") == losses(tmp_path / "whole")  # bit for bit
-    one, both = losses(tmp_path / "one"), losses(tmp_path / "two")
-    assert both[:4] == pytest.approx(one[:4], rel=1e-6)  # the first epoch
-    assert both == pytest.approx(one, rel=1e-5)  # rounding differs, and Adam makes more of it with every step
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-6)
     ones, twos = row(tmp_path / "one"), row(tmp_path / "two")
     assert (ones["key"], ones["model_key"], ones["parameters"]) == (twos["key"], twos["model_key"], twos["parameters"])
     assert float(twos["ndcg_prime"]) == pytest.approx(float(ones["ndcg_prime"]), abs=1e-6)
