@@ -284,6 +284,15 @@ class GraphStore:
         rows = self._connection.execute("SELECT post_id FROM graph ORDER BY idx")
         return [post_id for (post_id,) in rows if post_id not in self.too_large]
 
+    def having(self, post_ids: Iterable[str]) -> frozenset[str]:
+        """Return those of the posts that have a graph; the ids of other graphs are not read."""
+        found: set[str] = set()
+        for ids in batched(post_ids, _IDS_PER_QUERY):
+            query = f"SELECT post_id FROM graph WHERE post_id IN ({','.join('?' * len(ids))})"
+            rows = {post_id for (post_id,) in self._connection.execute(query, ids)}
+            found.update(post_id for post_id in ids if post_id in rows)  # the strings of the caller
+        return frozenset(found.difference(self.too_large))
+
     @property
     def num_labels(self) -> int:
         """Number of label ids in batches."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 
 import numpy as np
@@ -209,14 +210,15 @@ class ModelNegatives:
     ) -> None:
         if every < 1:
             raise ConfigError(f"every={every} epochs; use at least 1")
-        self._store, self._positives, self._available = store, positives, frozenset(store.post_ids())
+        self._store, self._positives = store, positives
+        self._available = store.having({*positives, *chain.from_iterable(positives.values())})
         self._k, self._keep, self._closest, self.every = k, keep, closest, every
         self._report = report
 
     def __call__(self, encoder: Encoder) -> dict[str, tuple[str, ...]]:
         """Return the negatives of each question under ``encoder``."""
         questions = sorted(question for question in self._positives if question in self._available)
-        answers = sorted({post_id for known in self._positives.values() for post_id in known} & self._available)
+        answers = sorted(self._available.intersection(chain.from_iterable(self._positives.values())))
         rankings = model_rankings(encoder, self._store, questions, answers, k=min(self._k, len(answers)))
         mined = mine(rankings, self._positives, available=self._available, keep=self._keep, closest=self._closest)
         if self._report is not None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from graphs.corpus.corpus import Corpus
-from graphs.corpus.post import Pair, Post
+from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, Failure
 from graphs.formulas.visual_ids import posts_with_visual_ids
@@ -65,11 +65,6 @@ def extent_of(data: DataSettings) -> Extent:
     if given is not None and given not in get_args(Extent):
         raise ConfigError(f"data.posts={given} is not one of {', '.join(get_args(Extent))}")
     return "needed" if data.regime == "judged" and given != "all" else "all"
-
-
-def posts_of(pairs: Iterable[Pair]) -> frozenset[str]:
-    """Return the ids of the posts of pairs."""
-    return frozenset(post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id))
 
 
 def with_questions(

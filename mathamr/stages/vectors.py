@@ -205,7 +205,7 @@ def encode_missing(
         # Topics first: what is added to is read into memory.
         place.add(opened, topic_store, new_topics, "topics", advance, **budgets)
         for store in stores:
-            own = frozenset(store.post_ids()).intersection(new_posts)
+            own = store.having(new_posts)
             place.add(opened, store, [name for name in new_posts if name in own], "posts", advance, **budgets)
 
 
@@ -221,7 +221,7 @@ def kinds_of(stores: Sequence[GraphStore], post_ids: Sequence[str]) -> NDArray[n
     """Return the kind of part of each vector (:data:`mathamr.analysis.collapse.KINDS`), post after post."""
     kinds: dict[str, NDArray[np.integer]] = {}
     for graphs in stores:
-        own = frozenset(graphs.post_ids())
+        own = graphs.having(post_ids)
         some = [post_id for post_id in post_ids if post_id in own and post_id not in kinds]
         for start in range(0, len(some), 1000):
             part = some[start : start + 1000]

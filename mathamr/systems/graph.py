@@ -39,7 +39,7 @@ from mathamr.stages.learning.collection_pairs import CollectionPairs
 from mathamr.stages.learning.graph_model import TrainingData, as_model, copy_checkpoint, train_graph_model
 from mathamr.stages.learning.source_pairs import SourcePairs
 from mathamr.stages.learning.teacher import teacher
-from mathamr.stages.needed import extent_of, posts_of
+from mathamr.stages.needed import extent_of
 from mathamr.stages.retrieval.formula_search import (
     Formulas,
     index_formulas,
@@ -73,7 +73,7 @@ from mathamr.training.distributed import ranks
 from mathamr.training.graph.checks import Negatives
 from mathamr.training.graph.curriculum import curriculum
 from mathamr.training.graph.distillation import Teacher
-from mathamr.training.pairs import with_sources
+from mathamr.training.pairs import posts_of, with_sources
 
 
 @system("graph")
@@ -231,9 +231,9 @@ class GraphSystem(System[GraphSettings]):
         further = (
             [] if negatives is None or callable(negatives) else [post for some in negatives.values() for post in some]
         )
-        graphs = frozenset(GraphStore(self._preparation.of(settings).posts, spec_of(settings.graph)).post_ids())
-        questions = {pair.question_id for pair in every} & graphs
-        documents = {*(pair.answer_id for pair in every), *further} & graphs
+        graphs = GraphStore(self._preparation.of(settings).posts, spec_of(settings.graph))
+        questions = graphs.having({pair.question_id for pair in every})
+        documents = graphs.having({*(pair.answer_id for pair in every), *further})
         collections = self._preparation.collections(settings)
         return teacher(name, questions, documents, collections, device_of(settings.train.device), self.console)
 
@@ -251,13 +251,14 @@ class GraphSystem(System[GraphSettings]):
         prepared, train = self._preparation.of(settings), settings.train
         stores = [self._graphs(settings, path) for path in prepared.tensors]
         topics = self._graphs(settings, prepared.topics)
-        have_graph = {post_id for posts in stores for post_id in posts.post_ids()}
         searched = [post_id for topic_set in topic_sets for post_id in self._searched(prepared, topic_set)]
         if settings.thread.read == "both":
             self.threads(topic_sets)
             searched += dict.fromkeys(self.joined_questions(settings, searched).values())
         example = settings.example.post
-        wanted = [post_id for post_id in [*searched, *filter(None, [example])] if post_id in have_graph]
+        searched += filter(None, [example])
+        have_graph = frozenset[str]().union(*(posts.having(searched) for posts in stores))
+        wanted = [post_id for post_id in searched if post_id in have_graph]
         place = EncodedPosts(trained.folder.parent, checkpoint.weights_hash(trained.folder))
         parsed = self._preparation.collections(settings)[""]
         place.forget_changed(parsed.digests(settings, prepared.added))

@@ -103,6 +103,11 @@ def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
     return pairs
 
 
+def posts_of(pairs: Iterable[Pair]) -> frozenset[str]:
+    """Return the ids of the posts of pairs."""
+    return frozenset(post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id))
+
+
 def answers_of(pairs: Iterable[Pair]) -> dict[str, frozenset[str]]:
     """Return the answers of each question, from pairs."""
     answers: dict[str, set[str]] = {}

@@ -18,6 +18,10 @@ families of polynomials); the public object with the shortest dotted name stays.
 Topics are the objects whose name's SHA-256 falls into the first :data:`TOPIC_SHARE`; the others are the training pairs.
 The answers of all objects are searched. **Judgments** are complete: an object's own answer has grade 3, that of one
 that names it in See Also and is named there 2, that of one that only names it or only is named 1, every other answer 0.
+
+Reading takes some seconds, so its result is kept: ``~/.cache/mathamr/mathdocs-VERSION.json`` (``XDG_CACHE_HOME`` moves
+it), where VERSION is the fingerprint of the packages and of the code that reads them. Where nothing can be written,
+each process reads the docstrings.
 """
 
 from __future__ import annotations
@@ -25,10 +29,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import html
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
@@ -41,6 +47,7 @@ from graphs.corpus.mathdocs.rst import Paragraph, Section
 from graphs.corpus.post import Judgment, Pair, Post, Topic
 from graphs.corpus.text import text_formulas
 from graphs.errors import ConfigError, CorpusError, Failure
+from graphs.shared_files import read_json, write_json
 
 #: Packages whose docstrings are read, as far as they are installed.
 PACKAGES = ("scipy", "sympy", "numpy", "networkx", "mpmath")
@@ -148,7 +155,7 @@ class MathDocs:
 
     @property
     def _entries(self) -> tuple[_Entry, ...]:
-        return _read_all()
+        return _entries(self.fingerprints().posts)
 
 
 def is_topic(name: str) -> bool:
@@ -176,8 +183,23 @@ def _tags(entry: _Entry) -> tuple[str, ...]:
 
 
 @functools.cache
+def _entries(version: str) -> tuple[_Entry, ...]:
+    """Return all usable objects by name, from the user's cache if an earlier process has read them."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 (Path's raises an error)
+    path = Path(cache, "mathamr", f"mathdocs-{version[:16]}.json")
+    with suppress(OSError, KeyError, TypeError):  # a folder that cannot be read, or a file that someone has changed
+        if (kept := read_json(path)) is not None:
+            return tuple(_Entry(**{**entry, "see_also": tuple(entry["see_also"])}) for entry in kept["entries"])
+    entries = _read_all()
+    with suppress(OSError, ValueError):  # a folder that cannot be written to, or characters that UTF-8 does not have
+        if path.is_absolute():  # there is a home
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(path, {"entries": [asdict(entry) for entry in entries]})
+    return entries
+
+
 def _read_all() -> tuple[_Entry, ...]:
-    """Read all usable objects by name. Takes some seconds, once in a process."""
+    """Read all usable objects by name; takes some seconds."""
     documented = [docstring for package in PACKAGES for docstring in docstrings.read_package(package)]
     if not documented:
         message = f"none of {', '.join(PACKAGES)} is installed with its sources; mathdocs is read from their docstrings"

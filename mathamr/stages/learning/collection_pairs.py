@@ -15,10 +15,9 @@ from graphs.corpus.leaks import PairsApart
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.leak_control import own_pairs
-from mathamr.stages.needed import posts_of
 from mathamr.stages.topic_sets import TopicSet
 from mathamr.training.config import TrainConfig
-from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs
+from mathamr.training.pairs import PairSplit, posts_of, sample_pairs, split_pairs
 
 
 class CollectionPairs:

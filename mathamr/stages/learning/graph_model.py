@@ -29,7 +29,7 @@ from mathamr.training.graph.checks import Negatives
 from mathamr.training.graph.distillation import Teacher
 from mathamr.training.graph.formula_pairs import VisualIds
 from mathamr.training.graph.trainer import TrainResult, train
-from mathamr.training.pairs import sample_pairs
+from mathamr.training.pairs import posts_of, sample_pairs
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def train_graph_model(
             log(record)
 
     with training_stage("training", console, record_of) as report:
-        pairs = sample_pairs(data.pairs, frozenset(data.store.post_ids()), config.max_pairs)
+        pairs = sample_pairs(data.pairs, data.store.having(posts_of(data.pairs)), config.max_pairs)
         negatives: Negatives | None = data.negatives
         if negatives is None and (data.posts is not None or config.negative_source == "model"):
             report_of_rank = report if int(os.environ.get("RANK", "0")) == 0 else None

@@ -27,6 +27,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,7 +52,7 @@ from mathamr.training.graph.loading import TrainingBatch, TrainingBatches
 from mathamr.training.graph.validation import Validation
 from mathamr.training.interruption import Interrupted, listen
 from mathamr.training.loop import Log, Progress, Run, Schedule, Step
-from mathamr.training.pairs import PairSplit, sample_pairs, split_pairs, with_sources
+from mathamr.training.pairs import PairSplit, posts_of, sample_pairs, split_pairs, with_sources
 from mathamr.training.result import EpochRecord, TrainResult, ValidationScore
 from mathamr.training.schedule import cosine
 from mathamr.training.state import RunState, differences, refuse_another_run
@@ -105,7 +106,7 @@ def train(
     sentence_text.check(encoder_config.sentence_vectors, store)
     with ranks(config.device) as world, listen() as signal:
         check_precision(config, world.device)
-        available = frozenset(store.post_ids())
+        available = store.having(posts_of(chain(pairs, *(sources or {}).values())))
         pairs = sample_pairs(pairs, available, config.max_pairs)
         split = split_pairs(pairs, available, validation_fraction=config.validation_fraction)
         split = with_sources(split, sources or {}, available)

@@ -1,13 +1,17 @@
 """The embedded collection: enough of it, complete judgments, no leaks, and nothing imported to make it."""
 
 import hashlib
+import os
 import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from graphs.corpus.mathdocs import collection
 from graphs.corpus.mathdocs.collection import MAX_QUESTION_WORDS, TOPIC_SHARE, MathDocs, is_topic
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import PlaceholderText, extract
@@ -17,6 +21,29 @@ from graphs.errors import ConfigError
 @pytest.fixture(scope="module")
 def corpus() -> MathDocs:
     return MathDocs()
+
+
+@pytest.fixture
+def kept(corpus: MathDocs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """File of the cache, in a folder of the test."""
+    entries = corpus._entries
+    monkeypatch.setattr(collection, "_read_all", lambda: entries)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    collection._entries.cache_clear()
+    list(corpus.posts())
+    collection._entries.cache_clear()
+    [path] = tmp_path.rglob("mathdocs-*.json")
+    return path
+
+
+@pytest.fixture
+def unread(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Empty collection in place of the docstrings; the list has an entry for each time that they are read."""
+    calls: list[str] = []
+    collection._entries.cache_clear()
+    monkeypatch.setattr(collection, "_read_all", lambda: calls.append("read") or ())
+    yield calls
+    collection._entries.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -108,13 +135,40 @@ def test_task_2_and_years_are_refused(corpus: MathDocs) -> None:
         corpus.judgments(1, [2020])
 
 
-def test_nothing_is_imported_and_the_result_is_the_same_in_another_process(corpus: MathDocs, posts: list[Post]) -> None:
+def test_nothing_is_imported_and_the_result_is_the_same_in_another_process(
+    corpus: MathDocs, posts: list[Post], tmp_path: Path
+) -> None:
     script = (
         "import hashlib, sys; from graphs.corpus.mathdocs.collection import MathDocs; corpus = MathDocs()\n"
         "digest = hashlib.sha256(repr(list(corpus.posts())).encode()).hexdigest()\n"
         "loaded = [name for name in ('scipy', 'sympy', 'numpy', 'networkx', 'mpmath') if name in sys.modules]\n"
         "print(digest, corpus.fingerprints().posts, loaded)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}  # empty
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
     digest = hashlib.sha256(repr(posts).encode()).hexdigest()
     assert done.stdout.split() == [digest, corpus.fingerprints().posts, "[]"]
+
+
+def test_the_cache_gives_what_was_read(kept: Path, corpus: MathDocs, posts: list[Post], unread: list[str]) -> None:
+    assert list(corpus.posts()) == posts
+    assert unread == []
+
+
+@pytest.mark.parametrize("damage", ["", '{"entries": [{"name": "a"}]}', '{"entries": 1}'])
+def test_a_damaged_cache_is_replaced(kept: Path, corpus: MathDocs, unread: list[str], damage: str) -> None:
+    kept.write_text(damage)
+    assert (list(corpus.posts()), unread) == ([], ["read"])
+    collection._entries.cache_clear()
+    assert (list(corpus.posts()), unread) == ([], ["read"])
+
+
+@pytest.mark.parametrize("place", ["{}/file", "/proc/nowhere", "~"])
+def test_a_cache_that_cannot_be_written_is_no_error(
+    tmp_path: Path, corpus: MathDocs, unread: list[str], place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", place.format(tmp_path))
+    assert (list(corpus.posts()), unread) == ([], ["read"])
+    assert not (tmp_path / "~").exists()
