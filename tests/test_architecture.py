@@ -37,6 +37,7 @@ ORDER = {
         "database",
         "processes",
         "corpus",
+        "ids",
         "formulas",
         "amr",
         "graph",

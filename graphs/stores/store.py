@@ -276,8 +276,7 @@ class GraphStore:
         return int(stored) - len(self.too_large)
 
     def __contains__(self, post_id: object) -> bool:
-        row = self._connection.execute("SELECT 1 FROM graph WHERE post_id = ?", (post_id,)).fetchone()
-        return row is not None and post_id not in self.too_large
+        return isinstance(post_id, str) and bool(self.having([post_id]))
 
     def post_ids(self) -> list[str]:
         """Ids of all graphs, by ``idx``."""
@@ -289,8 +288,7 @@ class GraphStore:
         found: set[str] = set()
         for ids in batched(post_ids, _IDS_PER_QUERY):
             query = f"SELECT post_id FROM graph WHERE post_id IN ({','.join('?' * len(ids))})"
-            rows = {post_id for (post_id,) in self._connection.execute(query, ids)}
-            found.update(post_id for post_id in ids if post_id in rows)  # the strings of the caller
+            found.update(post_id for (post_id,) in self._connection.execute(query, ids))
         return frozenset(found.difference(self.too_large))
 
     @property

@@ -18,6 +18,8 @@ from rich.console import Console as RichConsole
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from mathamr.memory import give_back_memory
+
 _LOG_EVERY = 30.0  # seconds between lines in a log file
 
 
@@ -87,6 +89,7 @@ class Console:
             stage = Stage(name, total, unit, self._log_line())
             yield stage
         seconds = time.monotonic() - stage.start
+        give_back_memory()  # stages of different kinds follow each other
         if stage.done and seconds >= 1:
             self.say(f"  {name}: {stage.done:,} {unit} in {duration(seconds)}, {stage.rate:,.1f} {unit}/s")
         sys.stderr.flush()

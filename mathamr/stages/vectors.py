@@ -18,7 +18,7 @@ One process adds at a time (:mod:`experiments.models` sees to it); others read o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +27,7 @@ import torch
 from numpy.typing import NDArray
 
 from graphs.errors import StoreError
+from graphs.ids import Ids
 from graphs.shared_files import key, read_json, write_json
 from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
@@ -56,12 +57,10 @@ class EncodedPosts:
         self._digests: dict[str, str] = kept.get("digests", {}) if kept.get("model_hash") == model_hash else {}
         self._current: Mapping[str, str] = {}
         try:
-            self._open(ExactIndex.open(folder / "encoded", model_hash=model_hash))
+            self._index = ExactIndex.open(folder / "encoded", model_hash=model_hash)
         except StoreError:  # none yet, of another model, or damaged: it is made anew
             return
-
-    def _open(self, index: ExactIndex) -> None:
-        self._index, self._encoded = index, frozenset(index.post_ids())
+        self._encoded = frozenset(self._index.post_ids())
 
     def encoded(self, post_ids: Sequence[str]) -> list[str]:
         """Return the given posts that have vectors here."""
@@ -77,9 +76,9 @@ class EncodedPosts:
         changed = [name for name, digest in digests.items() if self._digests.get(name) != digest]
         self._encoded = self._encoded.difference(changed)
 
-    def missing(self, post_ids: Sequence[str]) -> list[str]:
+    def missing(self, post_ids: Sequence[str]) -> Ids:
         """Return the posts without vectors, each once."""
-        return [post_id for post_id in dict.fromkeys(post_ids) if post_id not in self._encoded]
+        return Ids(post_id for post_id in dict.fromkeys(post_ids) if post_id not in self._encoded)
 
     def sets(self, post_ids: Sequence[str]) -> VectorSets:
         """Return one set of vectors for each of ``post_ids``, in this order; all must be :meth:`encoded`."""
@@ -165,9 +164,8 @@ class EncodedPosts:
         before = [] if self._index is None else [name for name in self._index.post_ids() if name in self._encoded]
         together = _on_disk([self.sets(before), new_sets.sets], working / "together.f32") if before else new_sets.sets
         path = self.folder / "encoded"
-        known = self._encoded
-        self._open(ExactIndex.build([*before, *post_ids], together, path=path, model_hash=self.model_hash))
-        self._encoded = known.union(post_ids)
+        self._index = ExactIndex.build([*before, *post_ids], together, path=path, model_hash=self.model_hash)
+        self._encoded = self._encoded.union(post_ids)
         self._digests |= {name: self._current[name] for name in post_ids if name in self._current}
         write_json(self.folder / _DIGESTS, {"model_hash": self.model_hash, "digests": self._digests})
         encoding_shards.remove(working)
@@ -205,8 +203,14 @@ def encode_missing(
         # Topics first: what is added to is read into memory.
         place.add(opened, topic_store, new_topics, "topics", advance, **budgets)
         for store in stores:
-            own = store.having(new_posts)
-            place.add(opened, store, [name for name in new_posts if name in own], "posts", advance, **budgets)
+            own = new_posts if len(stores) == 1 else having([store], new_posts)
+            place.add(opened, store, own, "posts", advance, **budgets)
+
+
+def having(stores: Iterable[GraphStore], post_ids: Collection[str]) -> Ids:
+    """Return the posts that have tensors in one of the stores, in the given order."""
+    found = frozenset[str]().union(*(store.having(post_ids) for store in stores))
+    return Ids(post_id for post_id in post_ids if post_id in found)
 
 
 def _on_disk(parts: Sequence[VectorSets], path: Path) -> VectorSets:

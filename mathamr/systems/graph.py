@@ -22,6 +22,7 @@ from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
 from graphs.graph.threads import ThreadPosts
 from graphs.graph.virtual_nodes import check_structure
+from graphs.ids import Ids
 from graphs.stores.collection import Collection
 from graphs.stores.store import GraphStore
 from graphs.stores.thread_store import ThreadStore
@@ -60,7 +61,7 @@ from mathamr.stages.topic_sets import (
     TopicSet,
     Trained,
 )
-from mathamr.stages.vectors import EncodedPosts, encode_missing, kinds_of
+from mathamr.stages.vectors import EncodedPosts, encode_missing, having, kinds_of
 from mathamr.systems.registry import system
 from mathamr.systems.searchable.graph import encode_query, keep_model
 from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
@@ -92,7 +93,7 @@ class GraphSystem(System[GraphSettings]):
         self._sentence_text = SentenceText(console)
         # Read once a process, for reading them passes over the whole collection: by its file, and by the task.
         self._formulas_of: dict[tuple[Path, str, str], Formulas] = {}
-        self._searched_of: dict[tuple[object, ...], list[str]] = {}
+        self._searched_of: dict[tuple[object, ...], Ids] = {}
 
     # -- before anything runs ----------------------------------------------------------------------------------------
 
@@ -251,14 +252,14 @@ class GraphSystem(System[GraphSettings]):
         prepared, train = self._preparation.of(settings), settings.train
         stores = [self._graphs(settings, path) for path in prepared.tensors]
         topics = self._graphs(settings, prepared.topics)
-        searched = [post_id for topic_set in topic_sets for post_id in self._searched(prepared, topic_set)]
+        searched = dict.fromkeys(name for topic_set in topic_sets for name in self._searched(prepared, topic_set))
         if settings.thread.read == "both":
             self.threads(topic_sets)
-            searched += dict.fromkeys(self.joined_questions(settings, searched).values())
-        example = settings.example.post
-        searched += filter(None, [example])
-        have_graph = frozenset[str]().union(*(posts.having(searched) for posts in stores))
-        wanted = [post_id for post_id in searched if post_id in have_graph]
+            searched |= dict.fromkeys(self.joined_questions(settings, list(searched)).values())
+        if settings.example.post is not None:
+            searched[settings.example.post] = None
+        wanted = having(stores, searched)
+        del searched  # of a large collection the memory is needed for encoding
         place = EncodedPosts(trained.folder.parent, checkpoint.weights_hash(trained.folder))
         parsed = self._preparation.collections(settings)[""]
         place.forget_changed(parsed.digests(settings, prepared.added))
@@ -275,13 +276,14 @@ class GraphSystem(System[GraphSettings]):
             node_budget=train.node_budget,
             edge_budget=train.edge_budget,
         )
-        return Encoded(place, place.costs(len(dict.fromkeys(wanted))))
+        return Encoded(place, place.costs(len(wanted)))
 
-    def _searched(self, prepared: Prepared, topic_set: TopicSet) -> list[str]:
+    def _searched(self, prepared: Prepared, topic_set: TopicSet) -> Ids:
         """Return the posts that are searched for the topics, read once."""
         key = prepared.collection, prepared.content, prepared.added_content, topic_set.task, topic_set.kind
         if key not in self._searched_of:
-            self._searched_of[key] = searched_posts(prepared.collection, topic_set, partial(self._formulas, prepared))
+            posts = searched_posts(prepared.collection, topic_set, partial(self._formulas, prepared))
+            self._searched_of[key] = Ids(posts)
         return self._searched_of[key]
 
     # -- retrieval ---------------------------------------------------------------------------------------------------

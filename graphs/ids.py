@@ -1,0 +1,77 @@
+"""Ids of millions of posts in little memory: all in one string.
+
+>>> ids = Ids(["255", "1940278", "x/7"])
+>>> ids[1], ids[-1], ids[:2], list(ids), len(ids)
+('1940278', 'x/7', ['255', '1940278'], ['255', '1940278', 'x/7'], 3)
+>>> pairs = IdPairs([Pair("7", "8"), Pair("9", "8")])
+>>> pairs[1], len(pairs)
+(Pair(question_id='9', answer_id='8'), 2)
+
+A Python string takes 50 bytes and its characters; here an id takes 8 and its characters. Each access makes a string.
+``in`` compares with one after the other, as in a list.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import overload
+
+from graphs.corpus.post import Pair
+from graphs.processes import batched
+
+_AT_ONCE = 10_000
+
+
+class Ids(Sequence[str]):
+    """Immutable sequence of strings."""
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        self._ends = array("Q", [0])
+        parts: list[str] = []
+        end = 0
+        for some in batched(ids, _AT_ONCE):
+            parts.append("".join(some))
+            for one in some:
+                end += len(one)
+                self._ends.append(end)
+        self._text = "".join(parts)
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        places = range(len(self))[index]
+        if isinstance(places, range):
+            return [self[place] for place in places]
+        return self._text[self._ends[places] : self._ends[places + 1]]
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._text[start:end] for start, end in pairwise(self._ends))
+
+
+class IdPairs(Sequence[Pair]):
+    """Immutable sequence of training pairs."""
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        self._questions, self._answers = Ids(p.question_id for p in pairs), Ids(p.answer_id for p in pairs)
+
+    def __len__(self) -> int:
+        return len(self._questions)
+
+    @overload
+    def __getitem__(self, index: int) -> Pair: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Pair]: ...
+    def __getitem__(self, index: int | slice) -> Pair | list[Pair]:
+        if isinstance(index, slice):
+            return list(map(Pair, self._questions[index], self._answers[index]))
+        return Pair(self._questions[index], self._answers[index])
+
+    def __iter__(self) -> Iterator[Pair]:
+        return map(Pair, self._questions, self._answers)
