@@ -131,7 +131,7 @@ def test_an_experiment_makes_the_vectors_once_also_of_a_source(
     assert all(loss > 0 for loss in losses)
     known = identity(str(tiny))
     (place,) = (out / "shared").glob(f"problems-*/teachers/{known}")
-    assert EncodedPosts(place, known).missing(["train-1", "train-9/solution", "q0"]) == ["q0"]
+    assert list(EncodedPosts(place, known).missing(["train-1", "train-9/solution", "q0"])) == ["q0"]
     encoded.clear()
 
     # Other weights of the loss, and the sources in another order: another model, and no new vectors.

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,9 +84,12 @@ def test_two_workers_answer_on_one_port_with_common_metrics(index: Path) -> None
                 assert json.load(answer)["posts"] == 5
         with urlopen(f"{home}/api/health", timeout=60) as answer:
             assert json.load(answer)["workers"] == 2
-        with urlopen(f"{home}/api/metrics", timeout=60) as answer:
-            metrics = answer.read().decode()
-        assert 'mathamr_requests_total{path="/api/index",status="200"} 4\n' in metrics
+        counted, deadline = 'mathamr_requests_total{path="/api/index",status="200"} 4\n', time.monotonic() + 60
+        metrics = ""
+        while counted not in metrics and time.monotonic() < deadline:  # a request is counted after its answer is sent
+            with urlopen(f"{home}/api/metrics", timeout=60) as answer:
+                metrics = answer.read().decode()
+        assert counted in metrics
         assert 'mathamr_memory_peak_bytes{worker="1"}' in metrics
         process.terminate()
         _, errors = process.communicate(timeout=60)
