@@ -18,7 +18,7 @@ One process adds at a time (:mod:`experiments.models` sees to it); others read o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from graphs.errors import StoreError
 from graphs.ids import Ids
+from graphs.processes import batched
 from graphs.shared_files import key, read_json, write_json
 from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
@@ -37,6 +38,7 @@ from mathamr.model.encoding import MAX_EDGES, MAX_NODES
 from mathamr.retrieval.exact import ExactIndex
 from mathamr.stages.console import Console
 
+_ASKED_AT_ONCE = 10_000  # ids
 _DIGESTS = "encoded.digests.json"
 _RATES = {"posts": "encode_docs_per_second", "topics": "encode_queries_per_second"}
 
@@ -207,10 +209,15 @@ def encode_missing(
             place.add(opened, store, own, "posts", advance, **budgets)
 
 
-def having(stores: Iterable[GraphStore], post_ids: Collection[str]) -> Ids:
+def having(stores: Sequence[GraphStore], post_ids: Iterable[str]) -> Ids:
     """Return the posts that have tensors in one of the stores, in the given order."""
-    found = frozenset[str]().union(*(store.having(post_ids) for store in stores))
-    return Ids(post_id for post_id in post_ids if post_id in found)
+
+    def found() -> Iterator[str]:
+        for some in batched(post_ids, _ASKED_AT_ONCE):  # a set of all of them would take a hundred bytes for each
+            own = frozenset[str]().union(*(store.having(some) for store in stores))
+            yield from (post_id for post_id in some if post_id in own)
+
+    return Ids(found())
 
 
 def _on_disk(parts: Sequence[VectorSets], path: Path) -> VectorSets:
