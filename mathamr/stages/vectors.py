@@ -166,7 +166,8 @@ class EncodedPosts:
         before = [] if self._index is None else [name for name in self._index.post_ids() if name in self._encoded]
         together = _on_disk([self.sets(before), new_sets.sets], working / "together.f32") if before else new_sets.sets
         path = self.folder / "encoded"
-        self._index = ExactIndex.build([*before, *post_ids], together, path=path, model_hash=self.model_hash)
+        names = [*before, *post_ids] if before else post_ids
+        self._index = ExactIndex.build(names, together, path=path, model_hash=self.model_hash)
         self._encoded = self._encoded.union(post_ids)
         self._digests |= {name: self._current[name] for name in post_ids if name in self._current}
         write_json(self.folder / _DIGESTS, {"model_hash": self.model_hash, "digests": self._digests})

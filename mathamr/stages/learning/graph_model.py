@@ -18,6 +18,7 @@ from graphs.corpus.post import Pair, Post
 from graphs.errors import Failure
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import peak_gpu_memory, peak_memory
+from mathamr.memory import give_back_memory
 from mathamr.model.config import EncoderConfig
 from mathamr.negatives import mining
 from mathamr.stages.console import Console, duration
@@ -99,6 +100,9 @@ def train_graph_model(
         if negatives is None and (data.posts is not None or config.negative_source == "model"):
             report_of_rank = report if int(os.environ.get("RANK", "0")) == 0 else None
             negatives = mining.negatives_of(config, data.store, pairs, posts=data.posts, report=report_of_rank)
+        teacher = data.teacher(pairs, negatives)
+        del pairs  # training samples its own
+        give_back_memory()
         result = train(
             config,
             data.store,
@@ -108,7 +112,7 @@ def train_graph_model(
             negatives=negatives,
             visual_ids=data.visual_ids,
             sources=data.sources,
-            teacher=data.teacher(pairs, negatives),
+            teacher=teacher,
             resume=resume,
             log=report,
             progress=report.progress,

@@ -106,10 +106,7 @@ def train(
     sentence_text.check(encoder_config.sentence_vectors, store)
     with ranks(config.device) as world, listen() as signal:
         check_precision(config, world.device)
-        available = store.having(posts_of(chain(pairs, *(sources or {}).values())))
-        pairs = sample_pairs(pairs, available, config.max_pairs)
-        split = split_pairs(pairs, available, validation_fraction=config.validation_fraction)
-        split = with_sources(split, sources or {}, available)
+        split = _split(config, store, pairs, sources or {})
         learning = _GraphLearning(config, store, split, encoder_config, negatives, visual_ids or {}, teacher, world)
         data_hash = _data_hash(split, learning.batches.negatives, teacher)
         checkpoints = _Checkpoints(
@@ -135,6 +132,16 @@ def train(
             run.start(about, log, progress)
             run.finish(learning)
         return _result(checkpoints.best, run.state, learning, split, world)
+
+
+def _split(
+    config: TrainConfig, store: GraphStore, pairs: Sequence[Pair], sources: Mapping[str, Sequence[Pair]]
+) -> PairSplit:
+    """Return the pairs to learn from and those that are held out."""
+    available = store.having(posts_of(chain(pairs, *sources.values())))
+    sample = sample_pairs(pairs, available, config.max_pairs)
+    split = split_pairs(sample, available, validation_fraction=config.validation_fraction)
+    return with_sources(split, sources, available)
 
 
 class _GraphLearning:
