@@ -276,20 +276,19 @@ class GraphStore:
         return int(stored) - len(self.too_large)
 
     def __contains__(self, post_id: object) -> bool:
-        return isinstance(post_id, str) and bool(self.having([post_id]))
+        return isinstance(post_id, str) and any(self.having([post_id]))
 
     def post_ids(self) -> list[str]:
         """Ids of all graphs, by ``idx``."""
         rows = self._connection.execute("SELECT post_id FROM graph ORDER BY idx")
         return [post_id for (post_id,) in rows if post_id not in self.too_large]
 
-    def having(self, post_ids: Iterable[str]) -> frozenset[str]:
-        """Return those of the posts that have a graph; the ids of other graphs are not read."""
-        found: set[str] = set()
+    def having(self, post_ids: Iterable[str]) -> Iterator[str]:
+        """Yield those of the posts that have a graph, in the given order; few ids are held at once."""
         for ids in batched(post_ids, _IDS_PER_QUERY):
             query = f"SELECT post_id FROM graph WHERE post_id IN ({','.join('?' * len(ids))})"
-            found.update(post_id for (post_id,) in self._connection.execute(query, ids))
-        return frozenset(found.difference(self.too_large))
+            found = {post_id for (post_id,) in self._connection.execute(query, ids)}.difference(self.too_large)
+            yield from (post_id for post_id in ids if post_id in found)
 
     @property
     def num_labels(self) -> int:

@@ -211,7 +211,7 @@ class ModelNegatives:
         if every < 1:
             raise ConfigError(f"every={every} epochs; use at least 1")
         self._store, self._positives = store, positives
-        self._available = store.having({*positives, *chain.from_iterable(positives.values())})
+        self._available = frozenset(store.having({*positives, *chain.from_iterable(positives.values())}))
         self._k, self._keep, self._closest, self.every = k, keep, closest, every
         self._report = report
 

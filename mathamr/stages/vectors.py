@@ -18,7 +18,7 @@ One process adds at a time (:mod:`experiments.models` sees to it); others read o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from graphs.errors import StoreError
 from graphs.ids import Ids
-from graphs.processes import batched
 from graphs.shared_files import key, read_json, write_json
 from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
@@ -38,7 +37,6 @@ from mathamr.model.encoding import MAX_EDGES, MAX_NODES
 from mathamr.retrieval.exact import ExactIndex
 from mathamr.stages.console import Console
 
-_ASKED_AT_ONCE = 10_000  # ids
 _DIGESTS = "encoded.digests.json"
 _RATES = {"posts": "encode_docs_per_second", "topics": "encode_queries_per_second"}
 
@@ -206,19 +204,7 @@ def encode_missing(
         # Topics first: what is added to is read into memory.
         place.add(opened, topic_store, new_topics, "topics", advance, **budgets)
         for store in stores:
-            own = new_posts if len(stores) == 1 else having([store], new_posts)
-            place.add(opened, store, own, "posts", advance, **budgets)
-
-
-def having(stores: Sequence[GraphStore], post_ids: Iterable[str]) -> Ids:
-    """Return the posts that have tensors in one of the stores, in the given order."""
-
-    def found() -> Iterator[str]:
-        for some in batched(post_ids, _ASKED_AT_ONCE):  # a set of all of them would take a hundred bytes for each
-            own = frozenset[str]().union(*(store.having(some) for store in stores))
-            yield from (post_id for post_id in some if post_id in own)
-
-    return Ids(found())
+            place.add(opened, store, Ids(store.having(new_posts)), "posts", advance, **budgets)
 
 
 def _on_disk(parts: Sequence[VectorSets], path: Path) -> VectorSets:
@@ -233,8 +219,7 @@ def kinds_of(stores: Sequence[GraphStore], post_ids: Sequence[str]) -> NDArray[n
     """Return the kind of part of each vector (:data:`mathamr.analysis.collapse.KINDS`), post after post."""
     kinds: dict[str, NDArray[np.integer]] = {}
     for graphs in stores:
-        own = graphs.having(post_ids)
-        some = [post_id for post_id in post_ids if post_id in own and post_id not in kinds]
+        some = [post_id for post_id in graphs.having(post_ids) if post_id not in kinds]
         for start in range(0, len(some), 1000):
             part = some[start : start + 1000]
             arrays = graphs.get_arrays(part)

@@ -61,7 +61,7 @@ from mathamr.stages.topic_sets import (
     TopicSet,
     Trained,
 )
-from mathamr.stages.vectors import EncodedPosts, encode_missing, having, kinds_of
+from mathamr.stages.vectors import EncodedPosts, encode_missing, kinds_of
 from mathamr.systems.registry import system
 from mathamr.systems.searchable.graph import encode_query, keep_model
 from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
@@ -233,8 +233,8 @@ class GraphSystem(System[GraphSettings]):
             [] if negatives is None or callable(negatives) else [post for some in negatives.values() for post in some]
         )
         graphs = GraphStore(self._preparation.of(settings).posts, spec_of(settings.graph))
-        questions = graphs.having({pair.question_id for pair in every})
-        documents = graphs.having({*(pair.answer_id for pair in every), *further})
+        questions = set(graphs.having({pair.question_id for pair in every}))
+        documents = set(graphs.having({*(pair.answer_id for pair in every), *further}))
         collections = self._preparation.collections(settings)
         return teacher(name, questions, documents, collections, device_of(settings.train.device), self.console)
 
@@ -258,7 +258,7 @@ class GraphSystem(System[GraphSettings]):
             searched |= dict.fromkeys(self.joined_questions(settings, list(searched)).values())
         if settings.example.post is not None:
             searched[settings.example.post] = None
-        wanted = having(stores, searched)
+        wanted = Ids(chain.from_iterable(posts.having(searched) for posts in stores))
         del searched  # of a large collection the memory is needed for encoding
         place = EncodedPosts(trained.folder.parent, checkpoint.weights_hash(trained.folder))
         parsed = self._preparation.collections(settings)[""]

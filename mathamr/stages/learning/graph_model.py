@@ -18,7 +18,6 @@ from graphs.corpus.post import Pair, Post
 from graphs.errors import Failure
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import peak_gpu_memory, peak_memory
-from mathamr.memory import give_back_memory
 from mathamr.model.config import EncoderConfig
 from mathamr.negatives import mining
 from mathamr.stages.console import Console, duration
@@ -95,14 +94,7 @@ def train_graph_model(
             log(record)
 
     with training_stage("training", console, record_of) as report:
-        pairs = sample_pairs(data.pairs, data.store.having(posts_of(data.pairs)), config.max_pairs)
-        negatives: Negatives | None = data.negatives
-        if negatives is None and (data.posts is not None or config.negative_source == "model"):
-            report_of_rank = report if int(os.environ.get("RANK", "0")) == 0 else None
-            negatives = mining.negatives_of(config, data.store, pairs, posts=data.posts, report=report_of_rank)
-        teacher = data.teacher(pairs, negatives)
-        del pairs  # training samples its own
-        give_back_memory()
+        negatives, teacher = _negatives_and_teacher(data, config, report)
         result = train(
             config,
             data.store,
@@ -118,6 +110,20 @@ def train_graph_model(
             progress=report.progress,
         )
     return GraphTraining(result, graphs / seconds if seconds else None)
+
+
+def _negatives_and_teacher(
+    data: TrainingData, config: TrainConfig, report: Log
+) -> tuple[Negatives | None, Teacher | None]:
+    """Mine hard negatives and open the teacher, as far as the settings request them."""
+    negatives: Negatives | None = data.negatives
+    if not config.negatives and config.teacher is None:
+        return negatives, None
+    pairs = sample_pairs(data.pairs, frozenset(data.store.having(posts_of(data.pairs))), config.max_pairs)
+    if negatives is None and (data.posts is not None or config.negative_source == "model"):
+        report_of_rank = report if int(os.environ.get("RANK", "0")) == 0 else None
+        negatives = mining.negatives_of(config, data.store, pairs, posts=data.posts, report=report_of_rank)
+    return negatives, data.teacher(pairs, negatives)
 
 
 def as_model(result: TrainResult, device: str) -> Trained:

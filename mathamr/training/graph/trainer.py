@@ -138,7 +138,7 @@ def _split(
     config: TrainConfig, store: GraphStore, pairs: Sequence[Pair], sources: Mapping[str, Sequence[Pair]]
 ) -> PairSplit:
     """Return the pairs to learn from and those that are held out."""
-    available = store.having(posts_of(chain(pairs, *sources.values())))
+    available = frozenset(store.having(posts_of(chain(pairs, *sources.values()))))
     sample = sample_pairs(pairs, available, config.max_pairs)
     split = split_pairs(sample, available, validation_fraction=config.validation_fraction)
     return with_sources(split, sources, available)
