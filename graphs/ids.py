@@ -6,9 +6,11 @@
 >>> pairs = IdPairs([Pair("7", "8"), Pair("9", "8")])
 >>> pairs[1], len(pairs)
 (Pair(question_id='9', answer_id='8'), 2)
+>>> list(each_once(["7", "5", "7", "6"]))
+['7', '5', '6']
 
-A Python string takes 50 bytes and its characters; here an id takes 8 and its characters. Each access makes a string.
-``in`` compares with one after the other, as in a list.
+A Python string takes 50 bytes and its characters, and a set of strings another 60 bytes a string. Here an id takes 8
+bytes and its characters. Each access makes a string. ``in`` compares with one after the other, as in a list.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import overload
+
+import numpy as np
+import numpy.typing as npt
 
 from graphs.corpus.post import Pair
 from graphs.processes import batched
@@ -75,3 +80,26 @@ class IdPairs(Sequence[Pair]):
 
     def __iter__(self) -> Iterator[Pair]:
         return map(Pair, self._questions, self._answers)
+
+
+def array_of(ids: Sequence[str]) -> npt.NDArray[np.str_]:
+    """Return ids as an array (len(ids),) of the width of the longest; no list of them is made."""
+    width = max(map(len, ids), default=1)
+    return np.fromiter(ids, f"<U{max(width, 1)}", len(ids))
+
+
+def each_once(ids: Iterable[str]) -> Ids:
+    """Return every id once, where it stands first."""
+    every = Ids(ids)
+    return Ids(every[place] for place in first_places(every))
+
+
+def first_places(ids: Sequence[str]) -> npt.NDArray[np.intp]:
+    """Return the places of the ids that are not among those before them, ascending; sorts, and makes no set."""
+    array = array_of(ids)
+    order = np.argsort(array, kind="stable")
+    repeated = np.zeros(len(array), np.bool_)
+    for begin in range(0, len(array) - 1, _AT_ONCE):
+        places = order[begin : begin + _AT_ONCE + 1]  # the last is the next part's first
+        repeated[places[1:][array[places[1:]] == array[places[:-1]]]] = True
+    return np.flatnonzero(~repeated)

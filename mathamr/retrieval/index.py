@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphs.errors import RetrievalError
+from graphs.ids import first_places
 
 if TYPE_CHECKING:
     from mathamr.maxsim import VectorSets
@@ -110,10 +111,10 @@ def check_documents(post_ids: Sequence[str], documents: VectorSets) -> None:
         raise RetrievalError(f"{len(post_ids)} post ids for {len(documents)} sets of vectors; one is needed for each")
     if not post_ids:
         raise RetrievalError("no documents were given; an index holds at least one")
-    if len(set(post_ids)) != len(post_ids):
-        seen: set[str] = set()
-        twice = next(post_id for post_id in post_ids if post_id in seen or seen.add(post_id))  # type: ignore[func-returns-value]
-        raise RetrievalError(f"post {twice} is given twice; an index holds a post once")
+    first = first_places(post_ids)
+    if len(first) < len(post_ids):
+        twice = next(number for number, place in enumerate([*first, len(post_ids)]) if number != place)
+        raise RetrievalError(f"post {post_ids[twice]} is given twice; an index holds a post once")
     empty = (documents.sizes == 0).nonzero().flatten().tolist()
     if empty:
         raise RetrievalError(f"post {post_ids[empty[0]]} has no vectors ({len(empty)} such); leave it out")

@@ -18,7 +18,9 @@ One process adds at a time (:mod:`experiments.models` sees to it); others read o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +30,7 @@ from numpy.typing import NDArray
 
 from graphs.errors import StoreError
 from graphs.ids import Ids
+from graphs.processes import batched
 from graphs.shared_files import key, read_json, write_json
 from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
@@ -37,6 +40,7 @@ from mathamr.model.encoding import MAX_EDGES, MAX_NODES
 from mathamr.retrieval.exact import ExactIndex
 from mathamr.stages.console import Console
 
+_AT_ONCE = 10_000  # ids
 _DIGESTS = "encoded.digests.json"
 _RATES = {"posts": "encode_docs_per_second", "topics": "encode_queries_per_second"}
 
@@ -48,7 +52,7 @@ class EncodedPosts:
         self.model_hash = model_hash
         self.folder = folder
         self._index: ExactIndex | None = None
-        self._encoded: frozenset[str] = frozenset()
+        self._changed: frozenset[str] = frozenset()  # their vectors are of another content
         measured = read_json(folder / "encoded.json") or {}
         if measured.get("model_hash") != model_hash:
             measured = {"model_hash": model_hash}
@@ -56,15 +60,22 @@ class EncodedPosts:
         kept = read_json(folder / _DIGESTS) or {}
         self._digests: dict[str, str] = kept.get("digests", {}) if kept.get("model_hash") == model_hash else {}
         self._current: Mapping[str, str] = {}
-        try:
+        with suppress(StoreError):  # none yet, of another model, or damaged: it is made anew
             self._index = ExactIndex.open(folder / "encoded", model_hash=model_hash)
-        except StoreError:  # none yet, of another model, or damaged: it is made anew
-            return
-        self._encoded = frozenset(self._index.post_ids())
 
-    def encoded(self, post_ids: Sequence[str]) -> list[str]:
+    def encoded(self, post_ids: Iterable[str]) -> Ids:
         """Return the given posts that have vectors here."""
-        return [post_id for post_id in post_ids if post_id in self._encoded]
+        return Ids(post_id for post_id, here in self._looked_up(post_ids) if here)
+
+    def missing(self, post_ids: Iterable[str]) -> Ids:
+        """Return the given posts without vectors; each may be given once."""
+        return Ids(post_id for post_id, here in self._looked_up(post_ids) if not here)
+
+    def _looked_up(self, post_ids: Iterable[str]) -> Iterator[tuple[str, bool]]:
+        """Yield each post, and whether it has vectors here."""
+        for some in batched(post_ids, _AT_ONCE):
+            held = [False] * len(some) if self._index is None else self._index.holds(some).tolist()
+            yield from ((name, here and name not in self._changed) for name, here in zip(some, held, strict=True))
 
     def forget_changed(self, digests: Mapping[str, str]) -> None:
         """Delete the vectors of posts and topics whose content has changed since they were encoded.
@@ -73,12 +84,7 @@ class EncodedPosts:
             digests: hash of the content by id, for posts whose content may change under the same model.
         """
         self._current = digests
-        changed = [name for name, digest in digests.items() if self._digests.get(name) != digest]
-        self._encoded = self._encoded.difference(changed)
-
-    def missing(self, post_ids: Sequence[str]) -> Ids:
-        """Return the posts without vectors, each once."""
-        return Ids(post_id for post_id in dict.fromkeys(post_ids) if post_id not in self._encoded)
+        self._changed |= {name for name, digest in digests.items() if self._digests.get(name) != digest}
 
     def sets(self, post_ids: Sequence[str]) -> VectorSets:
         """Return one set of vectors for each of ``post_ids``, in this order; all must be :meth:`encoded`."""
@@ -161,12 +167,12 @@ class EncodedPosts:
         self._measured[kind] = self._measured.get(kind, 0) + len(post_ids) - new_sets.resumed
         self._measured[f"{kind}_seconds"] = self._measured.get(f"{kind}_seconds", 0.0) + time.perf_counter() - start
         write_json(self.folder / "encoded.json", self._measured)
-        before = [] if self._index is None else [name for name in self._index.post_ids() if name in self._encoded]
+        before = Ids([]) if self._index is None else self.encoded(self._index.post_ids())
         together = _on_disk([self.sets(before), new_sets.sets], working / "together.f32") if before else new_sets.sets
         path = self.folder / "encoded"
-        names = [*before, *post_ids] if before else post_ids
+        names = Ids(chain(before, post_ids))
         self._index = ExactIndex.build(names, together, path=path, model_hash=self.model_hash)
-        self._encoded = self._encoded.union(post_ids)
+        self._changed = self._changed.difference(post_ids)
         self._digests |= {name: self._current[name] for name in post_ids if name in self._current}
         write_json(self.folder / _DIGESTS, {"model_hash": self.model_hash, "digests": self._digests})
         encoding_shards.remove(working)
@@ -189,13 +195,13 @@ def encode_missing(
     Args:
         encoder: opens the encoder; not called where nothing is missing.
         stores: tensors of the posts, file by file.
-        posts: ids of posts that have tensors.
+        posts: ids of posts that have tensors, each once.
         topic_store: tensors of the topics.
         topics: ids of topics that have tensors.
         node_budget: nodes encoded at once.
         edge_budget: edges encoded at once.
     """
-    new_posts, new_topics = place.missing(posts), place.missing(topics)
+    new_posts, new_topics = place.missing(posts), place.missing(dict.fromkeys(topics))
     if not (new_posts or new_topics):
         return
     opened = encoder()

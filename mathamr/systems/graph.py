@@ -22,7 +22,7 @@ from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
 from graphs.graph.threads import ThreadPosts
 from graphs.graph.virtual_nodes import check_structure
-from graphs.ids import Ids
+from graphs.ids import Ids, each_once
 from graphs.stores.collection import Collection
 from graphs.stores.store import GraphStore
 from graphs.stores.thread_store import ThreadStore
@@ -252,12 +252,13 @@ class GraphSystem(System[GraphSettings]):
         prepared, train = self._preparation.of(settings), settings.train
         stores = [self._graphs(settings, path) for path in prepared.tensors]
         topics = self._graphs(settings, prepared.topics)
-        searched = dict.fromkeys(name for topic_set in topic_sets for name in self._searched(prepared, topic_set))
+        searched = each_once(chain.from_iterable(self._searched(prepared, topic_set) for topic_set in topic_sets))
+        further = [] if settings.example.post is None else [settings.example.post]
         if settings.thread.read == "both":
             self.threads(topic_sets)
-            searched |= dict.fromkeys(self.joined_questions(settings, list(searched)).values())
-        if settings.example.post is not None:
-            searched[settings.example.post] = None
+            further += self.joined_questions(settings, searched).values()
+        if further:
+            searched = each_once(chain(searched, further))
         wanted = Ids(chain.from_iterable(posts.having(searched) for posts in stores))
         del searched  # of a large collection the memory is needed for encoding
         place = EncodedPosts(trained.folder.parent, checkpoint.weights_hash(trained.folder))

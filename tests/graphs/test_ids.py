@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from graphs.corpus.post import Pair
-from graphs.ids import IdPairs, Ids
+from graphs.ids import IdPairs, Ids, array_of, each_once
 
 MANY = [f"arqmath/{number}" for number in range(25_000)]
 
@@ -32,3 +32,13 @@ def test_pairs_are_a_sequence() -> None:
     given = [Pair("q", "a"), Pair("q", "b"), Pair("", "a")]
     pairs = IdPairs(given)
     assert (list(pairs), pairs[-1], pairs[:2], len(pairs)) == (given, given[-1], given[:2], 3)
+
+
+@pytest.mark.parametrize("given", [[], ["a"], ["b", "a", "b", "a", "", "c", ""], ["bé", "∑x", "bé"], MANY + MANY[::-7]])
+def test_each_once_is_the_keys_of_a_dictionary(given: list[str]) -> None:
+    assert list(each_once(iter(given))) == list(dict.fromkeys(given))
+
+
+def test_ids_become_an_array_of_their_width() -> None:
+    assert array_of(Ids(["7", "arqmath/8", ""])).tolist() == ["7", "arqmath/8", ""]
+    assert array_of([]).shape == (0,)

@@ -31,12 +31,14 @@ import torch
 from torch import Tensor
 
 from graphs.errors import RetrievalError, StoreError
+from graphs.ids import Ids, array_of
 from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import rescoring, scan
 from mathamr.retrieval.exact.codes import Codes
 from mathamr.retrieval.exact.kernel import Slabs
 from mathamr.retrieval.exact.layout import blocks
+from mathamr.retrieval.exact.places import Places
 from mathamr.retrieval.folder import HEADER, new_data, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
 
@@ -78,7 +80,7 @@ class ExactIndex:
         self._slabs = Slabs.of(self._blocks)
         self._codes: Codes | None = None  # of the vectors, once they are needed
         self._files: list[Path] = []
-        self._by_id: np.ndarray | None = None  # places of the documents by ascending id, once they are asked for
+        self._places = Places(post_ids)
         self._chosen: np.ndarray | None = None  # places of the documents that are searched, ascending; None: all
 
     @classmethod
@@ -105,7 +107,7 @@ class ExactIndex:
         ptr = documents.ptr.cpu().numpy()
         order = np.argsort(-np.diff(ptr), kind="stable")
         sizes = np.diff(ptr)[order].astype(np.int32)
-        ids = np.array(post_ids, dtype=np.str_)[order]
+        ids = array_of(Ids(post_ids[place] for place in order))
         last = torch.from_numpy(ptr[1:][order] - 1).to(documents.vectors.device)  # row of each document's own vector
         shape = (int(ptr[-1]), int(documents.vectors.shape[1]))
         data = None
@@ -127,12 +129,13 @@ class ExactIndex:
             if len(packed) >= CODED_VECTORS:
                 codes = Codes.written(data, torch.from_numpy(packed), Slabs.of(list(blocks(sizes, block))))
             np.save(data / "post_ids.npy", ids)
+            del ids  # read back mapped
             np.save(data / "sizes.npy", sizes)
             header = {
                 "format": FORMAT,
                 "version": VERSION,
                 "model_hash": model_hash,
-                "documents": len(ids),
+                "documents": len(sizes),
                 "vectors": shape[0],
                 "dim": shape[1],
                 "dtype": dtype,
@@ -157,7 +160,7 @@ class ExactIndex:
         try:
             # "c": pages are shared with the file and never written back; torch takes no read-only array.
             vectors = np.load(data / "vectors.npy", mmap_mode="c", allow_pickle=False)
-            post_ids = np.load(data / "post_ids.npy", allow_pickle=False)
+            post_ids = np.asarray(np.load(data / "post_ids.npy", mmap_mode="r", allow_pickle=False))
             sizes = np.load(data / "sizes.npy", allow_pickle=False)
         except (OSError, ValueError) as error:
             raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
@@ -185,7 +188,7 @@ class ExactIndex:
         Raises :class:`RetrievalError` for a document that the index does not hold.
         """
         part = copy(self)
-        part._chosen = np.unique(self._places(post_ids))
+        part._chosen = np.unique(self._places.of(post_ids))
         return part
 
     def without(self, post_ids: Sequence[str]) -> ExactIndex:
@@ -196,7 +199,7 @@ class ExactIndex:
         if not len(post_ids):
             return self
         part = copy(self)
-        part._chosen = np.setdiff1d(np.arange(self.total), self._places(post_ids))
+        part._chosen = np.setdiff1d(np.arange(self.total), self._places.of(post_ids))
         return part
 
     @property
@@ -229,24 +232,17 @@ class ExactIndex:
         """Ids of all documents, in the order of the layout."""
         return list(map(str, self._post_ids if self._chosen is None else self._post_ids[self._chosen]))
 
+    def holds(self, post_ids: Sequence[str]) -> np.ndarray:
+        """Say which of these documents the index has: booleans, (len(post_ids),)."""
+        places, found = self._places.find(post_ids)
+        return found if self._chosen is None else found & np.isin(places, self._chosen)
+
     def vectors_of(self, post_ids: Sequence[str]) -> VectorSets:
         """Return the vectors of these documents in float32, as :meth:`build` received them.
 
         Raises :class:`RetrievalError` for a document that the index does not hold.
         """
-        return self._sets(self._places(post_ids))
-
-    def _places(self, post_ids: Sequence[str]) -> np.ndarray:
-        """Places of these documents in the layout."""
-        if self._by_id is None:
-            self._by_id = np.argsort(self._post_ids, kind="stable")
-        wanted = np.array(post_ids, dtype=np.str_)
-        sorted_places = np.searchsorted(self._post_ids, wanted, sorter=self._by_id)
-        places = self._by_id[np.minimum(sorted_places, len(self._post_ids) - 1)]
-        missing = self._post_ids[places] != wanted
-        if missing.any():
-            raise RetrievalError(f"the index holds no post {wanted[missing][0]} ({int(missing.sum())} such)")
-        return places
+        return self._sets(self._places.of(post_ids))
 
     def search(self, queries: VectorSets, strategy: Strategy, k: int) -> list[Ranking]:
         """Return the top-k documents of each query; see :class:`mathamr.retrieval.index.Index`."""

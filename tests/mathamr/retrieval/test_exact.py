@@ -128,6 +128,9 @@ def test_a_part_is_searched_over_the_vectors_of_all(
     assert part._vectors.data_ptr() == whole._vectors.data_ptr()  # no copy
     assert (len(part), part.num_vectors, part.nbytes) == (len(alone), alone.num_vectors, alone.nbytes)
     assert sorted(part.post_ids()) == sorted(ids)
+    for index, held in ((part, ids), (whole, collection.post_ids)):
+        every = [*collection.post_ids, "nowhere"]
+        assert index.holds(every).tolist() == [post_id in held for post_id in every]
     part.close()
     assert len(whole.search(collection.queries, Strategy("maxsim"), 90)[0]) == 90
     with pytest.raises(RetrievalError, match="the index holds no post nowhere"):

@@ -43,3 +43,19 @@ def test_topics_and_posts_share_an_index_whatever_came_first(tmp_path: Path) -> 
         assert torch.equal(opened.sets(["t1", "t2"]).vectors, topics.vectors)
         assert torch.equal(opened.sets(["p1", "p2", "p3"]).vectors, posts.vectors)
     assert not list(tmp_path.glob("encoding-*"))
+
+
+def test_posts_without_vectors_or_with_others_are_missing(tmp_path: Path) -> None:
+    place = EncodedPosts(tmp_path, "hash")
+    assert list(place.missing(["p1", "p2"])) == ["p1", "p2"]
+    place.forget_changed({"p1": "before"})
+    place.extend(encoding(sets(2, 1), ["p1", "p2"]), ["p1", "p2"], "posts")
+    for opened in (place, EncodedPosts(tmp_path, "hash")):
+        opened.forget_changed({"p1": "before", "p3": "new"})
+        assert list(opened.encoded(["p3", "p2", "p1"])) == ["p2", "p1"]
+        opened.forget_changed({"p1": "after"})
+        assert list(opened.missing(["p3", "p2", "p1"])) == ["p3", "p1"]
+    new = sets(3)
+    place.extend(encoding(new, ["p1"]), ["p1"], "posts")
+    assert list(place.missing(["p2", "p1"])) == []
+    assert torch.equal(place.sets(["p1"]).vectors, new.vectors)
