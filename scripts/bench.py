@@ -8,6 +8,7 @@
     python scripts/bench.py text_training       # memory of fine-tuning on up to 100,000 pairs
     python scripts/bench.py search              # all strategies and backends against brute force, up to ARQMath's size
     python scripts/bench.py approximate_search --index DIR      # approximate and exact search at full ARQMath size
+    python scripts/bench.py token_index --encoded DIR --qrels FILE  # token vectors: our indexes, and PyLate's
     python scripts/bench.py embedding_geometry  # the measures of mathamr/analysis on 100,000 x 768 embeddings
     python scripts/bench.py smatch --gold FILE  # the embedded AMR parser against gold graphs
     python scripts/bench.py embedded_parser --data mathdocs     # valid graphs, and sentences a second
@@ -43,6 +44,7 @@ BENCHMARKS = {
     "text_training": "benchmarks/text_training.py",
     "search": "benchmarks/search.py",
     "approximate_search": "benchmarks/scale/approximate_search.py",
+    "token_index": "benchmarks/late_interaction/token_index.py",
     "embedding_geometry": "benchmarks/embedding_geometry.py",
     "smatch": "benchmarks/smatch_score.py",
     "collection": "benchmarks/collection.py",

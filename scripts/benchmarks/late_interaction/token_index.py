@@ -1,0 +1,138 @@
+"""Token vectors of late interaction: our indexes, exact and approximate, beside fast-plaid, the index of PyLate.
+
+    python scripts/bench.py token_index --encoded outputs/shared/*/models/KEY/tokens --qrels QREL_FILE ... \\
+        --plaid ENVIRONMENT/bin/python
+
+``--encoded`` is the folder of a model's token vectors, of posts and of topics, that an experiment with
+``text.late_interaction=true`` left behind. ``--plaid`` is a Python that has fast-plaid (`pip install fast-plaid` in an
+environment of its own, for it requires another torch than this project); without it, only our indexes are measured.
+
+Columns: bytes of the index, nDCG' of the judged topics (regime ``mini``), the share of the first 100 of exact search
+that is found, and queries a second of one thread, one query after the other. The approximate index is searched with
+two sizes of its pool, fast-plaid with two numbers of probes. The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from graphs.errors import ConfigError, RetrievalError
+from mathamr.evaluation.metrics import evaluate, restrict
+from mathamr.evaluation.runs import Qrels, Run, read_qrels
+from mathamr.maxsim import VectorSets
+from mathamr.retrieval.approximate import ApproximateIndex
+from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.index import Index, Strategy
+
+K = 1000
+FIRST = 100
+POOLS = (FIRST, 1000)
+PROGRAM = Path(__file__).with_name("plaid.py")
+
+Rankings = list[list[str]]
+
+
+class Judged:
+    """Topics with judgments, and the exact results: prints what a search is worth."""
+
+    def __init__(self, topics: Sequence[str], qrels: Qrels, exact: Rankings) -> None:
+        self.topics = topics
+        self.qrels = qrels
+        self.exact = exact
+        self.result: dict[str, float] = {}
+
+    def show(self, name: str, found: Rankings, size: int, seconds: float) -> None:
+        """Print a row, and keep its numbers."""
+        ranked = {
+            topic: [(post_id, float(-place)) for place, post_id in enumerate(ranking)]
+            for topic, ranking in zip(self.topics, found, strict=True)
+        }
+        ndcg = evaluate(Run.from_results("bench", ranked), self.qrels).aggregate["ndcg_prime"]
+        pairs = zip(found, self.exact, strict=True)
+        shared = [len({*mine[:FIRST]} & {*best[:FIRST]}) / len(best[:FIRST]) for mine, best in pairs]
+        overlap, rate = sum(shared) / len(shared), len(found) / seconds
+        print(f"{name:28} {size / 2**20:8.1f} MiB   nDCG' {ndcg:.3f}   of the first {FIRST} {overlap:6.1%}   "
+              f"{rate:8.1f} queries/s", flush=True)  # fmt: skip
+        numbers = {"bytes": float(size), "ndcg_prime": ndcg, "overlap": overlap, "queries_per_second": rate}
+        self.result |= {f"{name}: {column}": value for column, value in numbers.items()}
+
+
+def searched(index: Index, queries: VectorSets, strategy: Strategy) -> tuple[Rankings, float]:
+    """Return the results, and the seconds for all queries, one after the other."""
+    each = [queries.select(torch.tensor([number])) for number in range(len(queries))]
+    index.search(each[0], strategy, K)  # reads files
+    found, begin = [], time.perf_counter()
+    for query in each:
+        (ranking,) = index.search(query, strategy, K)
+        found.append([post_id for post_id, _ in ranking])
+    return found, time.perf_counter() - begin
+
+
+def plaid(python: str, folder: Path, documents: VectorSets, queries: VectorSets) -> Mapping[str, float]:
+    """Search with fast-plaid in another environment; its rankings lie in ``folder`` then."""
+    for name, some in (("document", documents), ("query", queries)):
+        np.save(folder / f"{name}s.npy", some.vectors.numpy())
+        np.save(folder / f"{name}_sizes.npy", some.sizes.numpy())
+    ran = subprocess.run([python, PROGRAM, folder], stdout=subprocess.PIPE, text=True, check=False)
+    if ran.returncode:
+        raise ConfigError(f"{python} could not search with fast-plaid (see above); install it there")
+    result: dict[str, float] = json.loads(ran.stdout.splitlines()[-1])
+    return result
+
+
+def main() -> int:
+    """Build every index over the same vectors, and search it with the same queries."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--encoded", type=Path, required=True, help="folder of token vectors beside a model")
+    parser.add_argument("--qrels", type=Path, nargs="+", required=True, help="judgments of the topics")
+    parser.add_argument("--plaid", metavar="PYTHON", help="a Python that has fast-plaid")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    both = ExactIndex.open(given.encoded / "encoded")
+    ids = sorted(both.post_ids())
+    posts = [name for name in ids if name.isdigit()]  # topics are A.1, A.3, ...
+    qrels = restrict(read_qrels(*given.qrels), set(posts))  # regime mini
+    topics = [name for name in ids if name in qrels]
+    if not (topics and posts):
+        raise RetrievalError(f"{given.encoded}: {len(topics)} judged topics and {len(posts)} posts; give its judgments")
+    documents, queries = both.vectors_of(posts), both.vectors_of(topics)
+    print(f"{len(posts):,} posts with {len(documents.vectors):,} vectors of {both.dim}, {len(topics)} topics")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        exact = ExactIndex.build(posts, documents, path=folder / "exact")
+        best, seconds = searched(exact, queries, Strategy("maxsim"))
+        judged = Judged(topics, qrels, best)
+        judged.show("exact", best, exact.nbytes, seconds)
+        exact.close()
+        index = ApproximateIndex.build(posts, documents, path=folder / "approximate", dtype="float16")
+        for pool in POOLS:
+            found, seconds = searched(index, queries, Strategy("maxsim", exact=False, pool=pool))
+            judged.show(f"approximate, pool {pool}", found, index.nbytes, seconds)
+        index.close()
+        if given.plaid is not None:
+            measured = plaid(given.plaid, folder, documents, queries)
+            for path in sorted(folder.glob("[0-9]*-*.json")):
+                bits, probes = path.stem.split("-")
+                found = [[posts[number] for number in ranking] for ranking in json.loads(path.read_text())]
+                judged.show(
+                    f"plaid, {bits} bits, {probes} probes",
+                    found,
+                    int(measured[f"{bits}_bytes"]),
+                    measured[f"{path.stem}_seconds"],
+                )
+    print(json.dumps({name: round(value, 4) for name, value in judged.result.items()}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
