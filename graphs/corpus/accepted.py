@@ -24,14 +24,16 @@ def accepted_pairs(posts: Posts) -> Iterator[Pair]:
     Pairs come in the order of the answers; both posts of a pair are among ``posts``.
     """
     accepted: dict[str, str] = {}
-    questions: set[str] = set()
+    questions: set[str] = set()  # needed only as long as nothing is accepted
     for post in posts():
         if isinstance(post, Post) and post.kind == "question":
-            questions.add(post.post_id)
             if post.accepted_answer_id:
                 accepted[post.accepted_answer_id] = post.post_id
+                questions.clear()
+            elif not accepted:
+                questions.add(post.post_id)
     for post in posts():
         if isinstance(post, Post) and post.kind == "answer":
             question = accepted.get(post.post_id) if accepted else post.parent_id
-            if question is not None and question in questions:
+            if question is not None and (accepted or question in questions):
                 yield Pair(question, post.post_id)

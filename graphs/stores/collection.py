@@ -285,9 +285,14 @@ class Collection(database.OpenFile):
         return self._stored(row)
 
     def post_ids(self, *kinds: str) -> list[str]:
-        """Ids of the posts that have a graph; of some kinds only, where they are given."""
+        """Ids of the posts that have a graph; of some kinds only, where they are given; sorted."""
+        return list(self.ids(*kinds))
+
+    def ids(self, *kinds: str) -> Iterator[str]:
+        """Yield what :meth:`post_ids` returns: a list of a million ids takes 70 MB."""
         where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
-        return [row[0] for row in self._connection.execute(f"SELECT post_id FROM graph{where} ORDER BY post_id", kinds)]
+        rows = self._connection.execute(f"SELECT post_id FROM graph{where} ORDER BY post_id", kinds)
+        return (post_id for (post_id,) in rows)
 
     def __iter__(self) -> Iterator[StoredGraph]:
         return self.graphs()

@@ -180,9 +180,9 @@ class PostTexts(database.OpenFile):
         """Return the number of posts, empty ones included."""
         return int(self._connection.execute("SELECT count(*) FROM post").fetchone()[0])
 
-    def all_ids(self) -> list[str]:
-        """Return the ids of all posts, empty ones included; sorted."""
-        return [post_id for (post_id,) in self._connection.execute("SELECT post_id FROM post ORDER BY post_id")]
+    def all_ids(self) -> Iterator[str]:
+        """Yield the ids of all posts, empty ones included; sorted."""
+        return (post_id for (post_id,) in self._connection.execute("SELECT post_id FROM post ORDER BY post_id"))
 
     def posts(self, post_ids: Sequence[str]) -> dict[str, Post]:
         """Return the posts of these ids as they came, as far as they are there; without tags, score and answer."""

@@ -16,6 +16,8 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from heapq import merge
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, cast
 
@@ -28,6 +30,7 @@ from graphs.formulas import store as formula_store
 from graphs.formulas.store import FormulaStore
 from graphs.graph.virtual_nodes import FormulaMode
 from graphs.graph.vocabulary import Counts, Row
+from graphs.ids import Ids
 from graphs.shared_files import key, read_json, write_json
 from graphs.stores import collection
 from graphs.stores.collection import Collection
@@ -150,7 +153,7 @@ class ParsedCollection:
     def _check_given(self, given: Path) -> None:
         """Refuse a collection that was made from other posts or in part; say how much of what is needed it has."""
         with Collection(given) as graphs:
-            meta, posts = graphs.meta, frozenset(graphs.post_ids(*POSTS))
+            meta = graphs.meta
         source, shard, mine = str(meta.get("source", "")), str(meta.get("shard") or "1/1"), self._corpus.fingerprints()
         imported = source.startswith("import ")
         if source != mine.graphs and not imported:
@@ -162,8 +165,9 @@ class ParsedCollection:
             raise ConfigError(f"data.collection={given} is shard {shard}; merge all shards with mathamr collection")
         if not meta.get("finished") and self._needed is None:
             raise ConfigError(f"data.collection={given} is not finished; run its build again until it ends")
-        wanted = self._needed.all if self._needed is not None else self._files.text_ids()
-        present = len(posts & wanted)
+        wanted = Ids(self._files.text_ids()) if self._needed is None else sorted(self._needed.all)
+        with Collection(given) as graphs:  # both are sorted: what comes twice is in both
+            present = sum(one == other for one, other in pairwise(merge(graphs.ids(*POSTS), wanted)))
         if not present:
             raise ConfigError(f"data.collection={given} has a graph of none of the {len(wanted):,} posts")
         self._console.once(f"  {given}: graphs of {present:,} of {len(wanted):,} posts")

@@ -56,7 +56,7 @@ def encode_texts(
         devices: devices that share the work, each in a process; fewer than two: the device of the encoder. Vectors of
             tokens are made on that one alone.
     """
-    new_posts, new_topics = place.missing(list(posts.sides)), place.missing(list(topics.sides))
+    new_posts, new_topics = place.missing(posts.sides), place.missing(topics.sides)
     if not (new_posts or new_topics):
         return
     opened, cut = encoder(), 0

@@ -283,8 +283,8 @@ class GraphSystem(System[GraphSettings]):
         """Return the posts that are searched for the topics, read once."""
         key = prepared.collection, prepared.content, prepared.added_content, topic_set.task, topic_set.kind
         if key not in self._searched_of:
-            posts = searched_posts(prepared.collection, topic_set, partial(self._formulas, prepared))
-            self._searched_of[key] = Ids(posts)
+            formulas = partial(self._formulas, prepared)
+            self._searched_of[key] = searched_posts(prepared.collection, topic_set, formulas)
         return self._searched_of[key]
 
     # -- retrieval ---------------------------------------------------------------------------------------------------

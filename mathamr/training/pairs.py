@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from array import array
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -59,10 +60,11 @@ class PairSplit:
         return digest.hexdigest()[:16]
 
 
-def sample_pairs(pairs: Sequence[Pair], available: Container[str], most: int | None) -> Sequence[Pair]:
-    """Sample at most ``most`` pairs whose posts are ``available`` (None: all posts), in their order.
+def sample_pairs(pairs: Sequence[Pair], available: Container[str] | None, most: int | None) -> Sequence[Pair]:
+    """Sample at most ``most`` distinct pairs whose posts are ``available`` (None: all posts), in their order.
 
-    The choice depends only on the ids, so a sample of a sample of the same size is the same.
+    The choice depends only on the ids, so a sample of a sample of the same size is the same. Of millions of pairs only
+    hashes are held.
 
     >>> pairs = [Pair(f"q{i}", f"a{i}") for i in range(9)]
     >>> posts = {f"{kind}{i}" for kind in "qa" for i in range(1, 9)}  # q0 and a0 have no graphs
@@ -72,15 +74,18 @@ def sample_pairs(pairs: Sequence[Pair], available: Container[str], most: int | N
     """
     if most is None:
         return pairs
-    usable = [p for p in dict.fromkeys(pairs) if p.question_id in available and p.answer_id in available]
-    if len(usable) <= most:
+    places, digests = array("Q"), bytearray()
+    for place, pair in enumerate(pairs):
+        if available is None or (pair.question_id in available and pair.answer_id in available):
+            places.append(place)
+            digests += hashlib.sha256(f"{_SPLIT_SEED}\t{pair.question_id}\t{pair.answer_id}".encode()).digest()
+    drawn = np.frombuffer(digests, ">u8").reshape(-1, 4)
+    order = np.lexsort(drawn.T[::-1])  # by digest; of equal pairs the first one comes first
+    repeated = (drawn[order[1:]] == drawn[order[:-1]]).all(axis=1)
+    distinct = order[np.flatnonzero(np.concatenate([[True], ~repeated])[: len(order)])]
+    if len(distinct) <= most:
         return pairs
-
-    def drawn(pair: Pair) -> bytes:
-        return hashlib.sha256(f"{_SPLIT_SEED}\t{pair.question_id}\t{pair.answer_id}".encode()).digest()
-
-    kept = set(sorted(usable, key=drawn)[:most])
-    return [pair for pair in usable if pair in kept]
+    return [pairs[places[number]] for number in np.sort(distinct[:most]).tolist()]
 
 
 def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:

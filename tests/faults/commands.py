@@ -51,7 +51,7 @@ def graphs(path: Path) -> Any:
 
 def texts(path: Path) -> Any:
     with PostTexts(path) as posts:
-        return posts.get(posts.all_ids())
+        return posts.get(list(posts.all_ids()))
 
 
 def scores(outputs: Path) -> Any:

@@ -123,23 +123,22 @@ class PostFiles:
         if wanted is None:
             self.read(texts=True)
             return self._texts
-        if self.has_all_texts or not wanted - self.text_ids():
+        if self.has_all_texts or not wanted.difference(self.text_ids()):
             return self._texts
         with self.catalogue() as kept:
             known = kept.known(wanted)
         with self._alone():
-            if self.has_all_texts or not (missing := known - self.text_ids()):
+            if self.has_all_texts or not (missing := known.difference(self.text_ids())):
                 return self._texts
             some = (post for post in self._read() if isinstance(post, Post) and post.post_id in missing)
             build_texts(some, self._texts, self._console, len(missing), completing=self._completing())
         return self._texts
 
-    def text_ids(self) -> frozenset[str]:
-        """Return the ids of the posts whose texts are kept so far."""
-        if not self._texts.exists():
-            return frozenset()
-        with PostTexts(self._texts) as texts:
-            return frozenset(texts.all_ids())
+    def text_ids(self) -> Iterator[str]:
+        """Yield the ids of the posts whose texts are kept so far; sorted."""
+        if self._texts.exists():
+            with PostTexts(self._texts) as texts:
+                yield from texts.all_ids()
 
     def posts(self, wanted: frozenset[str] | None = None) -> Iterator[Post | Failure]:
         """Yield the wanted posts and all failures of reading, in the order of the collection; None: all posts."""

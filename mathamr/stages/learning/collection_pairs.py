@@ -49,18 +49,18 @@ class CollectionPairs:
         """Return the posts that are learned from, if every post is available."""
         key = train.positives, train.least_score, train.max_pairs
         if key not in self._learned:
-            pairs = self(train).kept
-            self._learned[key] = posts_of(sample_pairs(pairs, posts_of(pairs), train.max_pairs))
+            self._learned[key] = posts_of(sample_pairs(self(train).kept, None, train.max_pairs))
         return self._learned[key]
 
     def split(self, train: TrainConfig) -> PairSplit:
         """Return the pairs for training and the held-out ones, if every post is available."""
         key = train.positives, train.least_score, train.max_pairs, train.validation_fraction
         if key not in self._splits:
-            self._splits[key] = self.split_of(train, posts_of(self(train).kept))
+            self._splits[key] = self.split_of(train, None)
         return self._splits[key]
 
-    def split_of(self, train: TrainConfig, available: frozenset[str]) -> PairSplit:
-        """Return the pairs for training and the held-out ones, of the ``available`` posts."""
+    def split_of(self, train: TrainConfig, available: frozenset[str] | None) -> PairSplit:
+        """Return the pairs for training and the held-out ones, of the ``available`` posts; None: of all."""
         sample = sample_pairs(self(train).kept, available, train.max_pairs)
-        return split_pairs(sample, available, validation_fraction=train.validation_fraction)
+        there = posts_of(sample) if available is None else available
+        return split_pairs(sample, there, validation_fraction=train.validation_fraction)

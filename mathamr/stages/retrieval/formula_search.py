@@ -14,6 +14,7 @@ from pathlib import Path
 
 from graphs.corpus.post import Topic
 from graphs.formulas.store import FormulaStore
+from graphs.ids import Ids
 from graphs.stores.collection import Collection
 from mathamr.evaluation.efficiency import Stopwatch, bytes_on_disk
 from mathamr.retrieval.formulas import FormulaIndex, formula_points, query_vectors
@@ -52,7 +53,7 @@ def read_formulas(collection: Path, formulas_db: Path | None) -> Formulas:
         return Formulas(of_post, published.visual_ids(names))
 
 
-def searched_posts(collection: Path, topic_set: TopicSet, formulas: Callable[[], Formulas]) -> list[str]:
+def searched_posts(collection: Path, topic_set: TopicSet, formulas: Callable[[], Formulas]) -> Ids:
     """Return the posts of one kind that are searched, or all for their formulas; in the regime judged the judged.
 
     Args:
@@ -60,14 +61,14 @@ def searched_posts(collection: Path, topic_set: TopicSet, formulas: Callable[[],
         formulas: reads the formulas of the collection.
     """
     with Collection(collection) as source:
-        posts = source.post_ids(topic_set.kind) if topic_set.task == 1 else source.post_ids("question", "answer")
+        posts = Ids(source.ids(topic_set.kind) if topic_set.task == 1 else source.ids("question", "answer"))
     if topic_set.regime != "judged":
         return posts
     judged = {judgment.doc_id for judgment in topic_set.judgments}
     if topic_set.task == 1:
-        return [post_id for post_id in posts if post_id in judged]
+        return Ids(post_id for post_id in posts if post_id in judged)
     of_post, visual_ids = formulas().of_post, formulas().visual_ids
-    return [post_id for post_id in posts if any(visual_ids.get(name) in judged for name in of_post[post_id])]
+    return Ids(post_id for post_id in posts if any(visual_ids.get(name) in judged for name in of_post[post_id]))
 
 
 def index_formulas(

@@ -1,5 +1,6 @@
 """Which pairs are trained on."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,18 @@ def test_a_sample_does_not_depend_on_the_order_of_pairs(pairs: list[Pair]) -> No
 def test_fewer_pairs_than_a_batch_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"train\.max_pairs=4 does not fill a batch of train\.batch_size=8"):
         settings(max_pairs=4)
+
+
+@pytest.mark.parametrize("most", [1, 7, 39, 40, 41])
+@pytest.mark.parametrize("all_there", [True, False])
+def test_a_sample_has_the_pairs_of_the_lowest_hashes(most: int, all_there: bool) -> None:
+    given = [Pair(f"q{number * 7 % 40}", f"a{number * 7 % 40}") for number in range(90)]
+    available = None if all_there else {f"{kind}{number}" for kind in "qa" for number in range(30)}
+    usable = [pair for pair in dict.fromkeys(given) if available is None or pair.question_id in available]
+
+    def hashed(pair: Pair) -> bytes:
+        return hashlib.sha256(f"20260\t{pair.question_id}\t{pair.answer_id}".encode()).digest()
+
+    lowest = sorted(usable, key=hashed)[:most]
+    expected = given if len(usable) <= most else [pair for pair in usable if pair in lowest]
+    assert list(sample_pairs(given, available, most)) == expected

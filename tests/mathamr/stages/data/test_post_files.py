@@ -67,7 +67,7 @@ def test_a_second_pass_for_the_texts_of_some_posts(tmp_path: Path) -> None:
     assert ids(files.posts(some)) == [first.post_id, third.post_id]
     assert files.texts(some).exists()
     assert corpus.passes == 2
-    assert files.text_ids() == {first.post_id, third.post_id}
+    assert set(files.text_ids()) == {first.post_id, third.post_id}
     assert not files.has_all_texts
     assert ids(files.posts(frozenset({second.post_id}))) == [second.post_id]  # more are wanted later
     assert corpus.passes == 3
@@ -91,7 +91,7 @@ def test_a_collection_that_breaks_off_leaves_no_files(tmp_path: Path) -> None:
     for texts in (True, False):
         with pytest.raises(CorpusError, match="breaks off"):
             files.read(texts=texts)
-    assert files.text_ids() == frozenset()
+    assert not list(files.text_ids())
     corpus.broken = False
     assert list(files.posts()) == some_posts()
     assert corpus.passes == 3
