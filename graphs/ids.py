@@ -89,7 +89,7 @@ def array_of(ids: Sequence[str]) -> npt.NDArray[np.str_]:
 
 
 def each_once(ids: Iterable[str]) -> Ids:
-    """Return every id once, where it stands first."""
+    """Return every id once, in the order of their first places."""
     every = Ids(ids)
     return Ids(every[place] for place in first_places(every))
 

@@ -233,7 +233,7 @@ class ExactIndex:
         return list(map(str, self._post_ids if self._chosen is None else self._post_ids[self._chosen]))
 
     def holds(self, post_ids: Sequence[str]) -> np.ndarray:
-        """Say which of these documents the index has: booleans, (len(post_ids),)."""
+        """Return which of these documents the index has: booleans, (len(post_ids),)."""
         places, found = self._places.find(post_ids)
         return found if self._chosen is None else found & np.isin(places, self._chosen)
 

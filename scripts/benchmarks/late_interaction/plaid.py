@@ -1,4 +1,4 @@
-"""Search token vectors with fast-plaid, the index of PyLate, in an environment of its own.
+"""Search token vectors with fast-plaid, the index of PyLate, in a separate environment.
 
     ENVIRONMENT/bin/python scripts/benchmarks/late_interaction/plaid.py FOLDER [BITS ...]
 

@@ -4,8 +4,8 @@
         --plaid ENVIRONMENT/bin/python
 
 ``--encoded`` is the folder of a model's token vectors, of posts and of topics, that an experiment with
-``text.late_interaction=true`` left behind. ``--plaid`` is a Python that has fast-plaid (`pip install fast-plaid` in an
-environment of its own, for it requires another torch than this project); without it, only our indexes are measured.
+``text.late_interaction=true`` left behind. ``--plaid`` is a Python that has fast-plaid (`pip install fast-plaid` in a
+separate environment, because it requires another torch than this project); without it, only our indexes are measured.
 
 Columns: bytes of the index, nDCG' of the judged topics (regime ``mini``), the share of the first 100 of exact search
 that is found, and queries a second of one thread, one query after the other. The approximate index is searched with
