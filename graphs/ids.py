@@ -83,7 +83,7 @@ class IdPairs(Sequence[Pair]):
 
 
 def array_of(ids: Sequence[str]) -> npt.NDArray[np.str_]:
-    """Return ids as an array (len(ids),) of the width of the longest; no list of them is made."""
+    """Return ids as an array (len(ids),), without a list of them; each takes 4 bytes a character of the longest."""
     width = max(map(len, ids), default=1)
     return np.fromiter(ids, f"<U{max(width, 1)}", len(ids))
 
@@ -95,11 +95,11 @@ def each_once(ids: Iterable[str]) -> Ids:
 
 
 def first_places(ids: Sequence[str]) -> npt.NDArray[np.intp]:
-    """Return the places of the ids that are not among those before them, ascending; sorts, and makes no set."""
-    array = array_of(ids)
-    order = np.argsort(array, kind="stable")
-    repeated = np.zeros(len(array), np.bool_)
-    for begin in range(0, len(array) - 1, _AT_ONCE):
+    """Return the places of the ids that are not among those before them, ascending; sorts an :func:`array_of` them."""
+    names = array_of(ids)
+    order = np.argsort(names, kind="stable")
+    repeated = np.zeros(len(names), np.bool_)
+    for begin in range(0, len(names) - 1, _AT_ONCE):
         places = order[begin : begin + _AT_ONCE + 1]  # the last is the next part's first
-        repeated[places[1:][array[places[1:]] == array[places[:-1]]]] = True
+        repeated[places[1:][names[places[1:]] == names[places[:-1]]]] = True
     return np.flatnonzero(~repeated)

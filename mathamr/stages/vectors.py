@@ -68,7 +68,7 @@ class EncodedPosts:
         return Ids(post_id for post_id, here in self._looked_up(post_ids) if here)
 
     def missing(self, post_ids: Iterable[str]) -> Ids:
-        """Return the given posts without vectors; each may be given once."""
+        """Return the given posts without vectors; each must be given only once."""
         return Ids(post_id for post_id, here in self._looked_up(post_ids) if not here)
 
     def _looked_up(self, post_ids: Iterable[str]) -> Iterator[tuple[str, bool]]:

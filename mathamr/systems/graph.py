@@ -253,10 +253,12 @@ class GraphSystem(System[GraphSettings]):
         stores = [self._graphs(settings, path) for path in prepared.tensors]
         topics = self._graphs(settings, prepared.topics)
         searched = each_once(chain.from_iterable(self._searched(prepared, topic_set) for topic_set in topic_sets))
-        further = [] if settings.example.post is None else [settings.example.post]
+        further: list[str] = []
         if settings.thread.read == "both":
             self.threads(topic_sets)
             further += self.joined_questions(settings, searched).values()
+        if settings.example.post is not None:
+            further.append(settings.example.post)
         if further:
             searched = each_once(chain(searched, further))
         wanted = Ids(chain.from_iterable(posts.having(searched) for posts in stores))

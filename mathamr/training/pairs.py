@@ -63,8 +63,8 @@ class PairSplit:
 def sample_pairs(pairs: Sequence[Pair], available: Container[str] | None, most: int | None) -> Sequence[Pair]:
     """Sample at most ``most`` distinct pairs whose posts are ``available`` (None: all posts), in their order.
 
-    The choice depends only on the ids, so a sample of a sample of the same size is the same. Of millions of pairs only
-    hashes are held.
+    Without ``most``, and where no more are available, the pairs are returned as they were given. The choice depends
+    only on the ids, so a sample of a sample of the same size is the same. Of millions of pairs only hashes are held.
 
     >>> pairs = [Pair(f"q{i}", f"a{i}") for i in range(9)]
     >>> posts = {f"{kind}{i}" for kind in "qa" for i in range(1, 9)}  # q0 and a0 have no graphs
@@ -72,7 +72,7 @@ def sample_pairs(pairs: Sequence[Pair], available: Container[str] | None, most: 
     >>> [pair.question_id for pair in kept], sample_pairs(kept, posts, 3) == kept, len(sample_pairs(pairs, posts, None))
     (['q2', 'q3', 'q6'], True, 9)
     """
-    if most is None:
+    if most is None or len(pairs) <= most:
         return pairs
     places, digests = array("Q"), bytearray()
     for place, pair in enumerate(pairs):

@@ -183,6 +183,6 @@ def test_a_vector_that_is_made_anew_is_equal(work: Path, tmp_path: Path) -> None
     shutil.copytree(source, tmp_path / "encoded")
     header = ExactIndex.open(tmp_path / "encoded").model_hash
     (path,) = (tmp_path / "encoded").glob("data-*/vectors.npy")
-    assert EncodedPosts(tmp_path, header).encoded(["a1"]) == ["a1"]
+    assert list(EncodedPosts(tmp_path, header).encoded(["a1"])) == ["a1"]
     path.write_bytes(flip(path.read_bytes(), random.Random(5)))
-    assert EncodedPosts(tmp_path, header).encoded(["a1"]) == []
+    assert list(EncodedPosts(tmp_path, header).encoded(["a1"])) == []

@@ -226,7 +226,8 @@ class ExactIndex:
     def close(self) -> None:
         """Release the vectors."""
         self._vectors, self._codes = self._vectors.new_empty(0, self.dim), None
-        self._post_ids, self._sizes, self._blocks, self._chosen = self._post_ids[:0], self._sizes[:0], [], None
+        self._post_ids, self._sizes, self._blocks, self._chosen = self._post_ids[:0].copy(), self._sizes[:0], [], None
+        self._places = Places(self._post_ids)
 
     def post_ids(self) -> list[str]:
         """Ids of all documents, in the order of the layout."""
