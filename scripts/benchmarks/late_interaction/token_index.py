@@ -19,7 +19,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -27,55 +26,49 @@ import numpy as np
 import torch
 
 from graphs.errors import ConfigError, RetrievalError
+from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.metrics import evaluate, restrict
 from mathamr.evaluation.runs import Qrels, Run, read_qrels
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.approximate import ApproximateIndex
 from mathamr.retrieval.exact import ExactIndex
-from mathamr.retrieval.index import Index, Strategy
+from mathamr.retrieval.index import Index, Ranking, Strategy
+from scripts.benchmarks.scale.approximate_search import recall
 
 K = 1000
 FIRST = 100
 POOLS = (FIRST, 1000)
 PROGRAM = Path(__file__).with_name("plaid.py")
 
-Rankings = list[list[str]]
-
 
 class Judged:
     """Topics with judgments, and the exact results: prints what a search is worth."""
 
-    def __init__(self, topics: Sequence[str], qrels: Qrels, exact: Rankings) -> None:
+    def __init__(self, topics: Sequence[str], qrels: Qrels, exact: Sequence[Ranking]) -> None:
         self.topics = topics
         self.qrels = qrels
         self.exact = exact
         self.result: dict[str, float] = {}
 
-    def show(self, name: str, found: Rankings, size: int, seconds: float) -> None:
+    def show(self, name: str, found: Sequence[Ranking], size: int, seconds: float) -> None:
         """Print a row, and keep its numbers."""
-        ranked = {
-            topic: [(post_id, float(-place)) for place, post_id in enumerate(ranking)]
-            for topic, ranking in zip(self.topics, found, strict=True)
-        }
-        ndcg = evaluate(Run.from_results("bench", ranked), self.qrels).aggregate["ndcg_prime"]
-        pairs = zip(found, self.exact, strict=True)
-        shared = [len({*mine[:FIRST]} & {*best[:FIRST]}) / len(best[:FIRST]) for mine, best in pairs]
-        overlap, rate = sum(shared) / len(shared), len(found) / seconds
+        run = Run.from_results("bench", dict(zip(self.topics, found, strict=True)))
+        ndcg = evaluate(run, self.qrels).aggregate["ndcg_prime"]
+        overlap = recall([ranking[:FIRST] for ranking in found], [ranking[:FIRST] for ranking in self.exact])
+        rate = len(found) / seconds
         print(f"{name:28} {size / 2**20:8.1f} MiB   nDCG' {ndcg:.3f}   of the first {FIRST} {overlap:6.1%}   "
               f"{rate:8.1f} queries/s", flush=True)  # fmt: skip
         numbers = {"bytes": float(size), "ndcg_prime": ndcg, "overlap": overlap, "queries_per_second": rate}
         self.result |= {f"{name}: {column}": value for column, value in numbers.items()}
 
 
-def searched(index: Index, queries: VectorSets, strategy: Strategy) -> tuple[Rankings, float]:
+def searched(index: Index, queries: VectorSets, strategy: Strategy) -> tuple[list[Ranking], float]:
     """Return the results, and the seconds for all queries, one after the other."""
     each = [queries.select(torch.tensor([number])) for number in range(len(queries))]
     index.search(each[0], strategy, K)  # reads files
-    found, begin = [], time.perf_counter()
-    for query in each:
-        (ranking,) = index.search(query, strategy, K)
-        found.append([post_id for post_id, _ in ranking])
-    return found, time.perf_counter() - begin
+    with Stopwatch() as watch:
+        found = [index.search(query, strategy, K)[0] for query in each]
+    return found, watch.seconds
 
 
 def plaid(python: str, folder: Path, documents: VectorSets, queries: VectorSets) -> Mapping[str, float]:
@@ -123,7 +116,10 @@ def main() -> int:
             measured = plaid(given.plaid, folder, documents, queries)
             for path in sorted(folder.glob("[0-9]*-*.json")):
                 bits, probes = path.stem.split("-")
-                found = [[posts[number] for number in ranking] for ranking in json.loads(path.read_text())]
+                found = [
+                    [(posts[number], float(-place)) for place, number in enumerate(ranking)]
+                    for ranking in json.loads(path.read_text())
+                ]
                 judged.show(
                     f"plaid, {bits} bits, {probes} probes",
                     found,
