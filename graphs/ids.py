@@ -3,9 +3,6 @@
 >>> ids = Ids(["255", "1940278", "x/7"])
 >>> ids[1], ids[-1], ids[:2], list(ids), len(ids)
 ('1940278', 'x/7', ['255', '1940278'], ['255', '1940278', 'x/7'], 3)
->>> pairs = IdPairs([Pair("7", "8"), Pair("9", "8")])
->>> pairs[1], len(pairs)
-(Pair(question_id='9', answer_id='8'), 2)
 >>> list(each_once(["7", "5", "7", "6"]))
 ['7', '5', '6']
 
@@ -18,13 +15,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
-import numpy as np
-import numpy.typing as npt
-
-from graphs.corpus.post import Pair
 from graphs.processes import batched
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _AT_ONCE = 10_000
 
@@ -60,30 +57,10 @@ class Ids(Sequence[str]):
         return (self._text[start:end] for start, end in pairwise(self._ends))
 
 
-class IdPairs(Sequence[Pair]):
-    """Immutable sequence of training pairs."""
-
-    def __init__(self, pairs: Sequence[Pair]) -> None:
-        self._questions, self._answers = Ids(p.question_id for p in pairs), Ids(p.answer_id for p in pairs)
-
-    def __len__(self) -> int:
-        return len(self._questions)
-
-    @overload
-    def __getitem__(self, index: int) -> Pair: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Pair]: ...
-    def __getitem__(self, index: int | slice) -> Pair | list[Pair]:
-        if isinstance(index, slice):
-            return list(map(Pair, self._questions[index], self._answers[index]))
-        return Pair(self._questions[index], self._answers[index])
-
-    def __iter__(self) -> Iterator[Pair]:
-        return map(Pair, self._questions, self._answers)
-
-
 def array_of(ids: Sequence[str]) -> npt.NDArray[np.str_]:
     """Return ids as an array (len(ids),), without a list of them; each takes 4 bytes a character of the longest."""
+    import numpy as np
+
     width = max(map(len, ids), default=1)
     return np.fromiter(ids, f"<U{max(width, 1)}", len(ids))
 
@@ -96,6 +73,8 @@ def each_once(ids: Iterable[str]) -> Ids:
 
 def first_places(ids: Sequence[str]) -> npt.NDArray[np.intp]:
     """Return the places of the ids that are not among those before them, ascending; sorts an :func:`array_of` them."""
+    import numpy as np
+
     names = array_of(ids)
     order = np.argsort(names, kind="stable")
     repeated = np.zeros(len(names), np.bool_)

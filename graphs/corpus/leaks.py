@@ -3,7 +3,7 @@
 >>> posts = [Post("7", "question", title="Is $x$ odd?"), Post("8", "answer"), Post("9", "question", title="And $y$?")]
 >>> topic = Topic("t1", Post("query:t1", "topic", title="is $x$ odd"))
 >>> apart = pairs_without_topics([Pair("7", "8"), Pair("9", "8")], posts, [topic])
->>> apart.kept, apart.left_out
+>>> list(apart.kept), apart.left_out
 ([Pair(question_id='9', answer_id='8')], [Pair(question_id='7', answer_id='8')])
 >>> apart.leaks
 [Leak(question_id='7', topic_id='t1', reason='equal', similarity=1.0)]
@@ -17,7 +17,8 @@ also where it is paired with a duplicate of that:
 >>> pairs_without_topics([Pair("9", "8")], posts, [topic]).left_out
 [Pair(question_id='9', answer_id='8')]
 
-Posts are streamed: of a post a few hashes and a signature are looked at, and what is kept is of topics alone.
+Posts are streamed: of a post a few hashes and a signature are looked at. Of millions of pairs and answers only ids are
+held (:mod:`graphs.ids`).
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import Literal, NamedTuple
 
 from graphs.corpus.near_text import NearTexts, signature
-from graphs.corpus.post import Pair, Post, Topic
+from graphs.corpus.post import IdPairs, Pair, Post, Topic
 from graphs.corpus.sources import comparable
 from graphs.errors import Failure
 
@@ -97,26 +99,30 @@ def pairs_apart(
         parts: an equal title, or an equal body, makes a question a topic.
     """
     topic_texts = _Topics(topics, parts=parts)
-    pairs = list(pairs)
-    paired = {pair.answer_id for pair in pairs}
+    pairs = IdPairs(pairs)
     leaks: dict[str, Leak] = {}
     answers: set[str] = set()
-    parents: dict[str, str] = {}  # an answer may come before its question
-    for post, known in posts:
-        if post.kind != "question" and post.parent_id is not None and post.post_id in paired:
-            parents[post.post_id] = post.parent_id
-        topic_id = next(topic_texts.by(post, known), None)
-        if topic_id is not None:
-            leaks[post.post_id] = topic_id
-            answers |= {post.accepted_answer_id} if post.accepted_answer_id else set()
-    answers |= {answer for answer, parent in parents.items() if parent in leaks}
-    kept: list[Pair] = []
-    left_out: list[Pair] = []
-    for pair in pairs:
-        leaking = pair.question_id in leaks or pair.answer_id in answers or pair.answer_id in leaks
-        (left_out if leaking else kept).append(pair)
+
+    def read() -> Iterator[Pair]:
+        """Yield every answer with its question, and note which posts leak."""
+        for post, known in posts:
+            if post.kind != "question" and post.parent_id is not None:
+                yield Pair(post.parent_id, post.post_id)
+            leak = next(topic_texts.by(post, known), None)
+            if leak is not None:
+                leaks[post.post_id] = leak
+                answers.update([post.accepted_answer_id] if post.accepted_answer_id else [])
+
+    answered = IdPairs(read())  # an answer may come before its question
+    answers |= {pair.answer_id for pair in answered if pair.question_id in leaks}
+
+    def is_leaking(pair: Pair) -> bool:
+        return pair.question_id in leaks or pair.answer_id in answers or pair.answer_id in leaks
+
+    left_out = list(filter(is_leaking, pairs))
+    kept = IdPairs(filterfalse(is_leaking, pairs)) if left_out else pairs
     guilty = {post_id for pair in left_out for post_id in (pair.question_id, pair.answer_id)}
-    guilty |= {parents[answer] for answer in guilty & parents.keys()}
+    guilty |= {pair.question_id for pair in answered if pair.answer_id in guilty}
     return PairsApart(kept, left_out, [leak for leak in leaks.values() if leak.question_id in guilty])
 
 

@@ -23,12 +23,13 @@ The corpus here has one question with three answers, and a duplicate of it with 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Protocol, runtime_checkable
 
 from graphs.corpus.accepted import Posts
 from graphs.corpus.arqmath import PostLink
 from graphs.corpus.corpus import Corpus, PairsOfPosts, TrainingPairs
-from graphs.corpus.post import Pair, Post
+from graphs.corpus.post import IdPairs, Pair, Post
 from graphs.errors import ConfigError, Failure
 
 #: What may be an answer of a question; the first is the thesis's (3.4).
@@ -50,8 +51,8 @@ class Related(Protocol):
     def related(self) -> Iterable[Pair]: ...
 
 
-def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Posts | None = None) -> list[Pair]:
-    """Yield the pairs of ``corpus``, accepted answers first, no pair twice.
+def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Posts | None = None) -> Sequence[Pair]:
+    """Return the pairs of ``corpus``, accepted answers first, no pair twice.
 
     Args:
         positives: one of :data:`POSITIVES`. ``answers`` adds every answer with votes, ``duplicates`` to each question
@@ -63,9 +64,9 @@ def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Post
         ConfigError: for duplicates of a collection without links between posts; for related pairs of one without any.
     """
     if posts is not None and isinstance(corpus, PairsOfPosts):
-        pairs = list(corpus.pairs_of(posts))
+        pairs = IdPairs(corpus.pairs_of(posts))
     else:
-        pairs = list(corpus.pairs()) if isinstance(corpus, TrainingPairs) else []
+        pairs = IdPairs(corpus.pairs() if isinstance(corpus, TrainingPairs) else ())
     if positives == "accepted":
         return pairs
     if positives == "related":
@@ -73,7 +74,7 @@ def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Post
             raise ConfigError(
                 f"train.positives=related: collection {corpus.name!r} has no related pairs; use accepted ones"
             )
-        return [*pairs, *corpus.related()]
+        return IdPairs(chain(pairs, corpus.related()))
     duplicates: list[tuple[str, str]] = []
     if positives != "answers":
         if not isinstance(corpus, Linked):

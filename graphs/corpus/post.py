@@ -9,8 +9,12 @@ Pair(question_id='255', answer_id='1940278')
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from operator import eq
+from typing import Literal, overload
+
+from graphs.ids import Ids
 
 PostKind = Literal["question", "answer", "topic"]
 Markup = Literal["html", "text"]
@@ -98,6 +102,40 @@ class Pair:
 
     question_id: str
     answer_id: str
+
+
+class IdPairs(Sequence[Pair]):
+    """Immutable sequence of pairs in little memory: their ids are one string. It equals a list of the same pairs.
+
+    >>> pairs = IdPairs([Pair("7", "8"), Pair("9", "8")])
+    >>> pairs[1], len(pairs), pairs == [Pair("7", "8"), Pair("9", "8")]
+    (Pair(question_id='9', answer_id='8'), 2, True)
+    """
+
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        self._ids = Ids(post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id))
+
+    def __len__(self) -> int:
+        return len(self._ids) // 2
+
+    @overload
+    def __getitem__(self, index: int) -> Pair: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Pair]: ...
+    def __getitem__(self, index: int | slice) -> Pair | list[Pair]:
+        places = range(len(self))[index]
+        if isinstance(places, range):
+            return [self[place] for place in places]
+        return Pair(self._ids[2 * places], self._ids[2 * places + 1])
+
+    def __iter__(self) -> Iterator[Pair]:
+        ids = iter(self._ids)
+        return map(Pair, ids, ids)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)

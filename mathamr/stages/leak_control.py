@@ -22,7 +22,6 @@ from graphs.corpus.leaks import PairsApart, pairs_apart
 from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
-from graphs.ids import IdPairs
 from graphs.whole_file import write_whole
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
@@ -63,7 +62,7 @@ def own_pairs(
             f"collection {corpus.name} has no training pairs; use a track that trains nothing, e.g. track=bm25, or a "
             "collection with questions and answers, or with a split train"
         )
-    return apart._replace(kept=IdPairs(apart.kept))
+    return apart
 
 
 def without_topics(

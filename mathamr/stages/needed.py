@@ -103,7 +103,7 @@ def needed_posts(
     """Return the posts that a configuration needs; None: all posts.
 
     Args:
-        learned: posts that the configuration learns from.
+        learned: posts that the configuration learns from; not looked at where all posts are needed.
         folder: what experiments share of the collection.
     """
     if extent_of(config.data) == "all":

@@ -120,9 +120,8 @@ class Preparation:
         key = self._key(config)
         if key not in self._prepared:
             further = {name: self._parse(source, config) for name, source in self.sources(config).items()}
-            needed = needed_posts(
-                config, self._corpus, topic_sets, self._learned(config.train), self._shared, self._console
-            )
+            learned = self._needed_to_learn(config)
+            needed = needed_posts(config, self._corpus, topic_sets, learned, self._shared, self._console)
             own = ParsedCollection(self._corpus, self._shared, self._console, needed)
             with own.alone():
                 self._prepared[key] = self._prepare(config, topic_sets, own, further)
@@ -130,9 +129,13 @@ class Preparation:
         return self._prepared[key]
 
     def _key(self, config: PreparationSettings) -> Hashable:
-        learned = self._learned(config.train) if extent_of(config.data) == "needed" else frozenset[str]()
         plan = [asdict(config.graph), parsers.name(config), sorted(sources.sources_of(config))]
-        return json.dumps(plan, sort_keys=True), learned  # a frozen set computes its hash once
+        # A frozen set computes its hash once.
+        return json.dumps(plan, sort_keys=True), self._needed_to_learn(config)
+
+    def _needed_to_learn(self, config: PreparationSettings) -> frozenset[str]:
+        """Return the posts that training learns from; none where all posts are parsed."""
+        return self._learned(config.train) if extent_of(config.data) == "needed" else frozenset()
 
     def of(self, config: PreparationSettings) -> Prepared:
         """Return the tensors that an earlier call has prepared."""

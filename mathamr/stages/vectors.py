@@ -189,28 +189,32 @@ def encode_missing(
     *,
     node_budget: int,
     edge_budget: int,
-) -> None:
-    """Encode the posts and topics that ``place`` does not have.
+) -> int:
+    """Encode the posts and topics that ``place`` does not have; returns how many of the posts have tensors.
 
     Args:
         encoder: opens the encoder; not called where nothing is missing.
-        stores: tensors of the posts, file by file.
-        posts: ids of posts that have tensors, each once.
+        stores: tensors of the posts, file by file; a post has them in one file at most.
+        posts: ids of posts, each once; those without tensors are left out.
         topic_store: tensors of the topics.
         topics: ids of topics that have tensors.
         node_budget: nodes encoded at once.
         edge_budget: edges encoded at once.
     """
-    new_posts, new_topics = place.missing(posts), place.missing(dict.fromkeys(topics))
-    if not (new_posts or new_topics):
-        return
+    in_stores = [Ids(store.having(posts)) for store in stores]
+    num_posts = sum(map(len, in_stores))
+    new_posts, new_topics = [place.missing(ids) for ids in in_stores], place.missing(dict.fromkeys(topics))
+    del in_stores  # of a large collection the memory is needed for encoding
+    if not (any(new_posts) or new_topics):
+        return num_posts
     opened = encoder()
     budgets = {"node_budget": node_budget, "edge_budget": edge_budget}
-    with console.stage("encoding", len(new_posts) + len(new_topics), "posts") as advance:
+    with console.stage("encoding", sum(map(len, new_posts)) + len(new_topics), "posts") as advance:
         # Topics first: what is added to is read into memory.
         place.add(opened, topic_store, new_topics, "topics", advance, **budgets)
-        for store in stores:
-            place.add(opened, store, Ids(store.having(new_posts)), "posts", advance, **budgets)
+        for store, ids in zip(stores, new_posts, strict=True):
+            place.add(opened, store, ids, "posts", advance, **budgets)
+    return num_posts
 
 
 def _on_disk(parts: Sequence[VectorSets], path: Path) -> VectorSets:

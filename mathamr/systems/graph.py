@@ -141,6 +141,7 @@ class GraphSystem(System[GraphSettings]):
 
     def prepare(self, settings: GraphSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Make formula trees, graphs and tensors; vectors of labels and sentences, where the model reads them."""
+        self._pairs.forget_splits()
         prepared = self._preparation(settings, topic_sets)
         self._texts = prepared.texts
         if settings.graph.thread != "none":
@@ -252,7 +253,8 @@ class GraphSystem(System[GraphSettings]):
         prepared, train = self._preparation.of(settings), settings.train
         stores = [self._graphs(settings, path) for path in prepared.tensors]
         topics = self._graphs(settings, prepared.topics)
-        searched = each_once(chain.from_iterable(self._searched(prepared, topic_set) for topic_set in topic_sets))
+        parts = [self._searched(prepared, topic_set) for topic_set in topic_sets]
+        searched = parts[0] if len(parts) == 1 else each_once(chain.from_iterable(parts))
         further: list[str] = []
         if settings.thread.read == "both":
             self.threads(topic_sets)
@@ -261,25 +263,23 @@ class GraphSystem(System[GraphSettings]):
             further.append(settings.example.post)
         if further:
             searched = each_once(chain(searched, further))
-        wanted = Ids(chain.from_iterable(posts.having(searched) for posts in stores))
-        del searched  # of a large collection the memory is needed for encoding
         place = EncodedPosts(trained.folder.parent, checkpoint.weights_hash(trained.folder))
         parsed = self._preparation.collections(settings)[""]
         place.forget_changed(parsed.digests(settings, prepared.added))
-        encode_missing(
+        posts = encode_missing(
             place,
             lambda: checkpoint.load_encoder(
                 trained.folder, config_hash=topics.config_hash, device=device_of(train.device)
             ),
             stores,
-            wanted,
+            searched,
             topics,
             [topic.post.post_id for q in topic_sets for topic in q.topics if topic.post.post_id in topics],
             self.console,
             node_budget=train.node_budget,
             edge_budget=train.edge_budget,
         )
-        return Encoded(place, place.costs(len(wanted)))
+        return Encoded(place, place.costs(posts))
 
     def _searched(self, prepared: Prepared, topic_set: TopicSet) -> Ids:
         """Return the posts that are searched for the topics, read once."""

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from graphs.corpus.post import Pair
-from graphs.ids import IdPairs, Ids, array_of, each_once
+from graphs.corpus.post import IdPairs, Pair
+from graphs.ids import Ids, array_of, each_once
 
 MANY = [f"arqmath/{number}" for number in range(25_000)]
 
@@ -32,6 +32,8 @@ def test_pairs_are_a_sequence() -> None:
     given = [Pair("q", "a"), Pair("q", "b"), Pair("", "a")]
     pairs = IdPairs(given)
     assert (list(pairs), pairs[-1], pairs[:2], len(pairs)) == (given, given[-1], given[:2], 3)
+    assert pairs == given == pairs
+    assert given[:2] != pairs != given[::-1]
 
 
 @pytest.mark.parametrize("given", [[], ["a"], ["b", "a", "b", "a", "", "c", ""], ["bé", "∑x", "bé"], MANY + MANY[::-7]])

@@ -59,6 +59,10 @@ class CollectionPairs:
             self._splits[key] = self.split_of(train, None)
         return self._splits[key]
 
+    def forget_splits(self) -> None:
+        """Release the memory of all splits: checks need them, and training makes its split of what has graphs."""
+        self._splits.clear()
+
     def split_of(self, train: TrainConfig, available: frozenset[str] | None) -> PairSplit:
         """Return the pairs for training and the held-out ones, of the ``available`` posts; None: of all."""
         sample = sample_pairs(self(train).kept, available, train.max_pairs)
