@@ -3,8 +3,8 @@
 >>> places = Places(np.array(["154", "255", "7"]))
 >>> places.of(["7", "154"])
 array([2, 0])
->>> places.find(["9", "255"])[1]
-array([False,  True])
+>>> places.find(["9", "255", "2551"])[1]
+array([False,  True, False])
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Places:
         if self._by_id is None:
             self._by_id = np.argsort(self._post_ids, kind="stable")
         wanted = array_of(post_ids)
-        sorted_places = np.searchsorted(self._post_ids, wanted, sorter=self._by_id)
+        # Of ids longer than any here the beginning is searched for: else numpy would copy all ids to make them as wide.
+        sorted_places = np.searchsorted(self._post_ids, wanted.astype(self._post_ids.dtype), sorter=self._by_id)
         places = self._by_id[np.minimum(sorted_places, len(self._post_ids) - 1)]
         return places, self._post_ids[places] == wanted
 
