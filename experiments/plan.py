@@ -39,6 +39,7 @@ from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError, suggestion
 from graphs.shared_files import is_locked, read_json
 from mathamr.evaluation.result_file import read_result
+from mathamr.evaluation.result_names import check_titles
 from mathamr.stages.collection import file_identity
 from mathamr.stages.settings import JobSettings
 
@@ -101,8 +102,8 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
 
     Raises:
         ConfigError: no conditions or seeds, a repeated seed or label, an invalid name, an unknown baseline, a
-            condition with a setting that conditions cannot change, two jobs with the same output, an unknown track, or
-            conditions that need an unknown condition or each other.
+            condition with a setting that conditions cannot change, two jobs with the same output, an unknown track,
+            conditions that need an unknown condition or each other, or titles of measures that share a column.
     """
     shared = read(config)
     experiment = shared.experiment
@@ -115,6 +116,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
     _check_name(experiment.name)
     _check_names(conditions)
     _check_labels(conditions, experiment.labels)
+    check_titles(experiment.measures)
     others = experiment.baselines
     named = {
         "baseline": [experiment.baseline],

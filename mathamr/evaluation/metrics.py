@@ -136,9 +136,11 @@ def evaluate(
     # Ranks replace scores: the order, ties included, is settled above and must not change.
     places = {t: {doc_id: float(len(docs) - i) for i, doc_id in enumerate(docs)} for t, docs in ordered.items()}
     per_topic = {topic_id: dict.fromkeys(measures, 0.0) for topic_id in qrels}
-    names = {measure: name for name, measure in measures.items()}
-    for metric in ir_measures.iter_calc(list(measures.values()), qrels, places):
-        per_topic[metric.query_id][names[metric.measure]] = float(metric.value)
+    names: dict[Measure, list[str]] = {}  # equal measures may have several names
+    for name, measure in measures.items():
+        names.setdefault(measure, []).append(name)
+    for metric in ir_measures.iter_calc(list(names), qrels, places):
+        per_topic[metric.query_id] |= dict.fromkeys(names[metric.measure], float(metric.value))
     aggregate = {name: float(np.mean([scores[name] for scores in per_topic.values()])) for name in measures}
     return Evaluation(aggregate, per_topic, regime)
 

@@ -21,7 +21,19 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePath
 
+from graphs.errors import ConfigError
+from mathamr.evaluation.completeness import COLUMNS as COMPLETENESS
+
 TestName = int | str
+
+RESERVED = frozenset(
+    [
+        *("experiment", "condition", "seed", "status", "key", "condition_key", "model_key", "files", "digest"),
+        *("code", "machine", "finished", "model_code", "model_machine", "source", "regime", "years"),
+        *("topic", "topics", "relevant_grade", "judgments", *COMPLETENESS),
+    ]
+)
+"""Columns of results that no measure may have."""
 
 ARQMATH = {"ndcg_prime": "nDCG'", "map_prime": "MAP'", "p_prime_10": "P'@10", "bpref": "Bpref"}
 """ARQMath measures reported in results, the main one first, and their titles in tables."""
@@ -59,3 +71,23 @@ def titles(measures: Mapping[str, str]) -> dict[str, str]:
         measures: ``experiment.measures``.
     """
     return {key(name): name for name in measures} or dict(ARQMATH)
+
+
+def check_titles(measures: Mapping[str, str]) -> None:
+    """Check that the titles of measures give different columns of results, none of them reserved.
+
+    Args:
+        measures: ``experiment.measures``.
+
+    Raises:
+        ConfigError: a title whose column is empty, that of another title, or one of :data:`RESERVED`.
+    """
+    columns: dict[str, str] = {}
+    for name in measures:
+        place = f"experiment.measures: the title {name!r}"
+        if not (own := key(name)):
+            raise ConfigError(f"{place} has no letter from a to z and no digit to name its column; change it")
+        if own in RESERVED:
+            raise ConfigError(f"{place} gives the column {own}, which the results use for something else; change it")
+        if (twin := columns.setdefault(own, name)) != name:
+            raise ConfigError(f"{place} and the title {twin!r} give one column, {own}; change one of them")

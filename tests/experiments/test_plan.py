@@ -139,6 +139,9 @@ def test_conditions_that_search_in_different_ways_share_a_model() -> None:
         *(({"name": name}, "experiment.name=.* becomes a folder") for name in ("../../x", "/x", "..", "", "Shared")),
         ({"labels": {"none": "A", "ring": "A"}}, "none and ring would both be called 'A'; change a label"),
         ({"labels": {"ring": "none"}}, "none and ring would both be called 'none'; change a label"),
+        ({"measures": {"MRR": "RR(rel=2)", "mrr": "P@3"}}, "title 'mrr' and the title 'MRR' give one column, mrr"),
+        ({"measures": {"Topics": "P@1"}}, "title 'Topics' gives the column topics, which the results use for"),
+        ({"measures": {"'": "P@1"}}, "has no letter from a to z and no digit"),
         ({"conditions": {"none": {}, "same": {"graph": {"connectivity": "none"}}}}, "none and same are the same"),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphs.errors import EvaluationError
-from mathamr.evaluation.metrics import RELEVANT, evaluate, measures_of_grade, restrict
+from mathamr.evaluation.metrics import RELEVANT, evaluate, measure_of, measures_of_grade, restrict
 from mathamr.evaluation.runs import Hit, Run, read_qrels, read_run
 
 DATA = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
@@ -100,6 +100,13 @@ def test_hand_worked_task_2() -> None:
 def test_a_run_of_other_topics_is_refused() -> None:
     with pytest.raises(EvaluationError, match="no topic in common"):
         evaluate(Run.from_results("me", ranked("a")), {"A.201": {"a": 1}})
+
+
+def test_equal_measures_of_several_names_have_equal_scores() -> None:
+    names = {"first": "nDCG@10", "second": "nDCG(dcg='log2')@10", "third": "P@1", "fourth": "P(rel=1)@1"}
+    measures = {title: measure_of(name) for title, name in names.items()}
+    result = evaluate(Run.from_results("me", ranked("a", "b")), {"A.1": {"a": 2, "b": 0}}, measures=measures)
+    assert result.aggregate == dict.fromkeys(names, 1.0)
 
 
 @pytest.mark.shared
