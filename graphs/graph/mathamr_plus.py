@@ -57,7 +57,8 @@ __all__ = ["DocumentGraph", "Edge", "MathAMRPlus", "NodeKind", "as_document", "b
 
 Triple = tuple[str, str, str]
 
-_PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9])formula[_-]?(\d+)(?!\d)", re.IGNORECASE)
+# Numbers have no leading zero: ``formula-01`` is a sense of the word.
+_PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9])formula[_-]?(0|[1-9]\d*)(?!\d)", re.IGNORECASE)
 
 
 @dataclass(slots=True)

@@ -17,9 +17,10 @@ Every occurrence of a formula has its own number, in the order of the post, the 
 
 Placeholders are separate words, as a parser's tokenizer needs them: ``FORMULA_0-th`` becomes ``FORMULA_0 th``,
 ``non-FORMULA_0`` ``non FORMULA_0``, ``f(FORMULA_0)`` ``f (FORMULA_0)``; closing punctuation stays at the placeholder
-and is followed by a space. A word ``FORMULA_3`` in the post itself is written ``FORMULA 3``. A formula that ends with
-the full stop of its sentence ends the sentence. A paragraph of formulas only goes with the paragraph before it, and
-what follows in small letters with both: "Let / FORMULA_0 / be fields" is one sentence.
+and is followed by a space. A word of the post itself that a parser may return as a placeholder becomes two:
+``FORMULA_3`` is written ``FORMULA 3``, ``Formula-3`` and ``Formula3`` ``Formula 3``. A formula that ends with the full
+stop of its sentence ends the sentence. A paragraph of formulas only goes with the paragraph before it, and what follows
+in small letters with both: "Let / FORMULA_0 / be fields" is one sentence.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from graphs.corpus.text.sentences import split
 from graphs.corpus.text.text_formulas import find
 
 _URL = re.compile(r"(?:\b(?:https?|ftp)://|\bwww\.)[^\s<>\"'$\\" + FORMULA + r"]+(?<![.,;:!?)\]])")
-_OWN_PLACEHOLDER = re.compile(r"FORMULA_(?=\d)")
+_OWN_PLACEHOLDER = re.compile(r"(formula)[_-]?(?=\d)", re.IGNORECASE)  # as mathamr_plus reads placeholders
 _OVERLONG = re.compile(r"(\S{100})\S+")  # data or a drawing: no word, and no parser's vocabulary
 _ESCAPED_DOLLAR = re.compile(r"\\\$")
 # What may stand right before a placeholder, and right after it.
@@ -110,7 +111,7 @@ def _formula_id(post: Post, given: str | None, index: int) -> str:
 
 def _literal(piece: str, after: str | None, before: bool) -> str:
     """``piece`` of text between formulas: ``after`` is the LaTeX that it follows, ``before`` whether one follows it."""
-    piece = _OWN_PLACEHOLDER.sub("FORMULA ", piece)
+    piece = _OWN_PLACEHOLDER.sub(r"\1 ", piece)
     piece = _OVERLONG.sub(r"\1", _ESCAPED_DOLLAR.sub("$", piece))
     if after is not None:
         piece = _after_formula(piece, after, before)

@@ -61,6 +61,8 @@ def is_connected(graph: DocumentGraph) -> bool:
         ('(f / FORMULA_0 :ARG1-of (h / hold-01 :ARG2 "FORMULA_0"))', 1, ["concept"]),
         ("(F0 / find-01 :ARG1 (F1o2 / FORMULA_0))", 1, ["concept"]),
         ("(s / solve-01 :ARG1 (f / FORMULA_12))", 2, ["root", "root"]),
+        ("(f / formula-01 :ARG1 (g / FORMULA_0))", 2, ["concept", "root"]),
+        ('(f / FORMULA_0-01 :ARG2 (n / name :op1 "Formula01"))', 2, ["concept", "root"]),
     ],
 )
 def test_every_formula_has_one_node_with_its_trees(amr: str, count: int, attachments: list[str]) -> None:

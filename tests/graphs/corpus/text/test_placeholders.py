@@ -93,6 +93,14 @@ def test_a_word_that_looks_like_a_placeholder_does_not_collide() -> None:
     assert "FORMULA 3" in text.sentences[0]
 
 
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [("formula-1", "formula 1"), ("Formula1", "Formula 1"), ("formula_0", "formula 0"), ("FORMULA-0s", "FORMULA 0s")],
+)
+def test_a_word_that_a_parser_may_return_as_a_placeholder_is_two_words(word: str, written: str) -> None:
+    assert read(f"<p>By {word} we have {formula(1)}.</p>").sentences == (f"By {written} we have FORMULA_0.",)
+
+
 def test_empty_posts_and_posts_of_formulas_only() -> None:
     assert read("") == read("  <p> </p>") == PlaceholderText((), ())
     assert read(formula(1)).sentences == ("FORMULA_0",)
