@@ -168,8 +168,7 @@ def _run(
     if job.model_key and log.exists():
         shutil.copyfile(log, place / LOG)
     result = {**_identity(job), "regime": topic_sets[0].regime, "years": job.config.data.years}
-    result |= {"source": system.source(job.settings), **trained.origin}
-    result |= {**trained.costs, **encoded.costs}
+    result |= {"source": system.source(job.settings), **trained.origin, **trained.costs, **encoded.costs}
     pairs = system.pairs(job.settings)
     result |= leak_control.counts(pairs)
     if pairs:
@@ -234,11 +233,12 @@ def _source(job: Job, place: Path, system: System[Any]) -> str:
 
 
 def _kept_rankings(job: Job, place: Path, source: str) -> tuple[Path, dict[str, Any]] | None:
-    """Return where the rankings of ``job`` lie that an earlier result has left, and their record; None: nowhere."""
+    """Return the folder of an earlier result with the same rankings, undamaged, and their record; None: nowhere."""
     earlier = place.parents[1] / "earlier"
     for folder in sorted(earlier.glob(f"{job.name}-*")):
-        record = read_json(folder / RANKINGS)
-        if record is not None and record.get("key") == job.run_key != "" and record.get("source") == source:
+        record = read_json(folder / RANKINGS) or {}
+        fits = record.get("key") == job.run_key != "" and record.get("source") == source
+        if fits and read_result(folder) is not None:  # None: damaged
             return folder, record
     return None
 

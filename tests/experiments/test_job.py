@@ -2,7 +2,9 @@
 
 import fcntl
 import json
+from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -70,6 +72,21 @@ def test_a_finished_job_of_another_configuration_is_kept_and_comes_back(bench: A
     assert (bench.place(bench.job()) / "result.json").read_text() == first
     assert (bench.place(bench.job()) / "run.tsv").exists()
     assert [path.name for path in (bench.folder / "earlier").iterdir()] == ["none-seed1-keynone2"]
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_rankings_are_kept_only_if_their_file_is_undamaged(bench: Any, damaged: bool) -> None:
+    """A changed scoring setting gives another key, and the same rankings."""
+    before = replace(bench.job(), run_key="same")
+    bench.run(before)
+    run_file = bench.place(before) / "run.tsv"
+    whole = run_file.read_text()
+    if damaged:
+        run_file.write_text(whole.splitlines(keepends=True)[1])
+    with patch.object(bench.track, "retrieve", wraps=bench.track.retrieve) as retrieve:
+        bench.run(replace(before, key="scored otherwise"))
+    assert retrieve.called == damaged
+    assert run_file.read_text() == whole
 
 
 def test_an_unfinished_job_of_another_configuration_is_removed(bench: Any) -> None:
