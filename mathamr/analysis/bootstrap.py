@@ -17,7 +17,7 @@ import numpy as np
 from graphs.errors import AnalysisError
 from mathamr.analysis.similarities import Floats, Hits
 from mathamr.evaluation.metrics import RELEVANT, evaluate
-from mathamr.evaluation.runs import Qrels, Run
+from mathamr.evaluation.runs import Qrels, Run, official_order
 
 
 def accuracy(found: Hits, k: int) -> Floats:
@@ -49,7 +49,8 @@ def of_run(run: Run, qrels: Qrels, measure: str = "ndcg_prime", *, relevant: int
 def hits_of_run(run: Run, qrels: Qrels, k: int, *, relevant: int = RELEVANT) -> Hits:
     """Return the hits of a run's first ``k`` results, for topics with a right document, ordered by topic id.
 
-    Accuracy, MRR and nDCG of a run file follow from them. Documents without a judgment count as wrong.
+    Accuracy, MRR and nDCG of a run file follow from them. Results are ordered by score, whatever the order of lines.
+    Documents without a judgment count as wrong.
 
     >>> run = Run.from_results("demo", {"A.1": [("b", 2.0), ("a", 1.0)]})
     >>> found = hits_of_run(run, {"A.1": {"a": 3, "b": 1}, "A.2": {"c": 2}, "A.3": {"d": 0}}, k=5)
@@ -71,7 +72,8 @@ def hits_of_run(run: Run, qrels: Qrels, k: int, *, relevant: int = RELEVANT) -> 
         )
     hits, rank = np.zeros((len(right), k), np.bool_), np.full(len(right), np.inf)
     for row, (topic, names) in enumerate(right.items()):
-        places = [place for place, hit in enumerate(run.rankings.get(topic, ())) if hit.doc_id in names]
+        ranking = official_order(run.rankings.get(topic, ()), run.task)
+        places = [place for place, hit in enumerate(ranking) if hit.doc_id in names]
         hits[row, [place for place in places if place < k]] = True
         rank[row] = places[0] + 1 if places else np.inf
     return Hits(hits, rank, np.array([len(names) for names in right.values()]))

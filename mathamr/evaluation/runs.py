@@ -25,7 +25,7 @@ import math
 import os
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -100,10 +100,40 @@ class Run:
             first: dict[str, Hit] = {}
             for place in best_first([hit.doc_id for hit in hits], [hit.score for hit in hits]):
                 first.setdefault(hits[place].doc_id, hits[place])
-            kept = list(first.values())[:MAX_PER_TOPIC]
-            scores = strictly_decreasing([hit.score for hit in kept])
-            rankings[topic_id] = [Hit(h.doc_id, score, h.post_id) for h, score in zip(kept, scores, strict=True)]
+            rankings[topic_id] = _decreasing(list(first.values())[:MAX_PER_TOPIC])
         return cls(name, rankings, task)
+
+
+def official_order(hits: Sequence[Hit], task: Task) -> list[Hit]:
+    """Return the first 1,000 results of a topic in the order of the official evaluation, scores strictly decreasing.
+
+    Of a repeated post the first line counts (Task 1), of a repeated formula the last one (Task 2). Equal scores go by
+    post id, descending (Task 1), or keep the order of the file (Task 2).
+
+    >>> [hit.doc_id for hit in official_order([Hit("f1", 1.0), Hit("f2", 5.0), Hit("f1", 5.0)], 2)]
+    ['f1', 'f2']
+
+    Args:
+        hits: lines of a run file.
+        task: task of the run.
+    """
+    kept: dict[str, Hit] = {}
+    for hit in hits:
+        if task == 2:
+            kept[hit.doc_id] = hit  # in the place of the first line
+        else:
+            kept.setdefault(hit.doc_id, hit)
+    ordered = list(kept.values())
+    if task == 2:
+        ordered.sort(key=lambda hit: -hit.score)
+    else:
+        ordered = [ordered[place] for place in best_first(list(kept), [hit.score for hit in ordered])]
+    return _decreasing(ordered[:MAX_PER_TOPIC])
+
+
+def _decreasing(hits: Sequence[Hit]) -> list[Hit]:
+    scores = strictly_decreasing([hit.score for hit in hits])
+    return [replace(hit, score=score) for hit, score in zip(hits, scores, strict=True)]
 
 
 def strictly_decreasing(scores: Sequence[float]) -> list[float]:

@@ -7,8 +7,8 @@
 Tests with names have a file each: ``run: {paths: {easy: runs/easy.tsv, hard: runs/hard.tsv}}`` beside ``experiment``.
 A condition can change those that are named there, be it by null.
 
-A file has the columns of a submission or TREC's six (:func:`mathamr.evaluation.runs.read_run`). What it says is taken
-as it is: results are ordered by score, repeated documents keep their best place, and what lies beyond 1,000 is cut.
+A file has the columns of a submission or TREC's six (:func:`mathamr.evaluation.runs.read_run`). Its results are ordered
+as in the official evaluation (:func:`mathamr.evaluation.runs.official_order`), and what lies beyond 1,000 is cut.
 Results for topics that are not asked, and formulas that the collection does not have, are counted and left out.
 """
 
@@ -20,7 +20,7 @@ from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
 from mathamr.evaluation.result_names import title
-from mathamr.evaluation.runs import Hit, Run, read_run
+from mathamr.evaluation.runs import Hit, Run, official_order, read_run
 from mathamr.stages.retrieval.searching import say_lost
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
@@ -71,7 +71,8 @@ class GivenRunSystem(System[GivenRunSettings]):
             self.console.once(
                 f"  {settings.path_of(topic_set.test_name)}: results for {others} topics that are not asked"
             )
-        return Run(run.name, {name: hits for name, hits in run.rankings.items() if name in topics}, run.task)
+        ordered = {name: official_order(hits, run.task) for name, hits in run.rankings.items() if name in topics}
+        return Run(run.name, ordered, run.task)
 
     def _say_judged(self, topic_set: TopicSet, run: Run) -> None:
         """Print how many results are judged: 0 suggests that the ids differ."""

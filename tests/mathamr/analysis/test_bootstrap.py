@@ -12,7 +12,7 @@ from mathamr.analysis.overlap import density, overlap
 from mathamr.analysis.similarities import Survey, cosine, survey
 from mathamr.analysis.thresholds import chosen, smallest_similarities, threshold_curve
 from mathamr.evaluation.resampling import sample_counts
-from mathamr.evaluation.runs import Run
+from mathamr.evaluation.runs import Hit, Run
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +53,13 @@ def test_a_run_of_a_survey_has_the_survey_s_values(found: Survey) -> None:
     assert not reciprocal_rank(ours)[~among].any()  # a run ends somewhere, a survey does not
     with pytest.raises(AnalysisError, match="0 topics have a document of grade 4"):
         hits_of_run(Run("demo"), qrels, 8, relevant=4)
+
+
+def test_results_of_a_run_are_ordered_by_score() -> None:
+    lines = [Hit("wrong", 1.0), Hit("right", 3.0), Hit("right", 0.5), Hit("other", 2.0)]
+    found = hits_of_run(Run("demo", {"A.1": lines}), {"A.1": {"right": 3, "other": 2}}, 3)
+    assert found.hits.tolist() == [[True, True, False]]
+    assert reciprocal_rank(found).tolist() == [1.0]
 
 
 def test_tau_is_a_percentile_of_the_smallest_similarities(found: Survey) -> None:

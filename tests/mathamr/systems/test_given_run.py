@@ -13,8 +13,10 @@ import pytest
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, Failure
+from mathamr.evaluation.metrics import evaluate
+from mathamr.evaluation.runs import Run, Task, read_run
 from mathamr.stages.console import Console
-from mathamr.stages.topic_sets import TopicSet
+from mathamr.stages.topic_sets import Encoded, Indexed, TopicSet
 from mathamr.systems.given_run import GivenRunSystem
 from mathamr.systems.settings.built_in import GivenRunConfig, GivenRunSettings
 from tests.mathamr.job_settings import shared_fields
@@ -89,3 +91,28 @@ def test_only_formulas_of_the_run_are_kept() -> None:
 
     track = GivenRunSystem(cast(Corpus, SimpleNamespace(posts=posts)), Path(), Console())
     assert track._posts_of_formulas({"7", "99"}) == {"7": "p7"}
+
+
+def test_a_run_is_scored_as_the_official_protocol_scores_its_file(tmp_path: Path) -> None:
+    posts = ["x 0 1.0", "a 1 2.0", "b 2 1.5", "x 3 3.0"]  # of a repeated post, the first line counts
+    formulas = ["f1 p 1 5.0", "f2 p 2 5.0", "f3 p 3 9.0", "f3 p 4 1.0"]  # of a formula, the last; ties keep their order
+    grades = {"x": 0, "a": 3, "b": 1}, {"v1": 3, "v2": 1, "v3": 0}
+    assert of_track_and_file(tmp_path / "posts.tsv", posts, grades[0], 1) == pytest.approx((1.0, 1.0))
+    assert of_track_and_file(tmp_path / "formulas.tsv", formulas, grades[1], 2) == pytest.approx((1.0, 1.0))
+
+
+def of_track_and_file(path: Path, lines: list[str], grades: dict[str, int], task: Task) -> tuple[float, float]:
+    """Return nDCG' of the run as ``track=run`` leaves it, and as ``mathamr evaluate`` reads it."""
+    body = " ".join(f'<span class="math-container" id="f{number}">$x$</span>' for number in (1, 2, 3))
+    corpus = SimpleNamespace(posts=lambda: iter([Post("p", "answer", body=body)]))
+    path.write_text("".join(f"A.1 {line} me\n" for line in lines))
+    own = settings([task], **{"path" if task == 1 else "task2_path": str(path)})
+    visual_ids = None if task == 1 else {f"f{number}": f"v{number}" for number in (1, 2, 3)}
+    track = GivenRunSystem(cast(Corpus, corpus), path.parent, Console())
+    track._visual_ids = cast(Any, visual_ids)
+    topics = TopicSet(task, [Topic("A.1", Post("A.1", "topic"))], [], "full")
+    found = track.retrieve(own, Encoded(None), Indexed(None), topics)
+    left = Run.from_results("me", found.results, task=task)
+    runs = left, read_run(path, task=task)
+    first, second = (evaluate(run, {"A.1": grades}, visual_ids=visual_ids).aggregate["ndcg_prime"] for run in runs)
+    return first, second
