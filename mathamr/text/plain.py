@@ -6,7 +6,8 @@ r"""LaTeX prose as plain text with formulas in ``$...$``.
 'Erdős – Élie\'s "proof" $x_{\\text{in $A$}}$'
 
 Styling is removed and its text kept; labels, citations, references, footnotes and figures are removed. Inside a formula
-only labels and tags are removed, since the notation is part of its meaning.
+only labels and tags are removed, since the notation is part of its meaning. The sign ``\$`` stays escaped, so that it
+opens no formula; :func:`graphs.corpus.text.placeholders.extract` gives readers and encoders the bare sign.
 """
 
 from __future__ import annotations
@@ -20,27 +21,38 @@ from mathamr.text.latex_source import group
 _ALONE = ("equation", "displaymath", "math")
 _ALIGNED = {
     "align": "aligned", "alignat": "aligned", "flalign": "aligned", "eqnarray": "aligned", "split": "aligned",
-    "gather": "gathered", "multline": "gathered", "dmath": "gathered",
+    "xalignat": "aligned", "xxalignat": "aligned", "IEEEeqnarray": "aligned", "darray": "aligned",
+    "gather": "gathered", "multline": "gathered", "dmath": "gathered", "mathpar": "gathered",
+    "numcases": "cases", "subnumcases": "cases",
 }  # fmt: skip
+# Environments with an argument: the left-hand side of cases, or columns, which are removed.
+_WITH_ARGUMENT = frozenset(("alignat", "xalignat", "xxalignat", "IEEEeqnarray", "darray", "numcases", "subnumcases"))
 _MATH = re.compile(
     r"\\\\|\\[$%]"  # nothing that opens a formula
     r"|(?P<inline>\\\()|(?P<display>\\\[)|(?P<dollars>\$\$?)"
     r"|(?P<ensured>\\ensuremath\s*(?=\{))"
     rf"|\\begin\s*\{{(?P<name>{'|'.join((*_ALONE, *_ALIGNED))})(?P<star>\*?)\}}"
 )
-_NUMBERING = re.compile(r"\\(?:label|tag\*?)\s*\{[^{}]*\}|\\(?:nonumber|notag|pause)\b")
+_NUMBERING = re.compile(
+    r"\\(?:label|tag\*?)\s*\{[^{}]*\}|\\(?:nonumber|notag|pause)\b|\\IEEE[a-zA-Z]*num(?:ber|space)(?![a-zA-Z])\*?"
+    r"|\\IEEEeqnarraymulticol\s*\{[^{}]*\}\s*\{[^{}]*\}"
+)
 _ENSURE = re.compile(r"\\ensuremath\s*(?=\{)")
 _TEXT_GROUP = re.compile(r"\\(?:text|mbox|hbox|textrm|textit|textbf|textup)\s*\{")
 
 # Commands removed with all their arguments, and environments removed completely.
 _DROPPED = re.compile(
-    r"\\(?:[a-zA-Z]*label|index[a-zA-Z]*|gls[a-z]*|cite[a-zA-Z]*|[a-zA-Z]*ref|footnote(?:mark|text)?|url|thanks|vspace|hspace|vskip|hskip|includegraphics"
+    r"\\(?:[a-zA-Z]*label|index[a-zA-Z]*|gls(?:add|reset|unset)[a-z]*|cite[a-zA-Z]*|[a-zA-Z]*ref|footnote(?:mark|text)?|url|thanks|vspace|hspace|vskip|hskip|includegraphics"
     r"|bibitem|pagestyle|setcounter|addtocounter|pageref|input|include|todo|marginpar|phantomsection|pdfbookmark"
     r"|fontsize|color)\*?\s*(?:\[[^\]]{0,500}\]\s*){0,3}(?=\{|\b)"
 )
-_HYPERLINK = re.compile(r"\\(?:href|hyperref|hyperlink|textcolor)\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)")
+_HYPERLINK = re.compile(r"\\(?:href|hyperref|hyperlink|textcolor|glslink|glsdisp)\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)")
+# \hyperref[sec:a]{text}, and \texorpdfstring{text}{bookmark}
+_REFERENCE = re.compile(r"\\hyperref\s*\[[^\]]{0,500}\](?=\s*\{)")
+_ARGUMENT = r"\{(?:[^{}]|\{[^{}]{0,500}+\}){0,500}+\}"
+_BOOKMARK = re.compile(rf"\\texorpdfstring\s*(?P<shown>{_ARGUMENT})\s*{_ARGUMENT}")
 _FLOAT = re.compile(r"\\begin\{(figure|table|tikzpicture|tikzcd|wrapfigure)\*?\}.{0,20000}?\\end\{\1\*?\}", re.DOTALL)
-_EDGE = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}(?:\s*\[[^\]]{0,500}\])?")
+_EDGE = re.compile(r"\\begin\s*\{[^{}]*\}(?:\s*\[[^\]]{0,500}\])?|\\end\s*\{[^{}]*\}")
 _ITEM = re.compile(r"\\item\b\s*(?:\[(?P<mark>[^\]]{0,500})\])?")
 _ACCENT = re.compile(
     r"\\(?P<mark>[`'^\"~=.]|[uvHtcdbrk](?![a-zA-Z]))\s*(?:\{\s*(?P<a>\\?[a-zA-Z])\s*\}|(?P<b>\\?[a-zA-Z]))"
@@ -113,10 +125,13 @@ def _formula(latex: str, opening: re.Match[str], unclosed: set[str]) -> tuple[in
             return start, None
         inner, after = latex[start:end].strip(), end + len(name) + 6
         kind = _ALIGNED.get(opening["name"])
-        if opening["name"] == "alignat":
-            inner = re.sub(r"\A\s*\{\d*\}", "", inner)
+        side = ""
+        if opening["name"] in _WITH_ARGUMENT and inner.startswith("{"):
+            argument = group(inner, 0)
+            inner = inner[len(argument) + 2 :]
+            side = f"{argument} " if kind == "cases" else ""
         inner, stop = _final_stop(_NUMBERING.sub("", inner))
-        return after, inner + stop if kind is None else f"\\begin{{{kind}}} {inner} \\end{{{kind}}}{stop}"
+        return after, inner + stop if kind is None else f"{side}\\begin{{{kind}}} {inner} \\end{{{kind}}}{stop}"
     closing = {"\\(": "\\)", "\\[": "\\]"}.get(opening.group(), opening.group())
     if closing == opening.group() and not opening["dollars"]:
         return start, None
@@ -164,7 +179,8 @@ def _prose(text: str) -> str:
 
 
 def _without_dropped(text: str) -> str:
-    """Remove commands with their arguments; a hyperlink keeps its last argument."""
+    """Remove commands with their arguments; a hyperlink keeps its text."""
+    text = _BOOKMARK.sub(r"\g<shown>", _REFERENCE.sub("", text))
     pieces, position = [], 0
     for match in re.compile(f"(?P<drop>{_DROPPED.pattern})|{_HYPERLINK.pattern}").finditer(text):
         if match.start() < position:
@@ -184,6 +200,6 @@ def _accented(match: re.Match[str]) -> str:
 def _command(match: re.Match[str]) -> str:
     if match["word"]:
         return _LETTERS.get(match["word"], "")
-    return {"\\": " ", " ": " ", "\n": " ", ",": " ", ";": " ", ":": " ", "-": "", "/": "", "@": ""}.get(
+    return {"\\": " ", " ": " ", "\n": " ", ",": " ", ";": " ", ":": " ", "-": "", "/": "", "@": "", "$": r"\$"}.get(
         match["sign"], match["sign"]
     )

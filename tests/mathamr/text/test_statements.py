@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphs.corpus.post import Post
+from graphs.corpus.text.placeholders import extract
 from mathamr.text.latex_source import assemble
-from mathamr.text.plain import plain
+from mathamr.text.plain import formula_spans, plain
 from mathamr.text.sentences import split
 from mathamr.text.sources.archives import read_files
 from mathamr.text.statements import find_statements
@@ -104,7 +106,7 @@ def test_what_is_dropped_is_counted() -> None:
         (r"\begin{align}a&=b,\\c&=d.\end{align}", r"$\begin{aligned} a&=b,\\c&=d \end{aligned}$."),
         (r"\begin{gather*} a \end{gather*}", r"$\begin{gathered} a \end{gathered}$"),
         (r"$x \text{ if $y>0$, or } z$.", r"$x \text{ if $y>0$, or } z$."),
-        (r"costs \$5 and $x$", "costs $5 and $x$"),
+        (r"costs \$5 and $x$", r"costs \$5 and $x$"),
         (r"an odd $ alone", "an odd $ alone"),
         (r"\(x\) \[ open", r"$x$ [ open"),
         (r"{\em a} \emph{b \textit{c}} \section*{D}", "a b c D"),
@@ -113,10 +115,49 @@ def test_what_is_dropped_is_counted() -> None:
         (r"\begin{enumerate}\item[(a)] one \item two\end{enumerate}", "(a) one two"),
         (r"\begin{figure}[h] caption \end{figure}rest", "rest"),
         (r"\reflection of \definitely", "of"),
+        (r"\hyperref[sec:a]{the main theorem} of \hyperref[b] {it \cite{c}}", "the main theorem of it"),
+        (r"\gls{group} \Gls{ring} \glspl[hyper=false]{field}\glsadd{no} \glslink{b}{c}", "group ring field c"),
+        (r"\texorpdfstring{On $x^{2}$ by \'{E}lie \cite{a}}{x2 {by} Elie} a", r"On $x^{2}$ by Élie a"),
+        (r"\begin{enumerate}[(a)] \item a \end{enumerate} [0,1] is compact", "a [0,1] is compact"),
     ],
 )
 def test_plain_text(latex: str, text: str) -> None:
     assert plain(latex) == text
+
+
+@pytest.mark.parametrize(
+    ("latex", "formula"),
+    [
+        (
+            r"\begin{IEEEeqnarray*}{r?C'l@{\hspace{1em}}l} \IEEEeqnarraymulticol{3}{l}{x}\nonumber\\ &=& y"
+            r"\IEEEyesnumber*\label{a} \end{IEEEeqnarray*}",
+            r"\begin{aligned} {x}\\ &=& y \end{aligned}",
+        ),
+        (r"\begin{numcases}{|x|=} x & a \\ -x & b \end{numcases}", r"|x|= \begin{cases} x & a \\ -x & b \end{cases}"),
+        (r"\begin{subnumcases}{} x & a \end{subnumcases}", r"\begin{cases} x & a \end{cases}"),
+        (r"\begin{xalignat}{2} a &= b \end{xalignat}", r"\begin{aligned} a &= b \end{aligned}"),
+        (r"\begin{xxalignat}{2} a &= b \end{xxalignat}", r"\begin{aligned} a &= b \end{aligned}"),
+        (r"\begin{darray}{rcl} a &=& b \end{darray}", r"\begin{aligned} a &=& b \end{aligned}"),
+        (r"\begin{mathpar} \frac{A}{B} \end{mathpar}", r"\begin{gathered} \frac{A}{B} \end{gathered}"),
+        (
+            r"\begin{dgroup*}\begin{dmath} \phi=b \end{dmath}\end{dgroup*}",
+            r"\begin{gathered} \phi=b \end{gathered}",
+        ),
+    ],
+)
+def test_displays_of_packages_are_formulas(latex: str, formula: str) -> None:
+    assert plain(f"So {latex} holds.") == f"So ${formula}$ holds."
+
+
+def test_an_amount_of_money_opens_no_formula() -> None:
+    text = plain(
+        r"A player bets \$1 on each round. Let $X_n = a+b$ be the fortune, and let $Y_n = c+\$2$ be the number."
+    )
+    assert [text[start:end] for start, end in formula_spans(text)] == ["$X_n = a+b$", r"$Y_n = c+\$2$"]
+    assert split(text)[0] == r"A player bets \$1 on each round."
+    read = extract(Post("1", "answer", title=text, body=text, markup="text"))
+    assert len(read.sentences) == 4
+    assert read.sentences[0] == "A player bets $1 on each round."
 
 
 @given(st.text(alphabet="\\${}[]()% \nab.begin{end}alignit", max_size=300))
@@ -128,7 +169,11 @@ def test_any_string_is_read(latex: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", [r"\(", r"\[", "$", r"\begin{align}", r"\cite[", "{", r"\begin{figure}", r"\text{", r"\item["]
+    "piece",
+    [
+        *(r"\(", r"\[", "$", r"\begin{align}", r"\cite[", "{", r"\begin{figure}", r"\text{", r"\item["),
+        *(r"\texorpdfstring{", r"\texorpdfstring{{", r"\begin{numcases}{"),
+    ],
 )
 def test_hostile_repetition_comes_to_an_end(piece: str) -> None:
     assert find_statements(rf"\begin{{thm}}{piece * 3_000}\end{{thm}}", max_characters=10**6).dropped["unended"] == 0
