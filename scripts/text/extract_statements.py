@@ -46,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     metadata = read_metadata(given.metadata, {paper_id(path) for path in given.papers})
     if given.metadata:
         console.say(f"  metadata of {len(metadata):,} papers")
+    if given.metadata and not metadata:
+        console.say("  warning: --metadata has no record of any paper; name the files by their ids on arXiv")
     with console.stage("papers", total=len(given.papers), unit="papers") as advance:
         summary = extract(
             given.papers,

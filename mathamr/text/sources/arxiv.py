@@ -38,9 +38,11 @@ from graphs.corpus.jsonl import MAX_LINE, read_lines
 from graphs.corpus.packed import PackedFile
 from graphs.errors import CorpusError, Failure
 
-# Versions of a paper: 2501.00001v2, math0301001v1, math.GT/0301001v1.
-VERSION = re.compile(r"(?P<paper>\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?[_/-]?\d{7})v(?P<version>\d{1,3})")
-_BEFORE_2007 = re.compile(r"(?P<archive>[a-z]+(?:-[a-z]+)?)(?:\.[A-Z]{2})?[_/-]?(?P<number>\d{7})")
+# Papers and their versions: 2501.00001, arXiv-2501.00001v2, math0301001v1, cond-mat.str-el/9901001v1.
+PAPER = re.compile(
+    r"(?i:arxiv[-:_]?)?(?P<paper>\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Za-z-]+)?[_/-]?\d{7})(?:v(?P<version>\d{1,3}))?"
+)
+_BEFORE_2007 = re.compile(r"(?P<archive>[a-z]+(?:-[a-z]+)?)(?:\.[A-Za-z-]+)?[_/-]?(?P<number>\d{7})")
 _FORMATS = ("{http://arxiv.org/OAI/arXivRaw/}arXivRaw", "{http://arxiv.org/OAI/arXiv/}arXiv")
 
 
@@ -54,15 +56,15 @@ class Metadata:
 
 
 def without_version(name: str) -> str:
-    """Return the id of a paper on arXiv without its version; other names are returned unchanged."""
-    found = VERSION.fullmatch(name)
+    """Return the id of a paper on arXiv without its version and without "arXiv"; other names are returned unchanged."""
+    found = PAPER.fullmatch(name)
     return name if found is None else found["paper"]
 
 
 def joined_id(name: str) -> str:
     """Return the common form of all ids of a paper.
 
-    >>> joined_id("hep-th/9901001v2"), joined_id("math.GT/0301001"), joined_id("math0301001"), joined_id("notes")
+    >>> joined_id("hep-th/9901001v2"), joined_id("math.GT/0301001"), joined_id("arXiv:math/0301001"), joined_id("notes")
     ('hep-th9901001', 'math0301001', 'math0301001', 'notes')
     """
     name = without_version(name)

@@ -30,10 +30,10 @@ from graphs.whole_file import write_whole
 from mathamr.text.latex_source import assemble
 from mathamr.text.plain import plain
 from mathamr.text.sources.archives import read_files
-from mathamr.text.sources.arxiv import VERSION, Metadata, joined_id, without_version
+from mathamr.text.sources.arxiv import PAPER, Metadata, joined_id, without_version
 from mathamr.text.statements import KINDS, MAX_CHARACTERS, Statement, find_statements
 
-_ENDINGS = (".tar.gz", ".tgz", ".tar", ".gz", ".tex", ".ltx", ".texx")
+_ENDINGS = (".tar.gz", ".tgz", ".tar", ".tex.gz", ".gz", ".tex", ".ltx", ".texx")
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class Summary:
 
 
 def paper_id(path: Path) -> str:
-    """Return the id of the paper in a file or folder: its name without ending and without arXiv's version.
+    """Return the id of the paper in a file or folder: its name without ending, "arXiv" and version.
 
     Ids of posts have no white space and no lone surrogates; these become underscores.
 
-    >>> paper_id(Path("2501.00001v2.tar.gz")), paper_id(Path("chapter 2.tex"))
+    >>> paper_id(Path("arXiv-2501.00001v2.tar.gz")), paper_id(Path("chapter 2.tex"))
     ('2501.00001', 'chapter_2')
     """
     return without_version(_name(path))
@@ -90,9 +90,9 @@ def newest(paths: Iterable[Path]) -> dict[str, Path]:
     """
     found: dict[str, dict[int, Path]] = {}
     for path in paths:
-        version = VERSION.fullmatch(_name(path))
+        paper = PAPER.fullmatch(_name(path))
         versions = found.setdefault(paper_id(path), {})
-        if versions.setdefault(int(version["version"]) if version else 0, path) != path:
+        if versions.setdefault(int(paper["version"] or 0) if paper else 0, path) != path:
             raise CorpusError(f"several papers have the id {paper_id(path)!r}; rename the files")
     return {name: versions[max(versions)] for name, versions in found.items()}
 

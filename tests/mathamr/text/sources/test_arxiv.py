@@ -11,7 +11,7 @@ import pytest
 from graphs.errors import CorpusError
 from mathamr.text.sources import arxiv
 from mathamr.text.sources.arxiv import Metadata, joined_id, read_metadata
-from mathamr.text.sources.papers import read_papers
+from mathamr.text.sources.papers import newest, read_papers
 from scripts.text import extract_statements, text_pairs
 
 RAW = """<?xml version="1.0" encoding="UTF-8"?>
@@ -75,10 +75,36 @@ def test_long_lines_are_not_read_whole(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    "name", ["math.GT/0301001", "math/0301001v2", "math.GT_0301001v1", "math0301001", "math-0301001"]
+    "name",
+    [
+        "math.GT/0301001",
+        "math/0301001v2",
+        "math.GT_0301001v1",
+        "math0301001",
+        "math-0301001",
+        "math.other-part/0301001",
+        "arXiv:math.GT/0301001v2",
+        "arXiv-math0301001v1",
+    ],
 )
 def test_spellings_of_an_old_id_are_one(name: str) -> None:
     assert joined_id(name) == "math0301001"
+
+
+def test_names_of_downloads_are_ids() -> None:
+    paths = [Path("arXiv-2501.00001v1.tar.gz"), Path("arXiv-2501.00001v2.tar.gz"), Path("2501.00001.gz")]
+    assert newest(paths) == {"2501.00001": paths[1]}
+    assert joined_id("arXiv-2501.00001v2") == "2501.00001"
+    assert joined_id("cond-mat.str-el/9901001") == "cond-mat9901001"
+
+
+def test_metadata_of_other_papers_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paper, metadata = tmp_path / "notes.tex", tmp_path / "metadata.tsv"
+    paper.write_text(r"\begin{lemma} It is $x$. \end{lemma}")
+    metadata.write_text("2501.00001\tmath.CO\n")
+    given = ["--papers", str(paper), "--metadata", str(metadata), "--out", str(tmp_path / "papers.jsonl")]
+    assert extract_statements.main(given) == 0
+    assert "--metadata has no record of any paper; name the files by their ids" in capsys.readouterr().err
 
 
 def test_new_papers_are_the_unseen_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
