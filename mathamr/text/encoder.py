@@ -18,7 +18,7 @@ name           model                                         notes
 
 Any other name is a folder, or a model on the Hugging Face hub, with the prompts of its configuration. A folder with the
 name of one of these models, such as ``models/modernbert-embed-base``, and without prompts in its configuration, gets
-the prompts of that model. :class:`Opening` sets other prompts, and how tokens are pooled.
+the prompts of that model; without ``modules.json``, also its pooling. :class:`Opening` sets others.
 :func:`mathamr.text.training.tiny.make_tiny` makes a small encoder, so that everything runs without a network.
 """
 
@@ -27,7 +27,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -249,13 +249,15 @@ class TextEncoder:
 def identity(name: str) -> str:
     """Return the encoder's identity: its name, and a hash of local weights.
 
-    A model on the hub is identified only by its name.
+    A model on the hub is identified only by its name. The pooling of a known model is hashed with its local weights.
     """
     folder = Path(place_of(name))
     if not folder.is_dir():
         return name
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix in _OF_MODEL)
-    lines = (f"{path.relative_to(folder)} {digests.of_file_once(path)}\n" for path in files)
+    lines = [f"{path.relative_to(folder)} {digests.of_file_once(path)}\n" for path in files]
+    if (known := _known(name)) and known.pooling:
+        lines.append(f"pooling {known.pooling}\n")
     return f"{Path(name).name}-{hashlib.sha256(''.join(lines).encode()).hexdigest()[:12]}"
 
 
@@ -283,7 +285,7 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
         )
     opening = opening or Opening()
     without_bars()
-    known = KNOWN.get(name, Known(name))
+    known = _known(name) or Known(name)
     try:
         with drawn_from(0):  # weights that the files lack, such as of an unused pooler
             model = SentenceTransformer(
@@ -302,8 +304,7 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
         raise MissingEncoderError(
             f"the encoder {name!r} ({known.model}) is not on this machine and cannot be downloaded "
             f"({str(error).splitlines()[0]}); on a machine with a network, run hf download {known.model} "
-            f"--local-dir {Path(known.model).name}, then name that folder; keep the folder's name, which selects the "
-            "prompts of texts"
+            f"--local-dir {Path(known.model).name}, then name that folder; its name selects prompts and pooling"
         ) from error
     _pool(model, opening.pooling or known.pooling, name)
     query, document, notice = _prompts(model, name)
@@ -323,16 +324,14 @@ def _prompts(model: SentenceTransformer, name: str) -> tuple[str, str, str]:
 
     They are those of a known name, of the model's configuration, or of a known model under another name.
     """
-    same = (one for one in KNOWN.values() if Path(one.model).name == Path(name).name)
-    known = KNOWN.get(name)
-    if known is None:
+    if (known := KNOWN.get(name)) is None:
         written = model.prompts  # by TextEncoder.save, or by the model's authors
         query, document = (
             next((str(written[key]) for key in _PROMPTS[side] if written.get(key)), "") for side in SIDES
         )
         if not (query or document) and model.default_prompt_name:  # of both sides
             query = document = written[model.default_prompt_name] or ""
-        known = Known(name, query, document) if query or document else next(same, None)
+        known = Known(name, query, document) if query or document else _known(name)
     if known is not None:
         return known.query, known.document, ""
     notice = (
@@ -357,6 +356,14 @@ def _pool(model: SentenceTransformer, pooling: str | None, name: str) -> None:
         raise ConfigError(f"the encoder {name!r} pools in its own way; use text.pooling=null")
     for module in found:
         module.pooling_mode = pooling
+
+
+def _known(name: str) -> Known | None:
+    """Return the known model with this short name or last part of its name; None for other models."""
+    same = (one for one in KNOWN.values() if Path(one.model).name == Path(name).name)
+    known = KNOWN.get(name) or next(same, None)
+    own = Path(place_of(name), "modules.json").is_file()  # with a pooling, such as of a fine-tuned model
+    return replace(known, pooling=None, notice="") if known and own else known
 
 
 def without_bars() -> None:

@@ -192,12 +192,21 @@ def test_bert_without_a_pooling_takes_the_first_token_where_its_authors_do(
     transformer.auto_model.save_pretrained(tmp_path)
     transformer.tokenizer.save_pretrained(tmp_path)
     monkeypatch.setitem(module.KNOWN, name, replace(module.KNOWN[name], model=str(tmp_path)))
-    encoder = open_encoder(name, device="cpu")
-    assert ("its adapters need" in encoder.notice) == (name == "specter2")
-    [tokens] = encoder.model.encode(TEXTS[:1], output_value="token_embeddings")
-    pooled = tokens.mean(dim=0) if position is None else tokens[position]
-    expected = torch.nn.functional.normalize(pooled.float().cpu(), dim=0).numpy()
-    np.testing.assert_allclose(encoder.encode(TEXTS[:1], "query")[0], expected, atol=1e-6)
+    for given in (name, str(tmp_path)):  # the folder has the last part of the model's name
+        encoder = open_encoder(given, device="cpu")
+        assert ("its adapters need" in encoder.notice) == (name == "specter2")
+        [tokens] = encoder.model.encode(TEXTS[:1], output_value="token_embeddings")
+        pooled = tokens.mean(dim=0) if position is None else tokens[position]
+        expected = torch.nn.functional.normalize(pooled.float().cpu(), dim=0).numpy()
+        np.testing.assert_allclose(encoder.encode(TEXTS[:1], "query")[0], expected, atol=1e-6)
+
+
+def test_a_folder_that_states_its_pooling_keeps_it(tiny: tuple[TextEncoder, Path], tmp_path: Path) -> None:
+    """Fine-tuned from a known model, and saved under its name."""
+    folder = shutil.copytree(tiny[1], tmp_path / "specter2_base")
+    encoder = open_encoder(str(folder), device="cpu")
+    assert "its adapters need" not in encoder.notice
+    np.testing.assert_allclose(encoder.encode(TEXTS, "query"), tiny[0].encode(TEXTS, "query"), atol=1e-6)
 
 
 def test_weights_that_the_files_lack_are_the_same_each_time(tiny: tuple[TextEncoder, Path], tmp_path: Path) -> None:
@@ -241,3 +250,12 @@ def test_an_encoder_is_identified_by_its_weights_and_its_code(tmp_path: Path) ->
         (tmp_path / name).write_bytes(content)
         found.add(module.identity(str(tmp_path)))
     assert len(found) == 4
+
+
+def test_the_pooling_of_a_known_model_is_part_of_its_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "specter2_base"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"weights")
+    first = module.identity(str(folder))
+    monkeypatch.setitem(module.KNOWN, "specter2", replace(module.KNOWN["specter2"], pooling=None))
+    assert module.identity(str(folder)) != first
