@@ -35,7 +35,7 @@ from mathamr.text.folder.scan import ARCHIVES, failure, scan
 from mathamr.text.sources import archives
 
 POSTS, FILES = "posts.jsonl", "files.json"
-_FORMAT = 1  # of files.json, and of what is read from a file; another number reads everything again
+_FORMAT = 2  # of files.json, and of what is read from a file; another number reads everything again
 _FORMS = {
     "LaTeX": latex.SUFFIXES,
     "Markdown": markdown.SUFFIXES,

@@ -47,15 +47,20 @@ def read_html(file: str, text: str) -> list[Passage]:
     """Return the passages of a page; ``file`` is its path below the folder.
 
     Raises:
-        CorpusError: the page has no content.
+        CorpusError: the page has no content, or is nested too deeply to be read whole.
     """
-    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
+    parser = etree.HTMLParser(
+        encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True
+    )  # huge_tree: 2,048 nested elements, instead of 256
     try:
         root = etree.fromstring(text.encode("utf-8", "replace"), parser)
     except (etree.XMLSyntaxError, ValueError) as error:
         raise CorpusError(f"is not HTML: {error}") from error
     if root is None:
         raise CorpusError("is not HTML: it has no element")
+    limits = parser.error_log.filter_types([etree.ErrorTypes.ERR_RESOURCE_LIMIT])
+    if limits:  # the parser drops the rest of the page
+        raise CorpusError(f"is nested too deeply at line {limits[0].line} ({limits[0].message}); close its elements")
     return _Reader(file).read(root)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import pytest
 
+from graphs.errors import CorpusError
 from mathamr.text.folder.html import read_html
 
 KATEX = (
@@ -64,8 +66,17 @@ def test_entities_of_a_document_are_not_expanded(tmp_path: object) -> None:
 @pytest.mark.parametrize("text", ["<div>" * 100_000, "<p>" * 100_000, "<math>" * 50_000, "&amp" * 50_000, "<" * 50_000])
 def test_hostile_pages_take_little_time(text: str) -> None:
     start = time.process_time()
-    read_html("a.html", f"<p>Some words before it.</p>{text}")
+    with suppress(CorpusError):  # nested too deeply
+        read_html("a.html", f"<p>Some words before it.</p>{text}")
     assert time.process_time() - start < 10
+
+
+def test_nested_pages_are_read_whole_or_refused() -> None:
+    page = "<p>Some words before it.</p>" + "<div>" * 2_000 + "<p>And some words after it.</p>"
+    [passage] = read_html("a.html", page)
+    assert passage.text == "Some words before it. And some words after it."
+    with pytest.raises(CorpusError, match=r"is nested too deeply at line 1 \(.*\); close its elements"):
+        read_html("a.html", page.replace("<div>", "<div><div>"))
 
 
 def test_an_encoding_that_a_page_declares_does_not_matter() -> None:
