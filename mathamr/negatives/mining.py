@@ -52,6 +52,7 @@ def negatives_of(
     store: GraphStore,
     pairs: Sequence[Pair],
     *,
+    known: Iterable[Pair] = (),
     posts: Posts | None = None,
     report: Report | None = None,
 ) -> Mapping[str, Sequence[str]] | NegativeSource | None:
@@ -59,6 +60,7 @@ def negatives_of(
 
     Args:
         pairs: training pairs; their questions get negatives.
+        known: pairs that ``pairs`` were sampled from; their answers are no negatives of their questions either.
         posts: function that streams the collection, whose answers with graphs are ranked; not needed for ``model``,
             which ranks the answers of ``pairs``.
         report: function that receives a record of what was kept and why, once or whenever the model ranks again.
@@ -70,11 +72,11 @@ def negatives_of(
         return None
     tell = report or (lambda record: None)
     source = config.negative_source
-    known = answers_of(pairs)
+    answers = answers_of(pairs, known)
     if source == "model":
         return ModelNegatives(
             store,
-            known,
+            answers,
             k=config.negative_candidates,
             keep=config.negative_pool,
             closest=config.negative_closest,
@@ -86,7 +88,7 @@ def negatives_of(
             f"train.negative_source={source} ranks the posts of a collection; give posts, or hard negatives "
             "directly, or use train.negative_source=model"
         )
-    mined = _mined(config, frozenset(store.post_ids()), known, posts())
+    mined = _mined(config, frozenset(store.post_ids()), answers, posts())
     tell(record_of(source, mined))
     if not mined.by_question:
         fates = ", ".join(f"{count:,} {fate}" for fate, count in mined.counts.items()) or "nothing was ranked"

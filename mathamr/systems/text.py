@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.leaks import PairsApart
 from graphs.corpus.pair_sets.pair_collection import PairCollection
-from graphs.corpus.post import Pair, PlaceholderText, Post
+from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, MissingEncoderError
@@ -66,13 +66,12 @@ from mathamr.systems.system import System
 from mathamr.text import finetuning
 from mathamr.text.encoder import Opening, Side, TextEncoder, open_encoder
 from mathamr.text.linearize import VERSION, linearized
-from mathamr.text.pairs import PairFile, TextPair, write_pairs
+from mathamr.text.pairs import PairFile, sampled, write_pairs
 from mathamr.text.sources.pair_sources import of_answers
 from mathamr.text.training.adapting import arithmetic, fingerprint, limit_length
 from mathamr.text.training.encoder_files import check_files, read_record, write_record
 from mathamr.text.training.tiny import make_tiny
-from mathamr.training.config import TrainConfig
-from mathamr.training.pairs import sample_pairs
+from mathamr.training.pairs import further_pairs
 from mathamr.training.processes import number_of
 
 _TINY_TEXTS = 20_000
@@ -240,11 +239,14 @@ class TextSystem(System[TextSettings]):
         written = _written(settings)
         if isinstance(self.corpus, PairCollection):
             leaking = frozenset(self._collection_pairs(settings.train).left_out)
-            pairs = _own_pairs(self.corpus, settings.train, leaking, written)
+            files = [PairFile(path) for path in self.corpus.pair_files(settings.train.positives)]
+            pairs = sampled(files, settings.train.max_pairs, leaking, _rewritten(written))
             return write_pairs(folder / "pairs.jsonl", pairs), None
         with PostTexts(self._posts_db) as texts:  # the pairs of the graph track, if every text has a graph
             split = self._collection_pairs.split_of(settings.train, frozenset(texts.post_ids()))
-            learned = write_pairs(folder / "pairs.jsonl", of_answers(split.train, texts, written))
+            known = further_pairs(split.train, self._collection_pairs(settings.train).kept)
+            further = (replace(pair, learned=False) for pair in of_answers(known, texts, written))
+            learned = write_pairs(folder / "pairs.jsonl", chain(of_answers(split.train, texts, written), further))
             return learned, write_pairs(folder / "validation.jsonl", of_answers(split.validation, texts, written))
 
     def best(self, folder: Path) -> Path | None:
@@ -375,24 +377,6 @@ def _written(settings: TextSettings) -> Written:
 def _precision(settings: TextSettings) -> str:
     """Return the arithmetic of encoding: vectors of a trained encoder are always made in fp32."""
     return "fp32" if settings.is_trained else settings.text.precision
-
-
-def _own_pairs(
-    corpus: PairCollection, training: TrainConfig, leaking: frozenset[Pair], written: Written
-) -> Iterator[TextPair]:
-    """Yield the pairs of a collection of pairs, with texts as those of its posts are read.
-
-    Args:
-        leaking: pairs left out, because their questions are topics.
-    """
-    files = [PairFile(path) for path in corpus.pair_files(training.positives)]
-    known = [found for file in files for one in file if (found := Pair(one.query_id, one.document_id)) not in leaking]
-    ids = {post_id for pair in known for post_id in (pair.question_id, pair.answer_id)}
-    kept = set(sample_pairs(known, ids, training.max_pairs))
-    rewritten = _rewritten(written)
-    for pair in (pair for file in files for pair in file):
-        if Pair(pair.query_id, pair.document_id) in kept:
-            yield replace(pair, query=rewritten(pair.query), document=rewritten(pair.document))
 
 
 def _rewritten(written: Written) -> Callable[[str], str]:

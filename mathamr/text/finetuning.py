@@ -136,7 +136,7 @@ def finetune(
     with world_of(model) as world, listen() as signal, own_randomness(world):
         if config.learns_tokens and world.size > 1:
             raise ConfigError("text.loss=maxsim trains in one process; use train.processes=1, or no torchrun")
-        train, held_out = np.arange(len(pairs)), np.arange(0 if validation is None else len(validation))
+        train, held_out = pairs.learned, pairs.learned[:0] if validation is None else validation.learned
         if validation is None:
             validation = pairs
             train, held_out = pairs.hold_out(config.validation_fraction)

@@ -18,13 +18,14 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from graphs.corpus.post import Pair
 from graphs.errors import CorpusError, TrainingError
 from graphs.whole_file import whole_file
 
@@ -36,7 +37,8 @@ class TextPair:
     """Query and a document that answers it.
 
     ``group`` is their thread or paper. Groups are held out as a whole, and documents from the group of a query are
-    never its negatives. ``categories`` are the categories or tags of the document's paper or thread; may be empty.
+    never its negatives. ``categories`` are the categories or tags of the document's paper or thread; may be empty. A
+    pair that is not ``learned`` is not trained on: it only says that the document is no negative of the query.
     """
 
     query: str
@@ -45,6 +47,7 @@ class TextPair:
     document_id: str
     group: str
     categories: tuple[str, ...] = ()
+    learned: bool = True
 
 
 class PairFile:
@@ -54,6 +57,7 @@ class PairFile:
         keys: uint64 (n, 4), hashes of the query, the document, and their ids. Pairs that share one of them are not
             negatives of each other.
         groups: uint64 (n,), hashes of the groups.
+        learned: int64 (at most n,), numbers of the pairs that are trained on.
         hash: hash of the file's content.
 
     Raises:
@@ -62,7 +66,7 @@ class PairFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        offsets, keys, groups = array("Q", [0]), array("Q"), array("Q")
+        offsets, keys, groups, learned = array("Q", [0]), array("Q"), array("Q"), array("q")
         digest = hashlib.sha256()
         try:
             with path.open("rb") as lines:
@@ -73,11 +77,14 @@ class PairFile:
                     texts = (pair.query, pair.document, f"id {pair.query_id}", f"id {pair.document_id}")
                     keys.extend(map(_hash, texts))
                     groups.append(_hash(pair.group))
+                    if pair.learned:
+                        learned.append(number - 1)
         except OSError as error:
             raise CorpusError(f"cannot be read: {error.strerror}", path=path) from error
         self._offsets = np.array(offsets[:-1], np.int64)
         self.keys: npt.NDArray[np.uint64] = np.array(keys, np.uint64).reshape(-1, 4)
         self.groups: npt.NDArray[np.uint64] = np.array(groups, np.uint64)
+        self.learned: npt.NDArray[np.int64] = np.array(learned, np.int64)
         self.hash = digest.hexdigest()[:16]
 
     def __len__(self) -> int:
@@ -102,7 +109,7 @@ class PairFile:
         Raises:
             TrainingError: an empty side.
         """
-        distinct = np.unique(self.groups)  # hashes: an order like any other, and the same everywhere
+        distinct = np.unique(self.groups[self.learned])  # hashes: an order like any other, and the same everywhere
         count = round(len(distinct) * fraction)
         if not 0 < count < len(distinct):
             raise TrainingError(
@@ -110,16 +117,38 @@ class PairFile:
                 f"text.validation_fraction={fraction}: one side stays empty; use more pairs or another fraction",
                 path=self.path,
             )
-        held_out = np.isin(self.groups, distinct[:count])
-        return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+        held_out = np.isin(self.groups[self.learned], distinct[:count])
+        return self.learned[~held_out], self.learned[held_out]
 
 
 def write_pairs(path: Path, pairs: Iterable[TextPair]) -> PairFile:
     """Write the pairs to a file, atomically, and open it."""
     with whole_file(path) as partial, partial.open("w", encoding="utf-8") as file:
         for pair in pairs:
-            file.write(json.dumps(asdict(pair), ensure_ascii=False) + "\n")
+            values = asdict(pair)
+            if pair.learned:
+                del values["learned"]
+            file.write(json.dumps(values, ensure_ascii=False) + "\n")
     return PairFile(path)
+
+
+def sampled(
+    files: Sequence[PairFile], most: int | None, left_out: Container[Pair], rewritten: Callable[[str], str]
+) -> Iterator[TextPair]:
+    """Yield a sample of at most ``most`` pairs of files, and those of their posts' other pairs, which are not learned.
+
+    Args:
+        left_out: pairs that are not yielded.
+        rewritten: function that writes a query or a document for the encoder.
+    """
+    from mathamr.training.pairs import further_pairs, sample_pairs  # imports torch
+
+    pairs = [own for file in files for one in file if (own := Pair(one.query_id, one.document_id)) not in left_out]
+    kept = set(sample_pairs(pairs, None, most))
+    further = set(further_pairs(kept, pairs))
+    for pair in (pair for file in files for pair in file):
+        if (own := Pair(pair.query_id, pair.document_id)) in kept or own in further:
+            yield replace(pair, query=rewritten(pair.query), document=rewritten(pair.document), learned=own in kept)
 
 
 def _pair(line: bytes, path: Path, number: int) -> TextPair:
@@ -130,7 +159,7 @@ def _pair(line: bytes, path: Path, number: int) -> TextPair:
         if not all(isinstance(text, str) for text in [*texts.values(), *categories]):
             raise TypeError("a value is not a text")
         "".join([*texts.values(), *categories]).encode()  # ValueError for lone surrogates, which no file can hold
-        return TextPair(**texts, categories=categories)
+        return TextPair(**texts, categories=categories, learned=values.get("learned", True) is not False)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         fields = ", ".join(_TEXT_FIELDS)
         message = f"is not a pair ({type(error).__name__}: {error}); a line is a JSON object of {fields}"

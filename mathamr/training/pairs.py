@@ -108,17 +108,36 @@ def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
     return pairs
 
 
+def further_pairs(sample: Iterable[Pair], pairs: Iterable[Pair]) -> list[Pair]:
+    """Return those of ``pairs`` that are not in the sample, but whose posts both are.
+
+    >>> further_pairs([Pair("q1", "a1"), Pair("q2", "a2")], [Pair("q1", "a1"), Pair("q1", "a2"), Pair("q3", "a2")])
+    [Pair(question_id='q1', answer_id='a2')]
+    """
+    kept = set(sample)
+    questions, answers = {pair.question_id for pair in kept}, {pair.answer_id for pair in kept}
+    return [pair for pair in pairs if pair.question_id in questions and pair.answer_id in answers and pair not in kept]
+
+
 def posts_of(pairs: Iterable[Pair]) -> frozenset[str]:
     """Return the ids of the posts of pairs."""
     return frozenset(post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id))
 
 
-def answers_of(pairs: Iterable[Pair]) -> dict[str, frozenset[str]]:
-    """Return the answers of each question, from pairs."""
+def answers_of(pairs: Iterable[Pair], known: Iterable[Pair] = ()) -> dict[str, frozenset[str]]:
+    """Return the answers of each question of ``pairs``, also those that only ``known`` pairs have.
+
+    >>> answers = answers_of([Pair("q1", "a1")], known=[Pair("q1", "a2"), Pair("q2", "a3")])
+    >>> {question: sorted(own) for question, own in answers.items()}
+    {'q1': ['a1', 'a2']}
+    """
     answers: dict[str, set[str]] = {}
     for pair in pairs:
         answers.setdefault(pair.question_id, set()).add(pair.answer_id)
-    return {question: frozenset(known) for question, known in answers.items()}
+    for pair in known:
+        if pair.question_id in answers:
+            answers[pair.question_id].add(pair.answer_id)
+    return {question: frozenset(own) for question, own in answers.items()}
 
 
 def _usable(pairs: Iterable[Pair], available: Container[str]) -> tuple[list[Pair], tuple[str, ...]]:
@@ -130,13 +149,16 @@ def _usable(pairs: Iterable[Pair], available: Container[str]) -> tuple[list[Pair
     return usable, tuple(missing)
 
 
-def split_pairs(pairs: Iterable[Pair], available: Container[str], *, validation_fraction: float) -> PairSplit:
+def split_pairs(
+    pairs: Iterable[Pair], available: Container[str], *, validation_fraction: float, known: Iterable[Pair] = ()
+) -> PairSplit:
     """Hold out a part of the questions, by a shuffle that depends only on the question ids.
 
     Args:
         pairs: pairs of posts; repeated pairs count once.
         available: posts with graphs.
         validation_fraction: share of the questions, rounded to whole questions.
+        known: pairs that ``pairs`` were sampled from; their answers are right, too, and no negatives.
 
     Raises:
         TrainingError: no pairs, no pair with graphs, or an empty side.
@@ -167,7 +189,7 @@ def split_pairs(pairs: Iterable[Pair], available: Container[str], *, validation_
     return PairSplit(
         train=tuple(pair for pair in usable if pair.question_id not in held_out),
         validation=tuple(pair for pair in usable if pair.question_id in held_out),
-        positives=answers_of(distinct),
+        positives=answers_of(distinct, known),
         missing=missing,
         left_out=len(distinct) - len(usable),
     )

@@ -122,7 +122,9 @@ def _negatives_and_teacher(
     pairs = sample_pairs(data.pairs, frozenset(data.store.having(posts_of(data.pairs))), config.max_pairs)
     if negatives is None and (data.posts is not None or config.negative_source == "model"):
         report_of_rank = report if int(os.environ.get("RANK", "0")) == 0 else None
-        negatives = mining.negatives_of(config, data.store, pairs, posts=data.posts, report=report_of_rank)
+        negatives = mining.negatives_of(
+            config, data.store, pairs, known=data.pairs, posts=data.posts, report=report_of_rank
+        )
     return negatives, data.teacher(pairs, negatives)
 
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from graphs.errors import TrainingError
 from mathamr.training.seeds import ORDER, stream
 
-VERSION = 4
+VERSION = 5
 """Goes up when the same pairs and settings train another encoder: the keys of models have it."""
 
 Rows = npt.NDArray[np.int64]

@@ -108,7 +108,7 @@ def train(
         check_precision(config, world.device)
         split = _split(config, store, pairs, sources or {})
         learning = _GraphLearning(config, store, split, encoder_config, negatives, visual_ids or {}, teacher, world)
-        data_hash = _data_hash(split, learning.batches.negatives, teacher)
+        data_hash = _data_hash(store, split, learning.batches.negatives, teacher)
         checkpoints = _Checkpoints(
             learning, config, encoder_config, store, data_hash, last=Path(out, "last"), best=Path(out, "best")
         )
@@ -140,7 +140,7 @@ def _split(
     """Return the pairs to learn from and those that are held out."""
     available = frozenset(store.having(posts_of(chain(pairs, *sources.values()))))
     sample = sample_pairs(pairs, available, config.max_pairs)
-    split = split_pairs(sample, available, validation_fraction=config.validation_fraction)
+    split = split_pairs(sample, available, validation_fraction=config.validation_fraction, known=pairs)
     return with_sources(split, sources, available)
 
 
@@ -350,8 +350,11 @@ def _result(best: Path, state: RunState, learning: _GraphLearning, split: PairSp
     )
 
 
-def _data_hash(split: PairSplit, negatives: Mapping[str, Sequence[str]], teacher: Teacher | None) -> str:
-    content: list[object] = [split.fingerprint(), {key: list(value) for key, value in negatives.items()}]
+def _data_hash(
+    store: GraphStore, split: PairSplit, negatives: Mapping[str, Sequence[str]], teacher: Teacher | None
+) -> str:
+    given = {key: list(value) for key, value in negatives.items()}
+    content: list[object] = [store.source, split.fingerprint(), given]
     if teacher is not None:
         content.append(teacher.identity)
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

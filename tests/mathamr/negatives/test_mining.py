@@ -57,6 +57,20 @@ def test_answers_that_look_right_are_mined_and_counted(store: GraphStore, some_p
     assert negatives_of(config, store, some_pairs, posts=posts) == mined
 
 
+@pytest.mark.parametrize("source", ["bm25", "tags"])
+def test_an_answer_outside_the_sample_of_pairs_is_no_negative(
+    store: GraphStore, some_pairs: list[Pair], source: str
+) -> None:
+    config = settings(negatives=2, negative_source=source, negative_pool=40, negative_closest=None)
+    mined = negatives_of(config, store, some_pairs, posts=posts)
+    assert isinstance(mined, dict)
+    taken = mined["q0"][0]
+    again = negatives_of(config, store, some_pairs, known=[Pair("q0", taken), Pair("q1", taken)], posts=posts)
+    assert isinstance(again, dict)
+    assert set(again["q0"]) == set(mined["q0"]) - {taken}
+    assert taken not in again["q1"]
+
+
 def test_the_filter_leaves_out_what_is_as_good_as_the_answer(store: GraphStore) -> None:
     """Answers of equal words have equal scores; only the number tells the own answer from them."""
 

@@ -13,7 +13,7 @@ from graphs.errors import ConfigError, CorpusError, Failure, TrainingError
 from graphs.stores import posts
 from mathamr.negatives.text import Mining, Shortlist
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph
-from mathamr.text.pairs import PairFile, TextPair, write_pairs
+from mathamr.text.pairs import PairFile, TextPair, sampled, write_pairs
 from mathamr.text.sources import pair_sources
 from mathamr.text.sources.papers import Paper
 from mathamr.text.sources.splits import Split
@@ -116,6 +116,32 @@ def test_known_answers_are_those_of_any_pair(tmp_path: Path) -> None:
     ]
     assert KnownPairs(file.keys, file.groups).mask(queries, documents).tolist() == expected
     assert any(not all(row) for row in expected)
+
+
+def test_an_answer_that_only_a_pair_outside_the_sample_has_is_known(tmp_path: Path) -> None:
+    """Both queries of an answer are in the sample, by other pairs: it is no negative of the one that lost it."""
+    made = [
+        TextPair(f"query {i}", f"document {j}", f"q{i}", f"d{j}", f"g{j}") for i in range(12) for j in (i, i + 1, i + 2)
+    ]
+    source = write_pairs(tmp_path / "all.jsonl", made)
+    pairs = list(sampled([source], 20, {Pair("q0", "d0")}, str.upper))
+    learned = [pair for pair in pairs if pair.learned]
+    assert len(learned) == 20 < len(pairs)
+    assert learned[0].query.startswith("QUERY")
+    queries, documents = ({getattr(pair, name) for pair in learned} for name in ("query_id", "document_id"))
+    assert {(pair.query_id, pair.document_id) for pair in pairs} == {
+        (pair.query_id, pair.document_id)
+        for pair in made[1:]
+        if pair.query_id in queries and pair.document_id in documents
+    }
+    file = write_pairs(tmp_path / "pairs.jsonl", pairs)
+    assert list(file) == pairs
+    assert len(file.learned) == 20
+    train, held_out = file.hold_out(0.3)
+    assert sorted([*train, *held_out]) == file.learned.tolist()
+    mask = KnownPairs(file.keys, file.groups).mask(file.learned, file.learned)
+    every = {(pair.query_id, pair.document_id) for pair in made[1:]}
+    assert mask.tolist() == [[(one.query_id, other.document_id) in every for other in learned] for one in learned]
 
 
 def test_no_document_of_a_batch_is_a_negative_of_a_query_of_its_paper(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from tiny_collection import ENCODER, settings
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
+from mathamr.training.graph import trainer
 from mathamr.training.graph.trainer import train
-from mathamr.training.pairs import sample_pairs
+from mathamr.training.pairs import sample_pairs, split_pairs
 
 
 def test_training_takes_at_most_max_pairs(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
@@ -31,6 +32,22 @@ def test_a_sample_does_not_depend_on_the_order_of_pairs(pairs: list[Pair]) -> No
     posts = {post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id)}
     assert set(sample_pairs(pairs, posts, 20)) == set(sample_pairs(pairs[::-1], posts, 20))
     assert len(sample_pairs([*pairs, *pairs], posts, 20)) == 20
+
+
+def test_an_answer_that_only_a_pair_outside_the_sample_has_is_no_negative(
+    store: GraphStore, pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """q0 and q1 are duplicates: the answer of one is right for the other, whether that pair is sampled or not."""
+    both = [*pairs, Pair("q0", "a1"), Pair("q1", "a0")]
+    seen: list[dict[str, frozenset[str]]] = []
+    monkeypatch.setattr(trainer, "with_sources", lambda split, *rest: seen.append(split.positives) or split)
+    train(settings(epochs=1, max_pairs=20), store, both, ENCODER, out=tmp_path)
+    assert set(sample_pairs(both, None, 20)) < set(both)
+    [positives] = seen
+    for question in positives.keys() & {"q0", "q1"}:
+        assert positives[question] == {"a0", "a1"}
+    assert split_pairs(pairs[1:], {f"{kind}{i}" for kind in "qa" for i in range(48)}, validation_fraction=0.2,
+        known=both).positives["q1"] == {"a0", "a1"}  # fmt: skip
 
 
 def test_fewer_pairs_than_a_batch_are_refused() -> None:
