@@ -4,10 +4,12 @@ topics.
     text = SentenceText(console)
     text.make("minilm", {"": parsed, "math": parsed_problems}, topics, "cpu")
     text("minilm", {"": parsed, "math": parsed_problems})      # SentenceVectors, for GraphStore
+    text.digest(topic)                                         # its vectors are made again when this changes
 
 Those of each collection lie in its own folder, ``outputs/shared/COLLECTION/sentence_vectors/IDENTITY.db``, also those
 of a source that is learned from, and all graphs of the collection share them (:mod:`mathamr.text.sentence_vectors`).
-They are made as far as they are missing, by one process while others wait, and go on where that was interrupted. A
+They are made as far as they are missing, by one process while others wait, and go on where that was interrupted. The
+texts of posts do not change in a collection; those of topics may, so ``IDENTITY.topics.json`` has their hashes. A
 sentence is encoded as a document, whether it is a query's or not: in training, questions are both.
 """
 
@@ -19,7 +21,7 @@ from pathlib import Path
 from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.latex_text import with_latex
 from graphs.corpus.text.placeholders import extract
-from graphs.shared_files import locked
+from graphs.shared_files import key, locked, read_json, write_json
 from graphs.stores.posts import IDS_PER_QUERY, PostTexts
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
@@ -42,6 +44,11 @@ class SentenceText:
         known = identity(name)
         return SentenceVectors({source: _path(own, known) for source, own in collections.items()}, encoder=known)
 
+    @staticmethod
+    def digest(topic: Post) -> str:
+        """Return a hash of the sentences of a topic."""
+        return key(_with_formulas(extract(topic)))
+
     def make(self, name: str, collections: Collections, topics: Iterable[Post], device: str) -> None:
         """Make the vectors of all posts of the collections and of these topics, as far as they are missing."""
         for source, parsed in collections.items():
@@ -52,11 +59,14 @@ class SentenceText:
     def _make(self, name: str, parsed: ParsedCollection, topics: Mapping[str, Post], device: str) -> None:
         known = identity(name)
         path = _path(parsed, known)
+        digests_file = path.with_suffix(".topics.json")
+        kept, digests = read_json(digests_file) or {}, {name: self.digest(topic) for name, topic in topics.items()}
         with parsed.alone():
             texts = parsed.texts()
         with PostTexts(texts) as posts:
             new_posts = sentence_vectors.missing(path, posts.post_ids())
-            new_topics = sentence_vectors.missing(path, topics)
+            absent = frozenset(sentence_vectors.missing(path, topics))
+            new_topics = [name for name in topics if name in absent or kept.get(name) != digests[name]]
             if not new_posts and not new_topics and path.exists():
                 return
             encoder = open_encoder(name, device=device)
@@ -71,6 +81,7 @@ class SentenceText:
                     dimension=encoder.dimension,
                     progress=advance,
                 )
+        write_json(digests_file, kept | digests)
 
 
 def _path(parsed: ParsedCollection, known: str) -> Path:

@@ -79,7 +79,7 @@ def encode_texts(
                 partial(encode, texts, side),
                 ids,
                 working,
-                identity=place.model_hash,
+                identity=f"{place.identity(ids)} {side}",
                 posts_a_shard=_POSTS_A_SHARD[tokens],
                 resumed=advance,
             )

@@ -143,13 +143,16 @@ class EncodedPosts:
         budgets = {"max_nodes": min(node_budget, MAX_NODES), "max_edges": min(edge_budget, MAX_EDGES)}
 
         def encode(working: Path) -> encoding_shards.Encoded:
-            content = sorted((name, self._current[name]) for name in post_ids if name in self._current)
-            identity = f"{self.model_hash} {key(content)}" if content else self.model_hash
             return encoding_shards.encode_in_shards(
-                encoder, store, post_ids, working, identity=identity, progress=progress, **budgets
+                encoder, store, post_ids, working, identity=self.identity(post_ids), progress=progress, **budgets
             )
 
         self.extend(encode, post_ids, kind)
+
+    def identity(self, post_ids: Iterable[str]) -> str:
+        """Return the identity of vectors of these posts: of the model, and of the content that may change under it."""
+        content = sorted((name, self._current[name]) for name in post_ids if name in self._current)
+        return f"{self.model_hash} {key(content)}" if content else self.model_hash
 
     def extend(
         self,

@@ -265,7 +265,11 @@ class GraphSystem(System[GraphSettings]):
             searched = each_once(chain(searched, further))
         place = EncodedPosts(trained.folder.parent, checkpoint.weights_hash(trained.folder))
         parsed = self._preparation.collections(settings)[""]
-        place.forget_changed(parsed.digests(settings, prepared.added))
+        digests = parsed.digests(settings, prepared.added)
+        if settings.model.sentence_vectors is not None:
+            for topic in (topic.post for topic_set in topic_sets for topic in topic_set.topics):
+                digests[topic.post_id] = f"{digests.get(topic.post_id)} {self._sentence_text.digest(topic)}"
+        place.forget_changed(digests)
         posts = encode_missing(
             place,
             lambda: checkpoint.load_encoder(

@@ -85,6 +85,13 @@ def test_the_vectors_are_made_once_of_posts_topics_and_sources(
     ring = encoder.encode(["The ring is finite if $x^2+1$ holds.", "See $n=10$."], "document")
     np.testing.assert_allclose(read[1:3], ring, atol=2e-3)
 
+    # The text of a topic may change while its graph does not; its sentences are encoded again, and so is it.
+    topics = collection / "topics.jsonl"
+    topics.write_text(topics.read_text().replace("Finite", "Is it a ring? Finite", 1))
+    added.clear()
+    assert run(config, "the command").failed == 0
+    assert added == ["query:T.0"]
+
     trained = list((tmp_path / "shared").glob("*/models/*/best"))
     assert len(trained) == 2
     assert all(checkpoint.load(path).info.encoder["sentence_vectors"] == known for path in trained)

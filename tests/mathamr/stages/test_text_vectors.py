@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from mathamr.retrieval.exact import ExactIndex
 from mathamr.stages.console import Console
 from mathamr.stages.text_vectors import TextsToEncode, encode_texts
 from mathamr.stages.vectors import EncodedPosts
@@ -34,6 +36,30 @@ def test_the_share_of_cut_texts_is_a_column_of_the_results(tmp_path: Path) -> No
     encode_texts(place, opened, posts, TextsToEncode({"t": "query"}, read), Console(), tokens=False)
     assert place.costs(3)["texts_cut"] == 1 / 4
     assert EncodedPosts(tmp_path / "model", "hash").costs(3)["texts_cut"] == 1 / 4  # kept with the vectors
+
+
+def test_a_text_that_changed_after_a_kill_is_encoded_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shard of the old text lies there, complete."""
+    pytest.importorskip("sentence_transformers")
+    encoder = make_tiny(["ring field prime"] * 5, tmp_path / "tiny")
+    (tmp_path / "model").mkdir()
+
+    def encoded(text: str) -> EncodedPosts:
+        place = EncodedPosts(tmp_path / "model", "hash")
+        place.forget_changed({"t": f"digest of {text}"})
+        topics = TextsToEncode({"t": "query"}, lambda ids: [text] * len(ids))
+        encode_texts(place, lambda: encoder, TextsToEncode({}, list), topics, Console(), tokens=False)
+        return place
+
+    def killed(*given: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ExactIndex, "build", killed)
+        with pytest.raises(KeyboardInterrupt):
+            encoded("ring")
+    vectors = encoded("field prime").sets(["t"]).vectors.numpy()
+    np.testing.assert_allclose(vectors, encoder.encode(["field prime"], "query"), atol=1e-6)
 
 
 @pytest.mark.parametrize(("tokens", "expected"), [(False, ["cpu", "cpu"]), (True, [])])
