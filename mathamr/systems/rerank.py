@@ -88,7 +88,8 @@ class RerankSystem(System[RerankSettings]):
         own = settings.rerank
         places = places_of(settings, settings.needs())
         run = run_left(places[0], topic_set.test_name, 1)
-        score = self._by_text(settings) if own.scorer == "cross_encoder" else self._by_vectors(settings, places)
+        by_text = own.scorer == "cross_encoder"
+        score = self._by_text(settings) if by_text else self._by_vectors(settings, places, topic_set)
         results: dict[str, Ranking] = {}
         with Stopwatch() as watch:
             for topic in topic_set.topics:
@@ -112,9 +113,9 @@ class RerankSystem(System[RerankSettings]):
 
         return score
 
-    def _by_vectors(self, settings: RerankSettings, places: Sequence[Path]) -> Rescore:
+    def _by_vectors(self, settings: RerankSettings, places: Sequence[Path], topic_set: TopicSet) -> Rescore:
         vectors = self._vectors(settings, places)
-        scorer = self._trained(settings, vectors)
+        scorer = self._trained(settings, vectors, self._searched(topic_set))
 
         def score(topic: Topic, names: Sequence[str]) -> NDArray[np.float64]:
             if not names:
@@ -138,14 +139,28 @@ class RerankSystem(System[RerankSettings]):
             raise StoreError(message, path=folder)
         return EncodedPosts(folder, encoded["model_hash"])
 
-    def _trained(self, settings: RerankSettings, vectors: EncodedPosts) -> CrossScorer:
+    def _searched(self, topic_set: TopicSet) -> frozenset[str] | None:
+        """Return the posts that are searched for the topics, with their questions; None: all."""
+        if topic_set.regime != "judged":
+            return None
+        judged = {judgment.doc_id for judgment in topic_set.judgments}
+        questions = self.threads([topic_set]).question_of(judged)
+        return frozenset(judged | set(questions.values()))
+
+    def _trained(self, settings: RerankSettings, vectors: EncodedPosts, searched: frozenset[str] | None) -> CrossScorer:
         """Train the attention on the pairs whose posts have vectors.
+
+        Args:
+            searched: posts that other conditions make vectors of for these topics. There may be vectors of more, made
+                for other topics; what is trained does not depend on them.
 
         Raises:
             ConfigError: no question of a pair has vectors.
         """
         own, kept = settings.rerank, self._pairs(settings.train).kept
         known = frozenset(vectors.encoded([post for pair in kept for post in (pair.question_id, pair.answer_id)]))
+        if searched is not None:
+            known &= searched
         pairs = [pair for pair in kept if pair.question_id in known and pair.answer_id in known]
         if not pairs:
             raise ConfigError(

@@ -78,6 +78,19 @@ def test_attention_is_trained_on_pairs_and_scores_the_vectors(collection: Path, 
     assert (jobs / "again-seed1" / "leaks.tsv").is_file()
 
 
+def test_attention_does_not_depend_on_vectors_that_other_experiments_made(collection: Path, tmp_path: Path) -> None:
+    judgments = collection / "qrels.tsv"
+    lines = judgments.read_text().splitlines(keepends=True)
+    judgments.write_text("".join(line for line in lines if int(line.split("\t")[2][1:]) < 20))
+    conditions = {"text": TEXT, "question": QUESTION, "again": AGAIN}
+    own = ["data.regime=judged", "rerank.epochs=1"]
+    alone = run(conditions, collection, tmp_path / "alone", *own)
+    run({"text": TEXT, "question": QUESTION}, collection, tmp_path / "out", "data.regime=full", "experiment.name=other")
+    after = run(conditions, collection, tmp_path / "out", *own)
+    one, other = ((jobs / "again-seed1" / "run.tsv").read_bytes() for jobs in (alone, after))
+    assert one == other
+
+
 def test_keys_of_attention_depend_on_the_seed_and_the_pairs() -> None:
     conditions = {"text": TEXT, "question": QUESTION, "again": AGAIN}
     jobs = planned(conditions)
