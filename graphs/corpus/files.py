@@ -75,34 +75,41 @@ class Fingerprints:
 
 
 def hash_files(root: Path, files: Iterable[Path]) -> str:
-    """Return a SHA-256 over names (below ``root``), sizes and content: whole up to 1 MiB, else 16 samples of 64 KiB."""
+    """Return a SHA-256 over names (below ``root``), sizes and content of files.
+
+    Files of together 64 MiB, and each of 1 MiB, are hashed whole. A larger one counts by 16 samples of 64 KiB, so a
+    change of some bytes may not be seen that leaves its size.
+    """
     digest = hashlib.sha256()
-    for path in sorted(files):
-        try:
-            size = path.stat().st_size
+    files = sorted(files)
+    try:
+        sizes = [path.stat().st_size for path in files]
+        for path, size in zip(files, sizes, strict=True):
             digest.update(f"{path.relative_to(root).as_posix()}\0{size}\0".encode())
             with path.open("rb") as file:
-                if size <= 1 << 20:
-                    digest.update(file.read())
+                if _is_read_whole(size, sum(sizes)):
+                    while chunk := file.read(1 << 20):
+                        digest.update(chunk)
                 else:
                     _update_with_samples(digest, file, size)
-        except OSError as error:
-            raise CorpusError(f"cannot be read: {error.strerror}", path=path) from error
+    except OSError as error:
+        raise CorpusError(f"cannot be read: {error.strerror}", path=error.filename or root) from error
     return digest.hexdigest()
 
 
 def hash_contents(files: Mapping[str, PackedFile]) -> str:
     """Return a SHA-256 over the content of labelled files; their names do not count.
 
-    Content of up to 1 MiB is hashed whole, so that it does not matter how it is packed. Beyond, a plain file counts by
-    its size and 16 samples of 64 KiB, a packed one by its size and its checksum: packing or unpacking such a file
-    changes the hash, compressing it anew does not.
+    Files of together 64 MiB, and each of 1 MiB, are hashed whole, so that it does not matter how they are packed.
+    Beyond, a plain file counts by its size and 16 samples of 64 KiB, a packed one by its size and its checksum: packing
+    or unpacking such a file changes the hash, compressing it anew does not.
     """
     digest = hashlib.sha256()
+    together = sum(file.size for file in files.values())
     for label, file in sorted(files.items()):
         size = file.size
         digest.update(f"{label}\0{size}\0".encode())
-        if size <= 1 << 20:
+        if _is_read_whole(size, together):
             for chunk in file.chunks():
                 digest.update(chunk)
         elif file.checksum is not None:
@@ -114,6 +121,11 @@ def hash_contents(files: Mapping[str, PackedFile]) -> str:
             except OSError as error:
                 raise CorpusError(f"cannot be read: {error.strerror}", path=file.path) from error
     return digest.hexdigest()
+
+
+def _is_read_whole(size: int, together: int) -> bool:
+    """Return whether a file is hashed whole; ``together`` is the size of all files of its kind."""
+    return size <= 1 << 20 or together <= 64 << 20
 
 
 def _update_with_samples(digest: hashlib._Hash, stream: BinaryIO, size: int) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows
 from graphs.corpus.corpus import open_corpus
-from graphs.corpus.files import hash_files
+from graphs.corpus.files import hash_contents, hash_files
+from graphs.corpus.packed import PackedFile
 from graphs.errors import ConfigError, CorpusError
 
 
@@ -26,12 +27,24 @@ def test_unknown_names_and_roots(tmp_path: Path) -> None:
 
 def test_a_hash_of_large_files_sees_their_size_and_samples(tmp_path: Path) -> None:
     path = tmp_path / "large.tsv"
-    path.write_bytes(b"a" * (3 << 20))
+    path.write_bytes(b"a" * (65 << 20))
     before = hash_files(tmp_path, [path])
-    path.write_bytes(b"a" * ((3 << 20) - 1) + b"b")
+    path.write_bytes(b"a" * ((65 << 20) - 1) + b"b")
     changed = hash_files(tmp_path, [path])
-    path.write_bytes(b"a" * ((3 << 20) + 1))
+    path.write_bytes(b"a" * ((65 << 20) + 1))
     assert len({before, changed, hash_files(tmp_path, [path])}) == 3
+
+
+def test_one_changed_grade_of_a_file_of_judgments_changes_the_hash(tmp_path: Path) -> None:
+    """A corrected grade leaves the size; samples of the file would often miss it."""
+    path = tmp_path / "qrels.tsv"
+    lines = [f"A.{number % 100}\t0\t{number}\t0\n" for number in range(90_000)]
+    hashes = set()
+    for changed in (None, 7_000, 31_000, 55_000, 86_000):
+        given = [line[:-2] + "1\n" if number == changed else line for number, line in enumerate(lines)]
+        path.write_text("".join(given))
+        hashes |= {hash_files(tmp_path, [path]), hash_contents({"": PackedFile(path)})}
+    assert len(hashes) == 10
 
 
 def test_broken_xml_names_file_and_line(tmp_path: Path) -> None:
