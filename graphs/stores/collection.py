@@ -36,6 +36,7 @@ from graphs.processes import batched, ordered_map
 from graphs.row_digests import check_row, row_digest
 
 PURPOSE = "MathAMR+ graphs"
+IMPORTED = "imported"  # in the meta table if all graphs are of an import, which the next import may replace
 BATCH_SIZE = 64  # posts a worker parses at once, and the posts a kill can cost each worker
 
 SCHEMA = """
@@ -103,6 +104,7 @@ def build(
         trees = "LaTeX" if formulas_db is None else "formulas.db"
         continue_only(connection, path, {"source": source, "shard": shard, "trees": trees})
         database.write_meta(connection, finished=False)
+        connection.execute("DELETE FROM meta WHERE key = ?", (IMPORTED,))
         connection.commit()
         batches = _pending_batches(connection, posts, skipped or progress or (lambda count: None))
         first = list(islice(batches, 2))

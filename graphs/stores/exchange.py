@@ -22,6 +22,7 @@ import json
 import math
 import os
 import re
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,7 @@ from graphs.formulas.tree import TreeKind
 from graphs.graph import mathamr_plus
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.stores.collection import (
+    IMPORTED,
     INSERT_FAILURE,
     INSERT_GRAPH,
     BuildSummary,
@@ -80,9 +82,11 @@ def import_penman(
 ) -> BuildSummary:
     """Make the collection ``path`` from a Penman file.
 
-    A graph that does not decode becomes a record of a failure, with its line in the file. Importing again replaces.
+    A graph that does not decode becomes a record of a failure, with its line in the file; so does a graph whose id an
+    earlier one has. Importing again replaces all graphs and failures. The collection is ``finished`` after the last.
     The summary counts the roles in formula trees that got our names, and those that are unknown.
-    Raises :class:`StoreError` where there is no such file, or ``path`` was made from something else.
+    Raises :class:`StoreError` where there is no such file, ``path`` was made from something else, or a build has added
+    to it.
     """
     source = Path(source)
     if not source.is_file():
@@ -90,24 +94,42 @@ def import_penman(
     roles = _Roles()
     with writer(path) as connection, source.open(encoding="utf-8", errors="replace") as lines:
         continue_only(connection, path, {"source": f"import {source.name}"} | _identity(source))
-        database.write_meta(connection, finished=True)
-        connection.execute("DELETE FROM failure WHERE stage = 'import'")
+        _start_anew(connection, path)
         for count, block in enumerate(blocks(lines), 1):
-            post_id = f"{source.name}:{block.line}"
+            place = post_id = f"{source.name}:{block.line}"
+            kind = "decode"
             try:
-                post_id = _text(block.metadata.get("id", post_id))
+                post_id = _text(block.metadata.get("id", place))
+                if connection.execute(_HAS_ID, (post_id, post_id)).fetchone():
+                    message = f"an earlier graph has the id {post_id}; the first counts"
+                    post_id, kind = place, "duplicate_id"
+                    raise StoreError(message)
                 graph = _read(post_id, block.metadata, block.text, roles)
             except (MathAMRError, ValueError, AttributeError, RecursionError) as error:
                 message = encodable(f"{source}:{block.line}: {error}")
-                connection.execute(INSERT_FAILURE, (post_id, "import", "decode", message))
+                connection.execute(INSERT_FAILURE, (post_id, "import", kind, message))
             else:
                 connection.execute(INSERT_GRAPH, row_of(graph))
             if count % _COMMIT_EVERY == 0:
                 connection.commit()
             if progress is not None:
                 progress(1)
+        database.write_meta(connection, finished=True)
         connection.commit()
     return replace(summarize(path), renamed_roles=roles.renamed, unknown_roles=dict(roles.unknown))
+
+
+_HAS_ID = "SELECT 1 FROM graph WHERE post_id = ? UNION ALL SELECT 1 FROM failure WHERE post_id = ?"
+
+
+def _start_anew(connection: sqlite3.Connection, path: str | os.PathLike[str]) -> None:
+    """Delete what an earlier import has written; refuse a file with graphs of a build."""
+    if not database.read_meta(connection).get(IMPORTED) and connection.execute("SELECT 1 FROM graph").fetchone():
+        raise StoreError("has graphs that no import has made and that it would delete; use another file", path=path)
+    connection.execute("DELETE FROM graph")
+    connection.execute("DELETE FROM failure")
+    database.write_meta(connection, **{IMPORTED: True, "finished": False})
+    connection.commit()
 
 
 @dataclass(slots=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from parrot import build, posts
 
+from graphs.errors import StoreError
 from graphs.graph.graph_maker import StoredGraph
 from graphs.graph.mathamr_plus import decode
 from graphs.graph.tensors import to_arrays
@@ -81,6 +83,51 @@ def test_hostile_lines_are_records(tmp_path: Path) -> None:
         assert not len(graphs)
         failures = {failure.post_id: failure.message for failure in graphs.failures()}
     assert failures.keys() == {*given, "given.penman:17", "many", "c"}
+
+
+def test_an_import_that_is_killed_is_not_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "given.penman").write_text("# ::id 1\n(s / solve-01)\n\n# ::id 2\n(s / see-01)\n")
+    monkeypatch.setattr(exchange, "_COMMIT_EVERY", 1)
+
+    def stop(graphs: int) -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(2):  # the second import replaces a finished one
+        with pytest.raises(KeyboardInterrupt):
+            exchange.import_penman(tmp_path / "given.penman", tmp_path / "c.db", progress=stop)
+        with Collection(tmp_path / "c.db") as graphs:
+            assert (graphs.post_ids(), graphs.meta["finished"]) == (["1"], False)
+        assert exchange.import_penman(tmp_path / "given.penman", tmp_path / "c.db").graphs == 2
+        with Collection(tmp_path / "c.db") as graphs:
+            assert graphs.meta["finished"] is True
+
+
+def test_of_two_graphs_with_one_id_the_first_counts(tmp_path: Path) -> None:
+    with imported(tmp_path, "# ::id 1\n(s / solve-01)\n\n# ::id 1\n(s / see-01)\n") as graphs:
+        assert [(graph.post_id, graph.penman) for graph in graphs] == [("1", "(s / solve-01)")]
+        (failure,) = graphs.failures()
+    assert (failure.post_id, failure.stage, failure.kind) == ("given.penman:4", "import", "duplicate_id")
+    assert failure.message == f"{tmp_path / 'given.penman'}:4: an earlier graph has the id 1; the first counts"
+
+
+def test_importing_again_replaces_every_graph(tmp_path: Path) -> None:
+    given = tmp_path / "given.penman"
+    given.write_text("# ::id 1\n(s / solve-01)\n\n# ::id 2\n(s / see-01)\n\n# ::id 3\n(s / say-01)\n")
+    assert exchange.import_penman(given, tmp_path / "c.db").graphs == 3
+    given.write_text("# ::id 1\n(s / solve-01\n\n# ::id 3\n(s / say-01)\n")
+    assert exchange.import_penman(given, tmp_path / "c.db").failures == {("import", "decode"): 1}
+    with Collection(tmp_path / "c.db") as graphs:
+        assert graphs.post_ids() == ["3"]
+
+
+def test_an_import_does_not_replace_what_a_build_has_made(tmp_path: Path) -> None:
+    build(tmp_path / "c.db", posts(3))
+    with Collection(tmp_path / "c.db") as graphs:
+        exchange.export_penman(graphs, tmp_path / "c.penman")
+    with pytest.raises(StoreError, match="graphs that no import has made"):
+        exchange.import_penman(tmp_path / "c.penman", tmp_path / "c.db")
+    with Collection(tmp_path / "c.db") as graphs:
+        assert (len(graphs), graphs.meta["finished"]) == (3, True)
 
 
 def test_trees_with_the_roles_of_another_release_give_the_same_tensors(tmp_path: Path) -> None:
