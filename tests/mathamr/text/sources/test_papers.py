@@ -133,8 +133,24 @@ def test_ids(name: str, expected: str) -> None:
         ('{"questions": ' + "[" * 100_000, []),
         ('{"questions": ["half \ud800 a sign", "One?"]}', ["One?"]),
         ('{"questions" ' * 100_000, []),
+        (
+            'I will answer as {"questions": ["..."]}.\n{"questions": ["Is there a largest prime?"]}',
+            ["Is there a largest prime?"],
+        ),
+        ('{"questions": ["…", " ... "]} No more.', []),
+        ('<think>maybe {"questions": ["draft"]} no</think>{"questions": ["Final?"]}', ["Final?"]),
+        (f'<think>{"x" * 30_000}</think>{{"questions": ["Final?"]}}', ["Final?"]),
+        (r'{"questions": ["What is an \u00e9tale map for $\\alpha$?"]}', [r"What is an étale map for $\alpha$?"]),
+        (r'{"questions": ["$\ud835\udd38$ $\underline{x}$ $\upsilon$"]}', [r"$𝔸$ $\underline{x}$ $\upsilon$"]),
+        (r'{"questions": ["First line\nsecond\n\nIs $x$?\n"]}', ["First line second Is $x$?"]),
+        (
+            r'{"questions": ["$\nu_1 \ne \nabla f \neq \norm{x} \ncong \nsub{A} \not\in$"]}',
+            [r"$\nu_1 \ne \nabla f \neq \norm{x} \ncong \nsub{A} \not\in$"],
+        ),
+        (r'{"questions": ["$\\nu$\\nand"]}', [r"$\nu$\nand"]),
+        ('{"questions": ' + "[" * 900 + '"..."' + "]" * 900 + "}", []),
     ],
-    ids=range(10),
+    ids=range(20),
 )
 def test_questions_are_recovered_from_chatty_answers(answer: str, questions: list[str]) -> None:
     assert questions_of(answer) == questions
