@@ -79,7 +79,8 @@ def read_graph(path: Path) -> KnowledgeGraph:
     """Read a knowledge graph from JSON of the form above.
 
     Raises:
-        CorpusError: not JSON, a concept or an edge without its keys, a repeated name, an edge to an unknown concept.
+        CorpusError: not JSON, a concept or an edge without its keys, a repeated name in any spelling
+            (:func:`canonical`), an edge to an unknown concept.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -91,11 +92,14 @@ def read_graph(path: Path) -> KnowledgeGraph:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         message = f"is not a knowledge graph ({type(error).__name__}: {error}); see the module for the form"
         raise CorpusError(message, path=path) from error
-    names: set[str] = set()
+    names = {concept.name for concept in concepts}
+    spelled: dict[str, str] = {}  # two spellings would put one concept into a test and into training
     for concept in concepts:
-        if concept.name in names:
-            raise CorpusError(f"has two concepts with the name {concept.name!r}; rename one", path=path)
-        names.add(concept.name)
+        same = canonical(concept.name) or concept.name
+        if same in spelled:
+            message = f"has two concepts with the name {same!r}: {spelled[same]!r} and {concept.name!r}; rename one"
+            raise CorpusError(message, path=path)
+        spelled[same] = concept.name
     for edge in edges:
         for end in (edge.source, edge.target):
             if end not in names:

@@ -143,6 +143,10 @@ def test_a_graph_is_read_and_checked(tmp_path: Path) -> None:
         (json.dumps({"concepts": [{"papers": []}], "edges": []}), "KeyError: 'name'"),
         (json.dumps({"concepts": [*concepts, concepts[0]], "edges": []}), "two concepts with the name 'a'"),
         (
+            json.dumps({"concepts": [{"name": name, "papers": []} for name in ("Group", "groups")], "edges": []}),
+            "two concepts with the name 'group': 'Group' and 'groups'; rename one",
+        ),
+        (
             json.dumps({"concepts": concepts[:1], "edges": edges}),
             "edge to 'b', which is not a concept; add the concept",
         ),
