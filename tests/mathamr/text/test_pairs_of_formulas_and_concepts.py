@@ -38,6 +38,13 @@ from mathamr.text.sources.pair_sources import Passage, of_formulas
         (r"\begin{align*}a\end{align*}", r"\begin {align} a \end{align}"),
         (r"\begin{array}{cc}a\end{array}", r"\begin{array}{lr}a\end{array}"),
         (r"\alpha{x}", r"\alpha x"),
+        (r"{\bf x}y", r"\mathbf{x} y"),
+        (r"{\rm Tr} A", r"\mathrm{Tr} A"),
+        (r"{\cal A}_{\rm max}", r"\mathcal A_\mathrm{max}"),
+        (r"\bf x + y", r"\mathbf{x + y}"),
+        (r"\bf x \rm y", r"\mathbf{x}\mathrm{y}"),
+        (r"\begin{matrix}\bf x & y \\ \bf z\end{matrix}", r"\begin{matrix}\mathbf x & y \\ \mathbf z\end{matrix}"),
+        (r"\left(\bf x\right) y", r"(\mathbf{x}) y"),
     ],
 )
 def test_two_ways_of_typing_are_one(one: str, other: str) -> None:
@@ -53,6 +60,9 @@ def test_two_ways_of_typing_are_one(one: str, other: str) -> None:
         (r"\text{a b}", r"\text{ab}"),
         (r"\frac ab", r"\frac ba"),
         (r"{a \over b}c", r"a \over bc"),
+        (r"{\bf x}y", r"{\bf xy}"),
+        (r"{\rm Tr} AB", r"{\rm Tr AB}"),
+        (r"{\cal A}B", r"{\cal AB}"),
     ],
 )
 def test_different_formulas_stay_different(one: str, other: str) -> None:
@@ -76,6 +86,8 @@ def test_deep_nesting_is_no_overflow() -> None:
     assert linearize(r"\frac{" * 5_000).count(r"\frac") == 5_000
     assert linearize("}" * 5_000) == ""
     assert linearize("^" * 20_000).count("^") == 20_000
+    assert linearize(r"\bf" * 5_000).count(r"\mathbf") == 5_000
+    assert linearize(r"{\bf" * 5_000).count(r"\mathbf") == 5_000
 
 
 def test_a_formula_of_unclosed_words_is_read_once() -> None:
