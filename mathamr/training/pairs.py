@@ -14,7 +14,7 @@ import hashlib
 import math
 import os
 from array import array
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,9 +24,11 @@ from torch import Tensor
 
 from graphs.corpus.post import Pair
 from graphs.errors import CorpusError, TrainingError
+from graphs.processes import batched
 
 # The held-out questions do not depend on a run's seed, so validation losses of several seeds compare.
 _SPLIT_SEED = 20260
+_AT_ONCE = 10_000  # pairs
 _FEWEST_QUESTIONS = 3  # two for a batch, one held out
 
 
@@ -60,25 +62,34 @@ class PairSplit:
         return digest.hexdigest()[:16]
 
 
-def sample_pairs(pairs: Sequence[Pair], available: Container[str] | None, most: int | None) -> Sequence[Pair]:
-    """Sample at most ``most`` distinct pairs whose posts are ``available`` (None: all posts), in their order.
+def sample_pairs(
+    pairs: Sequence[Pair], having: Callable[[set[str]], Iterable[str]] | None, most: int | None
+) -> Sequence[Pair]:
+    """Sample at most ``most`` distinct pairs whose posts are available, in their order.
 
     Without ``most``, and where no more are available, the pairs are returned as they were given. The choice depends
     only on the ids, so a sample of a sample of the same size is the same. Of millions of pairs only hashes are held.
 
+    Args:
+        having: function that returns those of some posts that are available, such as
+            :meth:`graphs.stores.store.GraphStore.having`; None: all are.
+
     >>> pairs = [Pair(f"q{i}", f"a{i}") for i in range(9)]
     >>> posts = {f"{kind}{i}" for kind in "qa" for i in range(1, 9)}  # q0 and a0 have no graphs
-    >>> kept = sample_pairs(pairs, posts, 3)
-    >>> [pair.question_id for pair in kept], sample_pairs(kept, posts, 3) == kept, len(sample_pairs(pairs, posts, None))
+    >>> kept = sample_pairs(pairs, posts.intersection, 3)
+    >>> [pair.question_id for pair in kept], sample_pairs(kept, None, 3) == kept, len(sample_pairs(pairs, None, None))
     (['q2', 'q3', 'q6'], True, 9)
     """
     if most is None or len(pairs) <= most:
         return pairs
     places, digests = array("Q"), bytearray()
-    for place, pair in enumerate(pairs):
-        if available is None or (pair.question_id in available and pair.answer_id in available):
-            places.append(place)
-            digests += hashlib.sha256(f"{_SPLIT_SEED}\t{pair.question_id}\t{pair.answer_id}".encode()).digest()
+    for some in batched(enumerate(pairs), _AT_ONCE):
+        posts = posts_of(pair for _, pair in some)
+        available = posts if having is None else frozenset(having(set(posts)))
+        for place, pair in some:
+            if pair.question_id in available and pair.answer_id in available:
+                places.append(place)
+                digests += hashlib.sha256(f"{_SPLIT_SEED}\t{pair.question_id}\t{pair.answer_id}".encode()).digest()
     drawn = np.frombuffer(digests, ">u8").reshape(-1, 4)
     order = np.lexsort(drawn.T[::-1])  # by digest; of equal pairs the first one comes first
     repeated = (drawn[order[1:]] == drawn[order[:-1]]).all(axis=1)

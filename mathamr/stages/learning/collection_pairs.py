@@ -65,6 +65,7 @@ class CollectionPairs:
 
     def split_of(self, train: TrainConfig, available: frozenset[str] | None) -> PairSplit:
         """Return the pairs for training and the held-out ones, of the ``available`` posts; None: of all."""
-        sample = sample_pairs(self(train).kept, available, train.max_pairs)
+        having = None if available is None else available.intersection
+        sample = sample_pairs(self(train).kept, having, train.max_pairs)
         there = posts_of(sample) if available is None else available
         return split_pairs(sample, there, validation_fraction=train.validation_fraction)

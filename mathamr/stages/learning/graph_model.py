@@ -29,7 +29,7 @@ from mathamr.training.graph.checks import Negatives
 from mathamr.training.graph.distillation import Teacher
 from mathamr.training.graph.formula_pairs import VisualIds
 from mathamr.training.graph.trainer import TrainResult, train
-from mathamr.training.pairs import posts_of, sample_pairs
+from mathamr.training.pairs import sample_pairs
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _negatives_and_teacher(
     negatives: Negatives | None = data.negatives
     if not config.negatives and config.teacher is None:
         return negatives, None
-    pairs = sample_pairs(data.pairs, frozenset(data.store.having(posts_of(data.pairs))), config.max_pairs)
+    pairs = sample_pairs(data.pairs, data.store.having, config.max_pairs)
     if negatives is None and (data.posts is not None or config.negative_source == "model"):
         report_of_rank = report if int(os.environ.get("RANK", "0")) == 0 else None
         negatives = mining.negatives_of(

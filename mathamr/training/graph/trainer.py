@@ -138,8 +138,8 @@ def _split(
     config: TrainConfig, store: GraphStore, pairs: Sequence[Pair], sources: Mapping[str, Sequence[Pair]]
 ) -> PairSplit:
     """Return the pairs to learn from and those that are held out."""
-    available = frozenset(store.having(posts_of(chain(pairs, *sources.values()))))
-    sample = sample_pairs(pairs, available, config.max_pairs)
+    sample = sample_pairs(pairs, store.having, config.max_pairs)
+    available = frozenset(store.having(posts_of(chain(sample, *sources.values()))))
     split = split_pairs(sample, available, validation_fraction=config.validation_fraction, known=pairs)
     return with_sources(split, sources, available)
 
