@@ -7,7 +7,9 @@ r"""LaTeX -> MathML by LaTeXML (``latexmlc``, Debian's package ``latexml``), in 
 LaTeXML takes a second to start and a tenth of a second for each formula; :mod:`graphs.formulas.latex` makes the same
 trees in process some thousand times faster. A batch is one document with one displayed formula in each paragraph. If it
 fails, takes too long, or does not give one formula for each paragraph (as with a missing brace), it is halved until the
-failing formula is alone. LaTeX is a programming language that reads files: formulas with such commands are refused.
+failing formula is alone. LaTeX is a programming language that reads files: formulas with a command that opens a file or
+makes a command from characters are refused, and so is every environment outside mathematics, because ``\begin{input}``
+executes ``\input``.
 """
 
 from __future__ import annotations
@@ -29,10 +31,18 @@ from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
 
 _PREAMBLE = "\\documentclass{article}\n\\usepackage{amsmath,amssymb}\n\\begin{document}\n"
 _OPTIONS = ("--format=xml", "--pmml", "--cmml", "--nocomments", "--quiet", "--dest=out.xml", "--log=log.txt", "in.tex")
+# Commands that open a file, or from which characters become commands: by a part of the name, and by the whole name.
+_PARTS = "input|file|package|loadclass|document|bibliography|fontencoding|provides|csname|nameuse|catcode|[lu]ccode"
+_PARTS += "|scantokens|makeat|explsyntax"
+_NAMES = r"include\w*|open(?:in|out)|read(?:line)?|write\w*|immediate|special|directlua|@+\w+"
+_ENVIRONMENTS = (
+    r"[pbvBV]?(?:small)?matrix|array|subarray|[dr]?cases|aligned(?:at)?|x{0,2}alignat|flalign|gathered|split"
+)
+_ENVIRONMENTS += "|multlined|displaymath|math|tabular"
 _REFUSED = re.compile(
-    r"\\(input|include\w*|openin|openout|read|write\w*|immediate|csname|catcode|usepackage|RequirePackage|documentclass"
-    r"|verbatiminput|lstinputlisting|special|directlua|scantokens|begin\s*\{document\}|end\s*\{document\}|@@?\w+)(?![a-zA-Z])"
-    r"|\^\^"
+    rf"\\[a-z]*?(?:{_PARTS})[a-z]*|\\(?:{_NAMES})(?![a-z])|\^\^"
+    rf"|\\(?:begin|end)(?![a-z])(?!\s*\{{(?-i:{_ENVIRONMENTS})\*?\}})(?:\s*\{{[^{{}}]*\}})?",
+    re.IGNORECASE,
 )
 _INNER = {"align": "aligned", "eqnarray": "aligned", "gather": "gathered", "multline": "gathered", "equation": ""}
 _DISPLAY = re.compile(rf"\\(begin|end)\s*\{{({'|'.join(_INNER)})\*?\}}")
@@ -66,7 +76,7 @@ class LaTeXML:
         results: dict[int, str | Failure] = {}
         allowed = []
         for number, latex in enumerate(formulas):
-            if refused := _REFUSED.search(latex):
+            if refused := _REFUSED.search(_paragraph(latex)):  # which may join the two parts of a command
                 results[number] = Failure("", "formula", "refused", f"{refused[0]} is not allowed in {latex!r}")
             else:
                 allowed.append(number)

@@ -69,7 +69,39 @@ def test_a_formula_that_takes_too_long_is_a_failure(program: tuple[str, Path], m
     assert slow.kind == "timeout"
 
 
-@pytest.mark.parametrize("latex", [r"\input{/etc/passwd}", r"\end{document}", r"\csname input\endcsname", "^^5cinput"])
+OPENS_A_FILE = [
+    r"\input{/etc/passwd}",
+    r"\end{document}",
+    r"\csname input\endcsname",
+    "^^5cinput",
+    r"\InputIfFileExists{f}{}{}",
+    r"\IfFileExists{f}{a}{b}",
+    r"\begin{input}{f}\end{input}",
+    r"\begin {input}{f}",
+    r"\begin{ input }{f}",
+    r"\begin{\x}{f}",
+    "\\begin%\n{input}{f}",
+    r"\let\b\begin\b{input}{f}",
+    r"\expandafter\begin\x",
+    r"\inp\begin{equation}ut{f}",
+    r"\verb\a\\input{f}",
+    r"\openin5=f \read5 to\x",
+    r"\begin{filecontents*}{f}a\end{filecontents*}",
+    r"\LoadClassWithOptions{f}",
+    r"\RequirePackageWithOptions{f}",
+    r"\documentstyle{f}",
+    r"\bibliography{f}",
+    r"\pdffilesize{f}",
+    r"\special{psfile=f}",
+    r"\DeclareFontEncoding{/f}{}{}",
+    r"\makeatletter\@iinput{f}",
+    r"\catcode`\|=0 |input{f}",
+    r"\scantokens{\x}",
+    r"\ExplSyntaxOn\use:c{x}",
+]
+
+
+@pytest.mark.parametrize("latex", OPENS_A_FILE)
 def test_commands_that_reach_for_files_are_refused(program: tuple[str, Path], latex: str) -> None:
     command, calls = program
     (result,) = LaTeXML(command).convert([latex])
@@ -81,6 +113,20 @@ def test_commands_that_reach_for_files_are_refused(program: tuple[str, Path], la
 def test_commands_that_only_begin_like_those_are_not(program: tuple[str, Path]) -> None:
     command, _ = program
     assert LaTeXML(command).convert([r"\reals"])[0] == LaTeXML(command).convert([r" \reals"])[0]
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [
+        r"\begin{pmatrix}a&b\\c&d\end{pmatrix}",
+        r"\begin {align*}a&=b\\&=c\end{align*}",
+        r"\begin{equation}\begin{cases}a\\b\end{cases}\end{equation}",
+        r"\begin{Bmatrix}a\end{Bmatrix}\begingroup\readily\opening\evaluate\explicit\class\endgroup",
+        r"\newcommand{\R}{\mathbb R}\def\x{y}\mathopen( \let\a\alpha",
+    ],
+)
+def test_commands_of_mathematics_are_not_refused(latex: str) -> None:
+    assert latexml._REFUSED.search(latexml._paragraph(latex)) is None
 
 
 def test_without_the_program_the_message_names_the_way_out() -> None:
