@@ -3,7 +3,7 @@
     outputs/vn_connectivity/jobs/none-seed42/
         result.json                          key, scores, costs; appears last, so a job that was killed has none
         run.tsv, run-task2.tsv               the rankings, as submissions; run-NAME.tsv of a test NAME
-        rankings.json                        key and costs of the rankings
+        rankings.json                        key and costs of the rankings, and the topics whose lists are cut
         per_topic.csv, per_topic-task2.csv   scores topic by topic
         leaks.tsv                            questions that are topics: their pairs are not learned from
         log.jsonl                            the records of training
@@ -56,14 +56,12 @@ from mathamr.stages.console import Console
 from mathamr.stages.settings import SearchSettings
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet, Trained
 from mathamr.systems.judging import check_searched, completed, judge, judged
-from mathamr.systems.parts import run_left
+from mathamr.systems.parts import RANKINGS, run_left
 from mathamr.systems.system import System
 from mathamr.systems.thread_search import ThreadSearch, searches_of
 from mathamr.training.checkpoint import code_version
 from mathamr.training.interruption import Interrupted
 
-RANKINGS = "rankings.json"
-"""The record beside the run files of a job."""
 LEAKS = "leaks.tsv"
 """Questions of training pairs that are topics, whose pairs are left out."""
 
@@ -138,7 +136,7 @@ def _check_needs(job: Job, folder: Path) -> None:
     for need in job.needs:
         if finished(need, folder) is None:
             reason = failure(need, folder)
-            missing = "has no result; run it first: without experiment.only or job=K/N the same command does"
+            missing = "has no result; run it first: without experiment.only the same command does"
             raise ConfigError(f"{need.name}, which it needs, {missing if reason is None else f'failed: {reason}'}")
 
 
@@ -178,7 +176,8 @@ def _run(
     source = _source(job, place, system)
     kept = _kept_rankings(job, place, source)
     left: list[str] = [] if kept is None else _take_along(place, *kept)
-    costs_of_tests: dict[str, Mapping[str, float]] = {}
+    costs_of: dict[str, Mapping[str, float]] = {}
+    cut: dict[str, Sequence[str]] = {} if kept is None else kept[1].get("cut", {})
     for search in searches:
         topic_set = search.topic_set
         if kept is None:
@@ -187,10 +186,11 @@ def _run(
             run = Run.from_results(job.name, retrieved.results, task=topic_set.task)
             visual_ids = retrieved.visual_ids
             left += _leave(place, retrieved, search)
+            cut[str(topic_set.test_name)] = sorted(retrieved.cut)
         else:
             run, costs = _read_rankings(job, *kept, topic_set)
             visual_ids = system.visual_ids(job.settings) if topic_set.task == 2 else None
-        costs_of_tests[str(topic_set.test_name)] = costs
+        costs_of[str(topic_set.test_name)] = costs
         scores = judge(run, topic_set, visual_ids)
         own_files = [place / file_name(topic_set.test_name, name) for name in ("run.tsv", "per_topic.csv")]
         write_run(run, own_files[0])
@@ -219,7 +219,7 @@ def _run(
             _show(job, place, system, encoded, topic_set, run)
             if search.queries is topic_set:  # else the vectors are those of questions
                 result |= _look_into(job, place, system, encoded, topic_set, run)
-    write_json(place / RANKINGS, {"key": job.run_key, "source": source, "costs": costs_of_tests, "left": left})
+    write_json(place / RANKINGS, {"key": job.run_key, "source": source, "costs": costs_of, "left": left, "cut": cut})
     book.scores(result)
     if job.config.wandb.artifacts:
         book.artifact(f"{job.experiment.name}-{job.name}", "model", files, result)
@@ -352,6 +352,7 @@ def _identity(job: Job) -> dict[str, Any]:
         "condition": job.condition,
         "seed": job.seed,
         "key": job.key,
+        "condition_key": job.condition_key,
         "model_key": job.model_key,
         "code": code_version(),
         "machine": machine(),

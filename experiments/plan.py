@@ -17,15 +17,15 @@ New judgments change only ``key``: rankings are judged again. In the regime ``ju
 Conditions and experiments that differ only in retrieval share a model. If no part of a key depends on the seed, the
 jobs of all seeds have the same key: one of them runs, the others copy its result. A job is done if its ``result.json``
 has its key, so only a changed configuration runs again. ``job=K/N`` selects every N-th job, from the K-th, for an array
-of a batch system. ``experiment.only=[...]`` selects conditions. A job that needs others, such as a fusion, comes after
-them.
+of a batch system, with the jobs that these need. ``experiment.only=[...]`` selects conditions. A job that needs others,
+such as a fusion, comes after them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, Literal
@@ -33,8 +33,8 @@ from typing import Any, Literal
 from omegaconf import DictConfig
 
 from experiments.conditions import composed
-from experiments.config import Config, ExperimentConfig, job_settings, read
-from graphs import shared_files
+from experiments.config import Config, ExperimentConfig, GeometryConfig, job_settings, read
+from graphs import digests, shared_files
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError, suggestion
 from graphs.shared_files import is_locked, read_json
@@ -62,6 +62,7 @@ class Job:
         key: hash of everything that its result depends on.
         model_key: of everything that its model depends on; empty where nothing is trained.
         run_key: of everything that its rankings depend on.
+        condition_key: hash of everything but the seed, equal for all seeds of a condition.
         needs: jobs whose rankings it reads.
         record: its whole configuration as plain values, for the logbook.
     """
@@ -73,6 +74,7 @@ class Job:
     key: str
     model_key: str = ""
     run_key: str = ""
+    condition_key: str = ""
     needs: tuple[Job, ...] = ()
     record: Mapping[str, Any] = field(default_factory=dict)
 
@@ -133,7 +135,10 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
     configurations = composed(config, conditions, seeds)
     settings = _settings(config, configurations)
     jobs: list[Job] = []
+    seedless: dict[str, str] = {}
     for condition, needs in _needs(settings).items():
+        one = settings[condition, seeds[0]]
+        seedless[condition] = condition_key(one, shared, data, [seedless[name] for name in needs])
         for seed in seeds:
             parts = tuple(job for name in needs for job in jobs if (job.condition, job.seed) == (name, seed))
             own = settings[condition, seed]
@@ -147,6 +152,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
                     key=job_key(rankings, shared, data),
                     model_key=model_key(own, data),
                     run_key=rankings,
+                    condition_key=seedless[condition],
                     needs=parts,
                     record=_record_of(configurations[condition, seed]),
                 )
@@ -300,8 +306,37 @@ def job_key(rankings: str, config: Config, data: Fingerprints) -> str:
     if experiment.measures:
         measured["measures"] = experiment.measures
     if analyses := sorted(experiment.analyses):  # keys stay unchanged without analyses
-        measured["analyses"] = [*analyses, *([asdict(config.geometry)] if "geometry" in analyses else [])]
+        measured["analyses"] = [*analyses, *([_geometry_parts(config.geometry)] if "geometry" in analyses else [])]
     return shared_files.key({"rankings": rankings, "judgments": data.judgments, "grade": grade, "experiment": measured})
+
+
+def _geometry_parts(geometry: GeometryConfig) -> dict[str, Any]:
+    """Return the settings of the analysis of vectors, with the content of its file of general text.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    if geometry.general is None:
+        return asdict(geometry)
+    try:
+        content = digests.of_file_once(Path(geometry.general))
+    except OSError as error:
+        raise ConfigError(f"geometry.general={geometry.general} cannot be read: {error.strerror}") from error
+    return {**asdict(geometry), "general": [Path(geometry.general).name, content]}  # the report names the file
+
+
+def condition_key(settings: JobSettings, config: Config, data: Fingerprints, needs: Sequence[str] = ()) -> str:
+    """Return the hash of everything but the seed that the results of a condition depend on.
+
+    Args:
+        settings: settings of one of its jobs.
+        needs: keys of the conditions that it needs.
+    """
+    seedless: dict[str, Any] = {"seed": 0}
+    if (train := getattr(settings, "train", None)) is not None:
+        seedless["train"] = replace(train, seed=0)
+    rankings = run_key(replace(settings, **seedless), data)
+    return shared_files.key({"job": job_key(rankings, config, data), "parts": needs})
 
 
 def select(jobs: Sequence[Job], part: str | None, only: Sequence[str] | None = None) -> list[Job]:
@@ -320,6 +355,17 @@ def select(jobs: Sequence[Job], part: str | None, only: Sequence[str] | None = N
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise ConfigError(f"job={part} is not of the form K/N with 1 <= K <= N, e.g. job=3/12; or list; or prepare")
     return list(jobs[int(match[1]) - 1 :: int(match[2])])
+
+
+def with_needs(selected: Sequence[Job], jobs: Sequence[Job]) -> list[Job]:
+    """Return the selected jobs and those of ``jobs`` that they need, directly or not, which come first."""
+    chosen = {job.name for job in selected}
+    wanted = set(chosen)
+    for job in reversed(jobs):  # jobs follow those that they need
+        if job.name in wanted:
+            wanted |= {need.name for need in job.needs}
+    needed = [job for job in jobs if job.name in wanted - chosen]
+    return sorted([*selected, *needed], key=lambda job: job.depth)
 
 
 def finished(job: Job, folder: Path) -> dict[str, Any] | None:

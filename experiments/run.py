@@ -37,7 +37,7 @@ from experiments.command import HELP, ended_by, run_usage, take_debug
 from experiments.config import CONF, ExperimentConfig, job_settings, read, register, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from experiments.models import Models
-from experiments.plan import Job, finished, plan, select, state, status
+from experiments.plan import Job, finished, plan, select, state, status, with_needs
 from experiments.report import blocks, breakdowns, results, tables
 from experiments.report.results import Experiment
 from experiments.runner import Runner
@@ -82,14 +82,15 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     folder = Path(config.outputs) / experiment.name
     data = corpus.fingerprints()
     jobs = plan(composed, data)
+    wanted = select(jobs, None, experiment.only)
     shared = Path(config.outputs) / "shared" / f"{corpus.name}-{data.graphs[:12]}"
     models = Models(shared, console.say)
     tasks = tasks_of(experiment, corpus)
     if config.job == LIST:
         if config.data.years:  # a year may be missing; other collections may take long to tell
             check_judged(config.data, corpus, tasks)
-        return Ended(listing(select(jobs, None, experiment.only), folder, models), 0)
-    mine = select(jobs, None if config.job == PREPARE else config.job, experiment.only)
+        return Ended(listing(wanted, folder, models), 0)
+    mine = with_needs(select(wanted, None if config.job == PREPARE else config.job), wanted)
     missing = [job for job in mine if finished(job, folder) is None]
     console.say(f"{experiment.name}: {len(missing)} of {len(mine)} jobs to run")
     if missing:
@@ -257,7 +258,7 @@ def start(arguments: Sequence[str] | None = None) -> int:
             return 0  # torchrun in front: rank 0 runs the experiment, and starts the ranks of each training itself
         if any(word.partition("=")[0] == "--exp" for word in words):  # an abbreviation of another option of Hydra
             raise ConfigError("--exp is not an option; write +exp=NAME")
-        if why := _refuse_launcher(words):
+        if why := _refuse_launcher(words) or _refuse_seed(words):
             raise ConfigError(why)
         register()
         sys.argv = [before[0], *_processes_of_torchrun(words), *words]
@@ -313,6 +314,15 @@ def _refuse_launcher(arguments: Sequence[str]) -> str | None:
         )
     if not {"--multirun", "-m"} & set(arguments):
         return "launcher=slurm sends the parts of a plan: add --multirun and job=1/N,2/N,...,N/N"
+    return None
+
+
+def _refuse_seed(arguments: Sequence[str]) -> str | None:
+    """Return why a seed of training cannot be set: each job has one of ``experiment.seeds``."""
+    for word in arguments:
+        name, _, value = word.lstrip("+").partition("=")
+        if name == "train.seed":
+            return f"{word} has no effect: each job has a seed of experiment.seeds; write 'experiment.seeds=[{value}]'"
     return None
 
 

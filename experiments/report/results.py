@@ -217,8 +217,8 @@ def join(parts: Sequence[Experiment]) -> list[Experiment]:
     """Merge experiments of the same name: all their conditions and seeds, each job in its most advanced state.
 
     Raises:
-        ConfigError: different baselines, or one job run with two configurations, or jobs of two regimes or sets of
-            topics, whose scores must not be in one table.
+        ConfigError: different baselines, one job or condition run with two configurations, or jobs of two regimes or
+            sets of topics or judgments, whose scores must not be in one table.
     """
     groups: dict[str, list[Experiment]] = {}
     for part in parts:
@@ -259,6 +259,7 @@ def _joined(parts: Sequence[Experiment]) -> Experiment:
     if any(part.measures != first.measures for part in parts):
         raise ConfigError(f"{first.name}: folders have different measures; report them separately")
     _check_one_table(joined)
+    _check_one_configuration(joined)
     return joined
 
 
@@ -292,23 +293,33 @@ def _furthest(parts: Sequence[Experiment], condition: str, seed: int) -> tuple[R
 
 
 def _check_one_table(experiment: Experiment) -> None:
-    """Raise for scores of different regimes or topics in one table."""
+    """Raise for scores of different regimes, topics or judgments in one table."""
     grades = [column(task, "relevant_grade") for task in experiment.tasks]
-    for what in (
-        "regime",
-        "years",
-        *grades,
-        *dict.fromkeys(column(task, "topics") for task in (1, 2, *experiment.tasks)),
-    ):
+    judged = [column(task, "judgments") for task in experiment.tasks]
+    topics = dict.fromkeys(column(task, "topics") for task in (1, 2, *experiment.tasks))
+    rows = [row for of_condition in experiment.done().values() for row in of_condition]
+    for what in ("regime", "years", *grades, *judged, *topics):
         values: dict[str, Row] = {}
-        for rows in experiment.done().values():
-            for row in rows:
+        for row in rows:
+            if what in row or what not in judged:  # earlier versions did not record judgments
                 values.setdefault(str(row.get(what)), row)
         if len(values) > 1:
             one, other = list(values.items())[:2]
             raise ConfigError(
                 f"{experiment.name}: {what} is {one[0]} in {experiment.place(one[1])} and {other[0]} in "
                 f"{experiment.place(other[1])}; such scores cannot be compared: run the jobs of one of them again"
+            )
+
+
+def _check_one_configuration(experiment: Experiment) -> None:
+    """Raise for seeds of a condition that differ in more than the seed: their mean is of no configuration."""
+    for condition, rows in experiment.done().items():
+        known = {row["condition_key"]: row for row in rows if row.get("condition_key")}  # earlier versions have none
+        if len(known) > 1:
+            one, other = (experiment.place(row) for row in list(known.values())[:2])
+            raise ConfigError(
+                f"{experiment.name}: the seeds of {condition} have different settings or data in {one} and {other}; "
+                "run one of them again with the command of the other, or report them separately"
             )
 
 

@@ -13,7 +13,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from experiments.config import register
-from experiments.plan import Job, finished, plan, select
+from experiments.plan import Job, finished, plan, select, with_needs
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 from mathamr.systems.settings.trained import GraphSettings
@@ -103,6 +103,31 @@ def test_what_a_model_and_a_result_depend_on(change: dict[str, Any], model: str,
     assert (after.key == before.key) == (result == "same")
 
 
+def test_the_key_of_a_condition_depends_on_everything_but_the_seed() -> None:
+    fused = {"words": {"track": "bm25"}, "graph": {}, "sum": {"track": "fusion", "fusion": {"of": ["words", "graph"]}}}
+
+    def keys(seed: int, epochs: int = 7) -> dict[str, str]:
+        one = config(conditions=fused, baseline="words", seeds=[seed])
+        one.train.epochs = epochs
+        return {job.condition: job.condition_key for job in plan(one, DATA)}
+
+    assert keys(1) == keys(2)
+    assert len(set(keys(1).values())) == 3
+    assert {name for name, key in keys(1, epochs=8).items() if key != keys(1)[name]} == {"graph", "sum"}
+
+
+def test_a_changed_file_of_general_text_is_another_result(tmp_path: Path) -> None:
+    one = config(analyses=["geometry"])
+    one.geometry.general = str(tmp_path / "general.txt")
+    with pytest.raises(ConfigError, match=r"geometry\.general=.*general\.txt cannot be read: No such file"):
+        plan(one, DATA)
+    keys = []
+    for text in ("The sea is calm.\n", "The sea is rough.\n", "The sea is calm.\n"):
+        (tmp_path / "general.txt").write_text(text)
+        keys.append(plan(one, DATA)[0].key)
+    assert keys[0] == keys[2] != keys[1]
+
+
 def test_conditions_that_search_in_different_ways_share_a_model() -> None:
     ways = {name: {"retrieval": {"strategy": name}} for name in ("maxsim", "single_vector")}
     jobs = plan(config(conditions=ways, baseline="maxsim", seeds=[1, 2]), DATA)
@@ -156,6 +181,22 @@ def test_parts_of_an_array_cover_every_job_once() -> None:
     assert sorted(name for part in parts for name in names(part)) == sorted(names(jobs))
     assert select(jobs, None) == jobs
     assert names(select(jobs, "2/2", ["ring"])) == ["ring-seed2"]
+
+
+def test_a_part_of_an_array_has_the_jobs_that_its_own_need() -> None:
+    conditions = {
+        "words": {"track": "bm25"},
+        "graph": {},
+        "other": {"track": "bm25", "bm25": {"k1": 0.7}},
+        "sum": {"track": "fusion", "fusion": {"of": ["words", "graph"]}},
+        "sums": {"track": "fusion", "fusion": {"of": ["sum", "other"]}},
+    }
+    jobs = plan(config(conditions=conditions, baseline="words", seeds=[1]), DATA)
+    assert names(with_needs(select(jobs, "5/5"), jobs)) == [f"{name}-seed1" for name in conditions]
+    assert names(with_needs(select(jobs, "4/5"), jobs)) == ["words-seed1", "graph-seed1", "sum-seed1"]
+    assert names(with_needs(select(jobs, "2/4"), jobs)) == ["graph-seed1"]
+    only = select(jobs, None, ["sum", "graph"])
+    assert names(with_needs(select(only, "2/2"), only)) == ["graph-seed1", "sum-seed1"]
 
 
 @pytest.mark.parametrize("part", ["0/4", "5/4", "1", "a/b", "1/0"])

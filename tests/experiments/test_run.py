@@ -92,6 +92,11 @@ def test_posts_to_table_and_finished_jobs_rest(
     assert [(row["condition"], row["seed"], row["status"]) for row in rows] == [
         (condition, seed, "done") for condition in ("none", "circular") for seed in ("1", "2")
     ]
+    assert (
+        len({(row["condition"], row["condition_key"]) for row in rows})
+        == len({row["condition_key"] for row in rows})
+        == 2
+    )
     for row in rows:
         assert float(row["ndcg_prime"]) > 0.3
         assert int(row["topics"]) == TOPICS
@@ -396,6 +401,10 @@ def test_a_missing_root_names_the_key(tmp_path: Path) -> None:
         (["+exp=vn_connectivty"], "vn_connectivty"),
         ([], "add +exp=NAME"),
         (["+exp=vn_connectivity", "train.epochs=many"], "many"),
+        (
+            ["+exp=vn_connectivity", "train.seed=7"],
+            "train.seed=7 has no effect: each job has a seed of experiment.seeds",
+        ),
         (["+exp=vn_connectivity", "+train.epocs=3"], "train.epocs is not a setting; did you mean train.epochs?"),
         (["+exp=vn_connectivity", "graph.connectivity=sequental"], "connectivity is 'sequental'"),
     ],

@@ -258,13 +258,15 @@ def test_a_fusion_fails_with_its_part_and_runs_when_that_is_mended(
     assert "without a result" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("part_of_array", ["null", "3/3"])  # the third element has the fusion alone
 def test_a_fusion_waits_for_a_part_that_another_process_has_in_work(
-    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    collection: Path, tmp_path: Path, part_of_array: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = configured(
         {"words": BM25, "formulas": FORMULAS, "fused": RRF},
         f"data.root={collection}",
         f"outputs={tmp_path / 'out'}",
+        f"job={part_of_array}",
         seeds=(1,),
     )
     part = tmp_path / "out" / "tracks" / "jobs" / "words-seed1"

@@ -69,6 +69,23 @@ def test_machines_with_other_topics_are_refused(machines: tuple[Path, Path]) -> 
         joined(*machines)
 
 
+def test_seeds_of_two_configurations_are_refused(machines: tuple[Path, Path]) -> None:
+    finish(machines[0] / "rings", "none", 1, 0.4, condition_key="one epoch")
+    joined(*machines)  # results of earlier versions have no such key
+    finish(machines[1] / "rings", "none", 2, 0.9, condition_key="fifty epochs")
+    message = r"rings: the seeds of none have different settings or data in .*none-seed1 and .*none-seed2; run one"
+    with pytest.raises(ConfigError, match=message):
+        joined(*machines)
+
+
+def test_scores_by_other_judgments_are_refused(machines: tuple[Path, Path]) -> None:
+    finish(machines[0] / "rings", "none", 1, 0.4, judgments="qrel_V1.0.tsv")
+    joined(*machines)
+    finish(machines[1] / "rings", "ring", 2, 0.5, judgments="qrel_V1.1.tsv")
+    with pytest.raises(ConfigError, match=r"judgments is qrel_V1\.0\.tsv in .* and qrel_V1\.1\.tsv in .*; such scores"):
+        joined(*machines)
+
+
 def test_the_command_joins_experiments_on_one_page(
     machines: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
