@@ -2,8 +2,11 @@ r"""Environments and other tables: matrices, cases, arrays, aligned equations.""
 
 from __future__ import annotations
 
+import re
+
 from graphs.formulas.latex.nodes import Dual, Named, Node, Prefix, Row, Table, Text, Token
 from graphs.formulas.latex.reader import CELL_END, EMPTY, ENDS_LINE, GROUP_END, NOTHING, Reader, handles
+from graphs.formulas.latex.spaces import UNITS
 from graphs.formulas.latex.symbols import ABSENT, SYMBOLS, opt_label
 from graphs.formulas.latex.tokens import bracketed, group
 
@@ -12,6 +15,7 @@ _FENCES = {
     "Vmatrix": (r"\|", r"\|"), "psmallmatrix": ("(", ")"), "bsmallmatrix": ("[", "]"),
 }  # fmt: skip
 _ALIGNED = frozenset(("aligned", "split", "gathered", "alignedat", "multlined"))
+_PLACED = _ALIGNED - {"split"}  # an optional argument gives the vertical position
 _WITH_COLUMNS = frozenset(("array", "tabular", "subarray", "alignat", "alignedat", "xalignat", "darray"))
 _CASES = frozenset(("cases", "dcases", "rcases", "numcases"))
 _DETERMINANT = Token("LIMITOP", "det", "det", opt_label("determinant"))
@@ -27,13 +31,26 @@ def rows_of(reader: Reader, end: frozenset[str]) -> list[list[list[Node]]]:
             continue
         if stopped not in ENDS_LINE:
             break
-        reader.star()
-        if stopped == r"\\" and reader.next_token() == "[":
-            bracketed(reader.stack)
+        if stopped == r"\\":
+            _skip_options_of_line_end(reader.stack)
         rows.append([])
     if len(rows) > 1 and rows[-1] in ([], [[]]):
         rows.pop()
     return rows
+
+
+def _skip_options_of_line_end(stack: list[str]) -> None:
+    r"""Skip the star and the length of ``\\*[2pt]``; after a space, or without a unit, they belong to the next row."""
+    if stack and stack[-1] == "*":
+        stack.pop()
+    if _LENGTH.match("".join(stack[: -_LENGTH_TOKENS - 1 : -1])):
+        bracketed(stack)
+
+
+_LENGTH = re.compile(
+    rf"\[\s*[+-]?\s*(?:[0-9.,]+\s*(?:{'|'.join(UNITS)})|[0-9.]*\s*\\(?:[A-Za-z]*(?:skip|height|width|sep)|jot))\s*\]"
+)
+_LENGTH_TOKENS = 16  # of the longest bracket that is read as a length
 
 
 def cells_of(reader: Reader, rows: list[list[list[Node]]]) -> list[list[Node]]:
@@ -45,7 +62,8 @@ def cells_of(reader: Reader, rows: list[list[list[Node]]]) -> list[list[Node]]:
 def _environment(reader: Reader, token: str, out: list[Node]) -> Node | None:
     name = reader.name_argument()
     bare = name.rstrip("*")
-    bracketed(reader.stack) if bare in _WITH_COLUMNS or bare in _ALIGNED else None
+    if bare in _WITH_COLUMNS or bare in _PLACED or name.endswith("matrix*"):
+        bracketed(reader.stack)
     if bare in _WITH_COLUMNS:
         group(reader.stack)
     rows = rows_of(reader, NOTHING)

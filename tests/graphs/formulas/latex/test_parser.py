@@ -152,6 +152,24 @@ def test_conventions_of_layout(latex: str, expected: str) -> None:
     assert slt(latex) == expected
 
 
+@pytest.mark.parametrize(
+    ("latex", "expected"),
+    [
+        (r"\begin{matrix} a \\ [b] \end{matrix}", "[M!2x1,w[V!a,e[M!&lsqb;&rsqb;1x1,w[V!b]]]]"),
+        (r"\begin{matrix} a \\[b] \end{matrix}", "[M!2x1,w[V!a,e[M!&lsqb;&rsqb;1x1,w[V!b]]]]"),
+        (r"\begin{matrix} a \\[2.5 pt] b \end{matrix}", "[M!2x1,w[V!a,e[V!b]]]"),
+        (r"\begin{matrix} a \\*[-.5\baselineskip] b \end{matrix}", "[M!2x1,w[V!a,e[V!b]]]"),
+        (r"\begin{matrix} a \\ * \end{matrix}", "[M!2x1,w[V!a,e[*]]]"),
+        (r"\begin{matrix} a \\* b \end{matrix}", "[M!2x1,w[V!a,e[V!b]]]"),
+        (r"\begin{split} [b] &= c\end{split}", "[M!1x2,w[M!&lsqb;&rsqb;1x1,w[V!b],e[=[V!c]]]]"),
+        (r"\begin{aligned}[t] b &= c\end{aligned}", "[M!1x2,w[V!b,e[=[V!c]]]]"),
+        (r"\begin{pmatrix*}[r] 1 & -1\end{pmatrix*}", "[M!()1x2,w[N!1,e[-[N!1]]]]"),
+    ],
+)
+def test_a_bracket_or_a_star_is_an_option_or_a_cell(latex: str, expected: str) -> None:
+    assert slt(latex) == expected
+
+
 def test_macros_of_the_post() -> None:
     macros = read_macros(
         r"Let $\newcommand{\R}{\mathbb R}\newcommand{\set}[1]{\{#1\}}\def\pair#1#2{(#1,#2)}"
