@@ -97,6 +97,7 @@ def keep(
         "record": record,
         "depth": search.depth,
         "limit": search.limit,
+        "cut_at": search.cut_at,
         "threads": search.threads is not None,
         "parts": dict(parts),
     }
@@ -186,7 +187,8 @@ def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:
         for part in parts.values():
             part.close()
         raise
-    return Part(searchable, entry(manifest, "depth"), entry(manifest, "limit"), threads, parts)
+    limit = entry(manifest, "limit")
+    return Part(searchable, entry(manifest, "depth"), limit, threads, parts, manifest.get("cut_at", limit))
 
 
 def _threads(folder: Path) -> Threads:

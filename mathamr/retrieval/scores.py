@@ -59,8 +59,21 @@ def topic_scores(ranking: Sequence[tuple[str, float]], depth: int) -> TopicScore
     scores: dict[str, float] = {}
     for name, score in ranking:
         scores.setdefault(name, float(score))
+    return with_floor(scores, cut=len(ranking) >= depth)
+
+
+def with_floor(scores: Mapping[str, float], *, cut: bool) -> TopicScores:
+    """Return scores with the score of all other documents: the lowest one, or of a complete list 0 if that is lower.
+
+    >>> with_floor({"7": 0.9, "8": 0.7}, cut=True).floor, with_floor({"7": 0.9, "8": 0.7}, cut=False).floor
+    (0.7, 0.0)
+
+    Args:
+        scores: score of each document that was found.
+        cut: true if the list may lack documents that have a score.
+    """
     lowest = min(scores.values(), default=0.0)
-    return TopicScores(scores, lowest if len(ranking) >= depth else min(0.0, lowest))
+    return TopicScores(scores, lowest if cut else min(0.0, lowest))
 
 
 def standard_scores(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
 
 from mathamr.evaluation.result_names import TestName
+from mathamr.evaluation.runs import Task
 from mathamr.training.config import TrainConfig
 
 # -- what every job has ----------------------------------------------------------------------------------------------
@@ -166,6 +167,15 @@ class JobSettings:
             ConfigError: the rankings of one of them cannot be used.
         """
 
+    def cut_at(self, limit: int, task: Task) -> int:
+        """Return the length from which a list of results may lack further ones; 0 for lists of every length.
+
+        Args:
+            limit: number of results that the search of a topic is asked for.
+            task: task of the search.
+        """
+        return limit
+
 
 # -- groups that several systems share -------------------------------------------------------------------------------
 
@@ -248,6 +258,13 @@ class SearchSettings(JobSettings):
     index: IndexConfig
     retrieval: RetrievalConfig
     thread: ThreadConfig = field(default_factory=ThreadConfig)
+
+    def cut_at(self, limit: int, task: Task) -> int:
+        """Return the number of results that are compared exactly; 0 for an approximate search."""
+        if not self.retrieval.exact:
+            return 0
+        pooled = task == 1 and self.retrieval.strategy == "doc_vn_maxsim"
+        return min(limit, self.retrieval.pool) if pooled else limit
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ The order is that of :class:`mathamr.systems.system.System`: ``Trained`` -> ``En
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -117,13 +117,15 @@ class Retrieved:
     """Up to 1,000 results for each topic, best first, and the ``costs`` of the search (queries_per_second).
 
     ``visual_ids`` (formula id -> visual id) covers all searched formulas in Task 2. There may be more results for
-    conditions that learn from scores. ``records`` are JSON files for the job's folder, by name.
+    conditions that learn from scores. ``records`` are JSON files for the job's folder, by name. ``cut`` are the topics
+    whose list may lack further results (:meth:`mathamr.systems.thread_search.ThreadSearch.answers`).
     """
 
     results: Mapping[str, Sequence[tuple[str, float]]] | Mapping[str, Sequence[Hit]]
     costs: Costs = field(default_factory=dict)
     visual_ids: Mapping[str, str] | None = None
     records: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    cut: Collection[str] = ()
 
 
 @dataclass(frozen=True)

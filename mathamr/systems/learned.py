@@ -39,7 +39,15 @@ from mathamr.retrieval.scores import documents_of
 from mathamr.search.searchable import Searchable
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.judging import judged
-from mathamr.systems.parts import formula_scores, joint_size, joint_speed, places_of, run_left, scores_left
+from mathamr.systems.parts import (
+    cut_topics,
+    formula_scores,
+    joint_size,
+    joint_speed,
+    places_of,
+    run_left,
+    scores_left,
+)
 from mathamr.systems.registry import system
 from mathamr.systems.searchable.facts import keep_facts
 from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
@@ -103,7 +111,7 @@ class LearnedSystem(System[LearnedSettings]):
         else:
             runs = [run_left(place, topic_set.test_name, 2) for place in places]
             post_of = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}
-            scores = formula_scores(runs, k, visual_ids)
+            scores = formula_scores(runs, k, visual_ids, [cut_topics(place, topic_set.test_name) for place in places])
         systems = dict(zip(own.of, scores, strict=True))
         parts = parts_of(topic_set.topics)
         names = names_of(own.features, own.of)

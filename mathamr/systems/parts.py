@@ -6,16 +6,19 @@ other and the work of putting them together; the index is all of theirs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from graphs.shared_files import read_json
 from mathamr.evaluation.result_names import TestName, column, file_name
-from mathamr.evaluation.runs import Run, Task, read_run
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Run, Task, read_run
 from mathamr.retrieval.fusion import merge_by_visual_id, rankings_of
-from mathamr.retrieval.scores import SCORES, TopicScores, read_scores, scores_of_run, topic_scores
+from mathamr.retrieval.scores import SCORES, TopicScores, read_scores, scores_of_run, with_floor
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import TopicSet
+
+RANKINGS = "rankings.json"
+"""The record beside the run files of a job."""
 
 _SUMMED = ("index_bytes", "vectors", "formulas")
 
@@ -32,15 +35,21 @@ def scores_left(place: Path, test_name: TestName, k: int) -> dict[str, TopicScor
     Args:
         place: folder of the job.
         test_name: test that the scores are of.
-        k: most results of a topic in its run file.
+        k: most results of a topic in its run file, if the job has not recorded which lists are cut.
 
     Raises:
         RetrievalError: the file of scores is damaged.
     """
     path = place / file_name(test_name, SCORES)
-    if path.exists():
-        return read_scores(path)
-    return scores_of_run(run_left(place, test_name, 1), k)
+    found = read_scores(path) if path.exists() else scores_of_run(run_left(place, test_name, 1), k)
+    cut = cut_topics(place, test_name)
+    return found if cut is None else {topic: with_floor(own.scores, cut=topic in cut) for topic, own in found.items()}
+
+
+def cut_topics(place: Path, test_name: TestName) -> Collection[str] | None:
+    """Return the topics whose list a job has cut; None if an older version of this package ran the job."""
+    cut: dict[str, list[str]] = (read_json(place / RANKINGS) or {}).get("cut", {})
+    return cut.get(str(test_name))
 
 
 def run_left(place: Path, test_name: TestName, task: Task) -> Run:
@@ -49,16 +58,26 @@ def run_left(place: Path, test_name: TestName, task: Task) -> Run:
     return read_run(path, task=task) if path.stat().st_size else Run(place.name, {}, task)
 
 
-def formula_scores(runs: Sequence[Run], k: int, visual_ids: Mapping[str, str]) -> list[dict[str, TopicScores]]:
+def formula_scores(
+    runs: Sequence[Run], k: int, visual_ids: Mapping[str, str], cuts: Sequence[Collection[str] | None] | None = None
+) -> list[dict[str, TopicScores]]:
     """Return the scores of runs of Task 2 by topic; formulas of one visual id have one name in all of them.
 
     Args:
         runs: rankings of formulas.
-        k: most results of a topic in a run.
+        k: most results of a topic in a run whose ``cuts`` are unknown.
         visual_ids: visual ids of all formulas of the collection.
+        cuts: topics whose list is cut in each run, as :func:`cut_topics` returns them; None: unknown.
     """
-    rankings = merge_by_visual_id([rankings_of(run) for run in runs], visual_ids)
-    return [{topic: topic_scores(ranking, k) for topic, ranking in own.items()} for own in rankings]
+    rankings = [rankings_of(run) for run in runs]
+    known = [
+        {topic for topic, ranking in own.items() if len(ranking) >= min(k, MAX_PER_TOPIC)} if cut is None else cut
+        for own, cut in zip(rankings, cuts or [None] * len(runs), strict=True)
+    ]
+    return [
+        {topic: with_floor(dict(ranking), cut=topic in cut) for topic, ranking in own.items()}
+        for own, cut in zip(merge_by_visual_id(rankings, visual_ids), known, strict=True)
+    ]
 
 
 def joint_speed(

@@ -8,13 +8,14 @@ for search in searches_of(system, settings, topic_sets):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.stages.retrieval.threads import Threads, thread_of
 from mathamr.stages.settings import JobSettings, RetrievalConfig
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet
+from mathamr.systems.searchable.kept import most_left
 from mathamr.systems.system import System
 
 
@@ -28,6 +29,7 @@ class ThreadSearch:
         depth: results of a topic that the search leaves for other conditions; None: those of the run file.
         limit: most answers of a topic that are made from questions.
         threads: questions of the answers, where questions are searched.
+        cut_at: length from which the system's list of a topic may lack further results.
     """
 
     topic_set: TopicSet
@@ -35,12 +37,15 @@ class ThreadSearch:
     depth: int | None = None
     limit: int = MAX_PER_TOPIC
     threads: Threads | None = None
+    cut_at: int = MAX_PER_TOPIC
 
     def answers(self, rankings: Retrieved) -> Retrieved:
-        """Return the rankings of answers, made from those of questions where these were searched."""
-        if self.threads is None:
-            return rankings
-        return self.threads.answers(rankings, self.topic_set, self.limit)
+        """Return the rankings of answers, made from those of questions where these were searched, and which are cut."""
+        made = rankings if self.threads is None else self.threads.answers(rankings, self.topic_set, self.limit)
+        most = most_left(self.depth if self.topic_set.task == 1 else None, self.limit)
+        found = rankings.results
+        cut = {topic for topic, own in made.results.items() if len(found[topic]) >= self.cut_at or len(own) >= most}
+        return replace(made, cut=frozenset(cut))
 
     def searchable(self, system: System[Any], encoded: Encoded, answers: Sequence[str]) -> Sequence[str]:
         """Return those of the answers that can be found."""
@@ -54,9 +59,14 @@ class ThreadSearch:
 def searches_of(system: System[Any], settings: JobSettings, topic_sets: Sequence[TopicSet]) -> list[ThreadSearch]:
     """Return a search for each topic set."""
     thread = thread_of(settings)
-    if thread.read != "question":
-        return [ThreadSearch(one, one, thread.depth) for one in topic_sets]
-    threads = system.threads(topic_sets)
     retrieval = getattr(settings, "retrieval", None)
-    limit = thread.results(retrieval.k if isinstance(retrieval, RetrievalConfig) else MAX_PER_TOPIC)
-    return [ThreadSearch(one, threads.questions(one), thread.depth, limit, threads) for one in topic_sets]
+    k = retrieval.k if isinstance(retrieval, RetrievalConfig) else MAX_PER_TOPIC
+    limit = thread.results(k)
+    cuts = [settings.cut_at(limit if one.task == 1 else k, one.task) for one in topic_sets]
+    if thread.read != "question":
+        return [ThreadSearch(one, one, thread.depth, cut_at=cut) for one, cut in zip(topic_sets, cuts, strict=True)]
+    threads = system.threads(topic_sets)
+    return [
+        ThreadSearch(one, threads.questions(one), thread.depth, limit, threads, cut)
+        for one, cut in zip(topic_sets, cuts, strict=True)
+    ]

@@ -23,11 +23,12 @@ from graphs.corpus.post import Topic
 from graphs.errors import ConfigError, StoreError
 from mathamr.evaluation.runs import read_run
 from mathamr.retrieval.folder import switch
-from mathamr.retrieval.scores import SCORES, read_scores
+from mathamr.retrieval.scores import SCORES
 from mathamr.search.settings import read
 from mathamr.search.system_engine import SystemEngine
 from mathamr.search.web.app import create_app
 from mathamr.search_index import open_engine, open_index
+from mathamr.systems.parts import scores_left
 from mathamr.systems.searchable.kept import Part
 from mathamr.systems.searchable.structure import open_structure
 from tests.experiments.conftest import FORMULAS, with_years, write_collection, write_splade
@@ -125,7 +126,7 @@ def test_an_index_ranks_as_the_run_file_does(experiment: Path, condition: str) -
                 assert found == expected
             assert {hit.doc_id: hit.score for hit in found} == close({hit.doc_id: hit.score for hit in expected})
             if (job / SCORES).exists():
-                left, own = read_scores(job / SCORES)[topic.topic_id], part.scores(topic, 1000)
+                left, own = scores_left(job, 1, 1000)[topic.topic_id], part.scores(topic)
                 assert own.floor == close(left.floor)
                 assert own.scores == close(dict(left.scores))
             typed = engine.answer(topic.post.title + "\n" + topic.post.body, k=3).results

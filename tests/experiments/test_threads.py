@@ -9,7 +9,8 @@ import pytest
 from experiments import run as runner
 from graphs.errors import ConfigError
 from mathamr.evaluation.runs import read_run
-from mathamr.retrieval.scores import SCORES, read_scores
+from mathamr.retrieval.fusion import standard_sum
+from mathamr.retrieval.scores import SCORES, read_scores, scores_of_run
 from tests.experiments.conftest import with_years
 from tests.experiments.test_tracks import configured, planned
 
@@ -53,6 +54,18 @@ def test_threads_are_learned_across_years(threads: Path, tmp_path: Path) -> None
     report = (tmp_path / "out" / "tracks" / "report.md").read_text()
     assert "Learned weights" in report
     assert "| question |" in report
+
+
+def test_a_part_with_fewer_results_is_cut_at_its_own_number(collection: Path, tmp_path: Path) -> None:
+    conditions = {"words": {**WORDS, "retrieval": {"k": 3}}, "question": QUESTION, "sum": SUM}
+    jobs = run(conditions, collection, tmp_path / "out", "thread.depth=null")
+    runs = {name: read_run(jobs / f"{name}-seed1" / "run.tsv", task=1) for name in conditions}
+    cut = json.loads((jobs / "words-seed1" / "rankings.json").read_text())["cut"]["1"]
+    assert cut == sorted(topic for topic, hits in runs["words"].rankings.items() if len(hits) == 3)
+    parts = [scores_of_run(runs["words"], 3), scores_of_run(runs["question"], 1000)]
+    for topic, ranking in standard_sum(parts).items():
+        found = {hit.doc_id: hit.score for hit in runs["sum"].rankings[topic]}
+        assert found == pytest.approx(dict(ranking), abs=1e-4)
 
 
 def test_no_judgment_of_a_year_reaches_its_rankings(threads: Path, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ class FusionSearch:
     def rank(self, topic: Topic) -> Ranking:
         """Return the fused ranking; each part is searched."""
         if self.rule.how == "standard":
-            scores = [{topic.topic_id: part.scores(topic, self.rule.results)} for part in self.parts]
+            scores = [{topic.topic_id: part.scores(topic)} for part in self.parts]
             fused = standard_sum(scores, self.rule.weights, limit=self.rule.results)
         else:
             runs = [Run("part", {topic.topic_id: hits} if (hits := part.run(topic)) else {}) for part in self.parts]

@@ -7,7 +7,7 @@
 >>> topic = Topic("A.1", Post("A.1", "topic"))
 >>> Part(Newest(), depth=None).run(topic)[:2]                   # as the run file has it
 [Hit(doc_id='8', score=2.0, post_id=None), Hit(doc_id='7', score=1.9999999, post_id=None)]
->>> Part(Newest(), depth=2).scores(topic, 10).scores            # what conditions that learn from scores read
+>>> Part(Newest(), depth=2).scores(topic).scores                # what conditions that learn from scores read
 {'7': 2.0, '8': 2.0}
 """
 
@@ -22,7 +22,7 @@ from graphs.corpus.post import Topic
 from graphs.errors import StoreError
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run
 from mathamr.retrieval.index import Ranking
-from mathamr.retrieval.scores import TopicScores, scores_of_run, topic_scores
+from mathamr.retrieval.scores import TopicScores, with_floor
 from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.threads import Threads
 from mathamr.stages.settings import JobSettings
@@ -77,6 +77,7 @@ class Part:
         limit: most answers that are made from questions.
         threads: questions of the answers, where the system ranks questions; None: it ranks answers.
         parts: conditions that the system is made of.
+        cut_at: length from which the system's list may lack further results.
     """
 
     searchable: Searchable
@@ -84,10 +85,13 @@ class Part:
     limit: int = MAX_PER_TOPIC
     threads: Threads | None = None
     parts: Mapping[str, Part] = field(default_factory=dict)
+    cut_at: int = MAX_PER_TOPIC
 
     def rank(self, topic: Topic) -> Ranking:
         """Return ids and scores of answers, best first."""
-        ranking = self.searchable.rank(topic)
+        return self._answers(topic, self.searchable.rank(topic))
+
+    def _answers(self, topic: Topic, ranking: Ranking) -> Ranking:
         if self.threads is None:
             return ranking
         found = self.threads.answers(Retrieved({topic.topic_id: ranking}), TopicSet(1, [topic], [], "full"), self.limit)
@@ -95,24 +99,35 @@ class Part:
 
     def run(self, topic: Topic) -> list[Hit]:
         """Return the results as the run file of the condition has them."""
-        return Run.from_results("part", {topic.topic_id: self.rank(topic)}).rankings[topic.topic_id]
+        return self._run(topic, self.rank(topic))
 
-    def scores(self, topic: Topic, k: int) -> TopicScores:
-        """Return the scores that the condition leaves for others.
+    def _run(self, topic: Topic, ranking: Ranking) -> list[Hit]:
+        return Run.from_results("part", {topic.topic_id: ranking}).rankings[topic.topic_id]
 
-        Args:
-            topic: query.
-            k: most results of a topic in its run file.
-        """
-        if self.depth is not None:
-            return topic_scores(self.rank(topic)[: self.depth], self.depth)
-        return scores_of_run(Run("part", {topic.topic_id: self.run(topic)}), k)[topic.topic_id]
+    def scores(self, topic: Topic) -> TopicScores:
+        """Return the scores that the condition leaves for others."""
+        found = self.searchable.rank(topic)
+        ranking = self._answers(topic, found)
+        cut = len(found) >= self.cut_at or len(ranking) >= most_left(self.depth, self.limit)
+        if self.depth is None:
+            return with_floor({hit.doc_id: hit.score for hit in self._run(topic, ranking)}, cut=cut)
+        return with_floor(dict(ranking[: self.depth]), cut=cut)
 
     def close(self) -> None:
         """Close all files."""
         self.searchable.close()
         for part in self.parts.values():
             part.close()
+
+
+def most_left(depth: int | None, limit: int) -> int:
+    """Return the most results of a topic that a search leaves for other conditions.
+
+    Args:
+        depth: ``thread.depth``; None: results of the run file.
+        limit: most answers that are made from questions.
+    """
+    return min(limit, MAX_PER_TOPIC) if depth is None else depth
 
 
 def entry(record: Mapping[str, Any], name: str) -> Any:

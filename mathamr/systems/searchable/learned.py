@@ -69,7 +69,7 @@ class LearnedSearch:
 
     def rank(self, topic: Topic) -> Ranking:
         """Return the weighted ranking; each part is searched."""
-        systems = {name: {topic.topic_id: part.scores(topic, self.results)} for name, part in self.parts.items()}
+        systems = {name: {topic.topic_id: part.scores(topic)} for name, part in self.parts.items()}
         documents = documents_of(list(systems.values()), topic.topic_id)
         facts = Facts() if self.facts is None else self.facts.of(documents, self.topics)
         features = features_of(self.families, systems, facts, topic, documents)

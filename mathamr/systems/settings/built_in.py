@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from graphs.errors import ConfigError
 from mathamr.evaluation.result_names import TestName, title
+from mathamr.evaluation.runs import Task
 from mathamr.stages.settings import JobSettings
 from mathamr.systems.settings.combined import FusionSettings, LearnedSettings, RerankSettings
 from mathamr.systems.settings.ranking import BM25Settings, LatentSettings, SparseSettings, StructureSettings
@@ -47,6 +48,10 @@ class GivenRunSettings(JobSettings):
         """
         files = [self._named(task) for task in self.tasks]
         return {"run": ["" if file is None else hashlib.sha256(file.read_bytes()).hexdigest() for file in files]}
+
+    def cut_at(self, limit: int, task: Task) -> int:
+        """Return 0: the depth of a given run is unknown."""
+        return 0
 
     def path_of(self, task: TestName) -> Path:
         """Return the run file for a task or a test.
