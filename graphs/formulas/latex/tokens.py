@@ -16,16 +16,13 @@ from itertools import islice
 
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\[\s\S]|%[^\n]*\n?|\s+|[0-9]+(?:\.[0-9]+)?|\.\.\.|\.[0-9]+|[\s\S]")
 _NUMBERS = frozenset("123456789")  # of parameters
-_COMMENT = re.compile(r"(?<!\\)%")
 _DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|providecommand|DeclareMathOperator|def|let)(?![A-Za-z])")
 
 
 def tokens(latex: str) -> list[str]:
     """Split a formula into commands, numbers, stretches of space and single characters; comments are dropped."""
     found = _TOKEN.findall(latex)
-    if "%" in latex and _COMMENT.search(latex):
-        found = [token for token in found if token[0] != "%"]
-    return found
+    return [token for token in found if token[0] != "%"] if "%" in latex else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +60,8 @@ MAX_DEFINITIONS = 500
 """Definitions that are read in one text; the rest are skipped."""
 MAX_DEFINITION = 2_000
 """Longest definition of a macro, in characters; longer ones are skipped."""
+MAX_BRACKETED = 500
+"""Longest optional argument, in tokens with the closing bracket; a longer bracket is read as mathematics."""
 
 
 def read_definition(command: str, stack: list[str]) -> tuple[str, Macro] | None:
@@ -153,7 +152,7 @@ def bracketed(stack: list[str]) -> list[str] | None:
         return None
     rest: list[str] = []
     depth = 0
-    for position in range(len(stack) - 2, -1, -1):
+    for position in range(len(stack) - 2, -1, -1)[:MAX_BRACKETED]:
         token = stack[position]
         if token == "]" and not depth:
             del stack[position:]

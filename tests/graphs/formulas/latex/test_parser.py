@@ -170,6 +170,11 @@ def test_a_bracket_or_a_star_is_an_option_or_a_cell(latex: str, expected: str) -
     assert slt(latex) == expected
 
 
+def test_a_comment_follows_a_line_end_but_not_a_backslash() -> None:
+    assert slt("\\begin{matrix} a \\\\% comment & c\n b\\end{matrix}") == "[M!2x1,w[V!a,e[V!b]]]"
+    assert slt("a\\%% comment\nb") == slt("a\\%b")
+
+
 def test_macros_of_the_post() -> None:
     macros = read_macros(
         r"Let $\newcommand{\R}{\mathbb R}\newcommand{\set}[1]{\{#1\}}\def\pair#1#2{(#1,#2)}"

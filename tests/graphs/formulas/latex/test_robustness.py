@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from graphs.formulas.latex import parse_latex, read_macros
 from graphs.formulas.latex.reader import HANDLERS, MAX_DEPTH, MAX_TOKENS
 from graphs.formulas.latex.symbols import ACCENTS, SYMBOLS
+from graphs.formulas.latex.tokens import MAX_BRACKETED, bracketed
 from graphs.formulas.tree import FormulaTree, ParsedFormula
 
 PIECES = [
@@ -158,6 +159,14 @@ def test_nesting_is_bounded(opening: str, depth: int) -> None:
 )
 def test_hostile_input(latex: str) -> None:
     assert not faults(parse_latex(latex))
+
+
+def test_a_bracket_without_an_end_is_not_searched_to_the_end_of_the_formula() -> None:
+    stack = ["]", *"x" * MAX_BRACKETED, "["]
+    assert bracketed(stack) is None
+    del stack[1]
+    assert bracketed(stack) == ["x"] * (MAX_BRACKETED - 1)
+    assert not stack
 
 
 def test_many_definitions_are_cut_short() -> None:
