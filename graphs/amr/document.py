@@ -85,11 +85,12 @@ def connect(graph: penman.Graph) -> tuple[penman.Graph, int]:
         return graph, 0
     triples = list(graph.triples)
     parts = 0
+    places = {variable: place for place, variable in enumerate(variables)}
     for variable in variables:
         if variable not in reached:
             part = _reach([variable], neighbours)
             reached |= part
-            root = next((v for v in variables if v in part and v not in pointed_at), variable)
+            root = min(part - pointed_at, key=places.__getitem__, default=variable)
             triples.append((top, ":rel", root))
             parts += 1
     return penman.Graph(triples, top=top, metadata=graph.metadata), parts

@@ -40,8 +40,8 @@ _NODE = rf"\(\s*({_SYMBOL})\s*/\s*{_ATOM}"
 _STEP = re.compile(rf'\s*(?:(\))|(:[^\s"()/:~]*){_ALIGNMENT}\s*(?:{_NODE}|{_ATOM}))', re.DOTALL)
 _CLOSE, _ROLE, _VARIABLE, _CONCEPT, _TARGET = 1, 2, 3, 4, 5
 _OPEN = re.compile(rf"\s*{_NODE}", re.DOTALL)
-_COMMENT = re.compile(r"^\s*#.*$\n?", re.MULTILINE)
-_METADATA = re.compile(r"::(\S+)[ \t]*(.*?)(?=\s+::\S|\s*$)")
+_COMMENT = re.compile(r"^[^\S\n]*#.*$\n?", re.MULTILINE)
+_BEFORE_KEY = re.compile(r"\s::(?=\S)")
 
 # Stricter than the reader: Unicode's line separators end a line for some readers, and '#' opens a comment.
 _SAFE = r'[^\s"()/:~\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]'
@@ -153,8 +153,17 @@ def _declare(concepts: dict[str, str], variable: str, concept: str, text: str, p
 def _without_comments(text: str) -> tuple[str, dict[str, str]]:
     metadata: dict[str, str] = {}
     for line in _COMMENT.findall(text):
-        metadata.update({key: value.strip() for key, value in _METADATA.findall(line)})
+        metadata.update(_metadata(line))
     return _COMMENT.sub("", text), metadata
+
+
+def _metadata(line: str) -> dict[str, str]:
+    """Return the keys and values of a line ``# ::key value ::key value``."""
+    found = {}
+    for part in _BEFORE_KEY.split(" " + line.lstrip("# \t"))[1:]:
+        key, *value = part.split(maxsplit=1)
+        found[key] = value[0].rstrip() if value else ""
+    return found
 
 
 def _error(text: str, position: int) -> AMRError:
@@ -272,7 +281,7 @@ def blocks(lines: Iterable[str]) -> Iterator[Block]:
         if current is None:
             current = Block(number)
         if comment:
-            current.metadata.update({key: value.strip() for key, value in _METADATA.findall(stripped)})
+            current.metadata.update(_metadata(stripped))
         else:
             parts.append(line)
     if parts and current is not None:
