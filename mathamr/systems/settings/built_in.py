@@ -39,7 +39,7 @@ class GivenRunSettings(JobSettings):
     run: GivenRunConfig
 
     def result_key_parts(self) -> Mapping[str, Any]:
-        """Return the content hash of the run file for each task; empty where none is named.
+        """Return the content hash of the run file for each task, empty where none is named, and a version.
 
         The collection may have no topics of a task without a file; ``GivenRunSystem.check`` demands the others.
 
@@ -47,7 +47,10 @@ class GivenRunSettings(JobSettings):
             ConfigError: a file that is named does not exist, or is named for several tests.
         """
         files = [self._named(task) for task in self.tasks]
-        return {"run": ["" if file is None else hashlib.sha256(file.read_bytes()).hexdigest() for file in files]}
+        return {
+            "run": ["" if file is None else hashlib.sha256(file.read_bytes()).hexdigest() for file in files],
+            "version": 2,
+        }
 
     def cut_at(self, limit: int, task: Task) -> int:
         """Return 0: the depth of a given run is unknown."""
