@@ -30,6 +30,8 @@ from mathamr.evaluation.submission import FILE_NAME, Known, Problem, Submission,
 from mathamr.stages.sources import open_data
 
 RUNS: dict[Task, str] = {1: "run.tsv", 2: "run-task2.tsv"}
+SELECTED_BY = "best_val_mrr"
+"""Column of results that selects the best job: its ranking of held-out training pairs."""
 SHOWN = 5  # problems of a kind that are printed
 
 
@@ -75,7 +77,7 @@ class Written:
 
     Args:
         job: CONDITION-seedN.
-        about: experiment, job, regime and scores in one line.
+        about: experiment, job, regime and scores in one line; in a second one, conditions that were not considered.
         files: task of each file.
         collection: collection of the experiment.
     """
@@ -120,6 +122,9 @@ def write_submission(folder: Path, job: str, name: RunName, out: Path, root: Pat
         write_run(run, path)
     scores = ", ".join(f"{title} {row[key]:.4f}" for key, title in ARQMATH.items() if key in row)
     about = f"{experiment.name}, {row['condition']}, seed {row['seed']} (regime {row['regime']}: {scores})"
+    others = [name for name, rows in experiment.done().items() if all(SELECTED_BY not in one for one in rows)]
+    if job == "best" and SELECTED_BY in row and others:
+        about += f"\nnot considered, because they rank no held-out training pairs: {', '.join(others)}; --job names one"
     return Written(f"{row['condition']}-seed{row['seed']}", about, files, collection)
 
 
@@ -127,13 +132,19 @@ def selected_row(experiment: results.Experiment, job: str) -> Row:
     """Return the row of a finished job, by name or by its ranking of held-out training pairs.
 
     Raises:
-        ConfigError: no such job, or it has no result.
+        ConfigError: no such job, it has no result, or no job ranks held-out training pairs.
     """
     done = [row for rows in experiment.done().values() for row in rows]
     if not done:
         raise ConfigError(f"no job of {experiment.name} is finished; run it: {' '.join(experiment.commands)}")
     if job == "best":
-        return max(done, key=lambda row: float(row.get("best_val_mrr", 0.0)))
+        ranked = [row for row in done if SELECTED_BY in row]
+        if not ranked and len({row.get("key") for row in done}) > 1:  # copies for several seeds share a key
+            raise ConfigError(
+                f"no finished job of {experiment.name} ranks held-out training pairs ({SELECTED_BY}), so none is the "
+                f"best; name one with --job CONDITION-seedN, e.g. --job {done[0]['condition']}-seed{done[0]['seed']}"
+            )
+        return max(ranked or done, key=lambda row: float(row.get(SELECTED_BY, 0.0)))
     named = {f"{row['condition']}-seed{row['seed']}": row for row in done}
     if job not in named:
         raise ConfigError(f"job={job} is not among the finished ones: {', '.join(named)}")

@@ -78,6 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> str:
     for one in (index, bm25, fuse):
         one.add_argument("--out", type=Path, required=True, help="run file")
     given = parser.parse_args(arguments)
+    if given.task == 1 and getattr(given, "visual_ids", None) is not None:
+        parser.error("--visual-ids is an option of Task 2; Task 1 fuses posts by their ids; leave it out")
+    if given.task == 1 and getattr(given, "context", 0.0):
+        parser.error("--context is an option of Task 2, which finds formulas; add --task 2, or leave it out")
     said: str = given.run(given)
     return said
 

@@ -8,7 +8,8 @@
 
 An experiment gives ``MyLab-task1-plus-auto-both-P.tsv`` and, if it has Task 2, ``MyLab-task2-plus-...``. Without
 ``--job``, the finished job with the best ranking of held-out *training* pairs (``best_val_mrr``) is taken; this choice
-uses no topic. ``--root`` is the present folder of the experiment's collection, if it has moved.
+uses no topic. Systems that train nothing rank no such pairs: ``--job`` names their jobs. ``--root`` is the present
+folder of the experiment's collection, if it has moved.
 
 ``--check`` takes any file; ``--corpus`` names the collection in which topics and ids are looked up. ``--qrels`` prints
 the official scores; Task 2 also needs ``--visual-ids``, a formula TSV or a folder of them. A valid submission is
@@ -51,8 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("name the folder of an experiment, or files with --check")
     if given.experiment is not None and not (given.team and given.run and given.out):
         parser.error("an experiment's files need --team, --run and --out")
-    if given.experiment is not None and (given.corpus or given.years or given.task):
-        parser.error("--corpus, --years and --task belong to --check; an experiment knows its own")
+    if given.experiment is not None and (given.corpus or given.id or given.years or given.task):
+        parser.error("--corpus, --id, --years and --task belong to --check; an experiment knows its own")
+    if given.check is not None and not given.corpus and (given.root or given.id or given.years):
+        parser.error("--root, --id and --years choose topics and ids of --corpus NAME; add it, or leave them out")
 
     from experiments.submissions import Collection, RunName, check, write_submission
     from mathamr.evaluation.runs import read_qrels

@@ -74,3 +74,21 @@ def test_what_cannot_be_fused_is_said(corpus: list[str], tmp_path: Path, capsys:
     assert "one from 0 is needed for each" in capsys.readouterr().err
     assert make_run.main(["fuse", str(run), str(tmp_path / "none"), *out]) == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["fuse", "one.tsv", "two.tsv", "--task", "1", "--visual-ids", "looks.tsv"],
+            "--visual-ids is an option of Task",
+        ),
+        (["index", "--index", "index", "--corpus", "mathdocs", "--context", "0.2"], "--context is an option of Task 2"),
+    ],
+)
+def test_options_of_another_task_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        make_run.main([*arguments, "--out", "run.tsv"])
+    assert message in capsys.readouterr().err

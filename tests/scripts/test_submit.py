@@ -1,6 +1,7 @@
 """Submission files: written from a job, checked against the collection, and broken ones named by file and line."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,30 @@ def test_both_files_of_the_job_with_the_best_held_out_pairs(
     assert first["scores"] == {"nDCG'": 0.5, "MAP'": 0.5, "P'@10": 0.05, "Bpref": 0.5, "topics": 2}
     assert submit.main(["--check", str(out / "Lab-task1-plus-auto-both-P.tsv")]) == 0
     assert "not looked up (give --corpus)" in capsys.readouterr().out
+
+
+def test_jobs_without_held_out_pairs_are_chosen_by_name(
+    experiment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = json.loads((experiment / "experiment.json").read_text())
+    (experiment / "experiment.json").write_text(json.dumps({**plan, "conditions": ["bm25", "mathamr_plus"]}))
+    shutil.copytree(experiment / "jobs" / "mathamr_plus-seed1", experiment / "jobs" / "bm25-seed1")
+    result = {"key": "words", "ndcg_prime": 0.9, "regime": "judged"}
+    (experiment / "jobs" / "bm25-seed1" / "result.json").write_text(json.dumps(result))
+    out = tmp_path / "submission"
+    assert submit.main(arguments(experiment, out)) == 0
+    printed = capsys.readouterr().out
+    assert "mathamr_plus, seed 2 (" in printed
+    assert "not considered, because they rank no held-out training pairs: bm25; --job names one" in printed
+    assert submit.main(arguments(experiment, out, "--job", "bm25-seed1")) == 0
+    assert "not considered" not in capsys.readouterr().out
+    for place in experiment.glob("jobs/mathamr_plus-*"):
+        (place / "result.json").write_text(json.dumps({**result, "key": place.name}))
+    assert submit.main(arguments(experiment, out)) == 2
+    assert "so none is the best; name one with --job CONDITION-seedN, e.g. --job bm25-seed1" in capsys.readouterr().err
+    for place in experiment.glob("jobs/mathamr_plus-*"):
+        shutil.rmtree(place)
+    assert submit.main(arguments(experiment, out)) == 0  # the only result
 
 
 def test_a_named_job_as_an_alternate_run(experiment: Path, tmp_path: Path) -> None:
@@ -183,7 +208,14 @@ def test_an_experiment_without_results(experiment: Path, tmp_path: Path, capsys:
 
 @pytest.mark.parametrize(
     "given",
-    [[], ["out", "--check", "file"], ["out"], ["out", "--team", "x", "--run", "y", "--out", "z", "--data", "jsonl"]],
+    [
+        [],
+        ["out", "--check", "file"],
+        ["out"],
+        ["out", "--team", "x", "--run", "y", "--out", "z", "--data", "jsonl"],
+        ["--check", "file", "--years", "2022"],
+        ["--check", "file", "--root", "nowhere"],
+    ],
 )
 def test_arguments_that_do_not_go_together(given: list[str]) -> None:
     with pytest.raises(SystemExit):
