@@ -82,6 +82,8 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     folder = Path(config.outputs) / experiment.name
     data = corpus.fingerprints()
     jobs = plan(composed, data)
+    for line in without_effect(shlex.split(command), jobs):
+        console.say(line)
     wanted = select(jobs, None, experiment.only)
     shared = Path(config.outputs) / "shared" / f"{corpus.name}-{data.graphs[:12]}"
     models = Models(shared, console.say)
@@ -146,6 +148,19 @@ def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
     to_train = {job.model_key for job in left if models.state(job) not in ("trained", "none")}
     head = ["Job", "State", "Model", "Key", "Model key"]
     return f"{blocks.as_text([head, *rows])}\n{len(left)} of {len(jobs)} jobs to run, {len(to_train)} models to train"
+
+
+def without_effect(words: Sequence[str], jobs: Sequence[Job]) -> list[str]:
+    """Return a note on each setting of the command line that no job reads, with the setting to use instead."""
+    notes = []
+    for word in words:
+        group, _, name = word.lstrip("+").partition("=")[0].partition(".")
+        readers = [job.settings for job in jobs if group in job.settings.groups()]
+        others = {own.replacement(group, name) for own in readers}
+        if others and None not in others:
+            tracks = ", ".join(sorted({own.track for own in readers}))
+            notes.append(f"  {word} has no effect with track={tracks}; use {', '.join(map(str, others))}")
+    return notes
 
 
 def _say_unmet(selected: Sequence[Job], folder: Path, console: Console) -> None:

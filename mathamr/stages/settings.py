@@ -167,6 +167,10 @@ class JobSettings:
             ConfigError: the rankings of one of them cannot be used.
         """
 
+    def replacement(self, group: str, name: str) -> str | None:
+        """Return the setting to use instead of one that has no effect, as ``text.epochs``; None: it may have one."""
+        return None
+
     def cut_at(self, limit: int, task: Task) -> int:
         """Return the length from which a list of results may lack further ones; 0 for lists of every length.
 

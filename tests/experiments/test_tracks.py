@@ -86,6 +86,16 @@ def test_a_fusion_depends_on_its_parts_and_comes_last() -> None:
     assert planned(conditions, "fusion.k=10")["fused-seed1"].key != jobs["fused-seed1"].key
 
 
+def test_a_setting_that_no_job_reads_is_noted() -> None:
+    tuned = {"track": "text", "text": {"epochs": 1}}
+    words = ["+exp=trial", "train.epochs=99", "train.seed=3", "train.validation_fraction=0.2", "text.epochs=1"]
+    words += ["train.device=cpu", "model.hidden_dim=8", "track=text", "data.root=a.b"]
+    jobs = list(planned({"tuned": tuned, "words": BM25}).values())
+    assert runner.without_effect(words, jobs) == ["  train.epochs=99 has no effect with track=text; use text.epochs"]
+    with_graphs = planned({"tuned": tuned, "words": BM25, "graph": {}}).values()
+    assert runner.without_effect(words, list(with_graphs)) == []
+
+
 def test_jobs_come_after_those_that_they_need() -> None:
     twice = {"track": "fusion", "fusion": {"of": ["fused", "words"]}}
     jobs = planned({"twice": twice, "fused": RRF, "words": BM25, "formulas": FORMULAS})

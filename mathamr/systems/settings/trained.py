@@ -117,6 +117,11 @@ class TextSettings(SearchSettings):
 
     free: ClassVar = {"text": ("checkpoint_every", "gradient_checkpointing"), "index": ("location", "keep")}
 
+    def replacement(self, group: str, name: str) -> str | None:
+        """Return the setting of the encoder's training that is read in place of one of ``train``."""
+        replaced = group == "train" and name not in _PAIRS and name in {one.name for one in fields(TextConfig)}
+        return f"text.{name}" if replaced else None
+
     @property
     def is_trained(self) -> bool:
         """True if the encoder is pretrained or fine-tuned, instead of taken as it is."""
