@@ -20,7 +20,7 @@ from functools import partial
 
 from graphs.errors import FormulaError
 from graphs.formulas import operators
-from graphs.formulas.mathml import Element, Letters, Rule, Rules, cleaner, only_child, read_mathml, walk
+from graphs.formulas.mathml import Element, Letters, Rule, Rules, cleaner, local_name, only_child, read_mathml, walk
 from graphs.formulas.meanings import AMBIGUOUS, ELEMENTS, meaning_label
 from graphs.formulas.operators import Term
 from graphs.formulas.tree import FormulaTree
@@ -60,12 +60,19 @@ def _rules(letters: Letters) -> Rules[Term]:
 
         return rule
 
+    text = typed("N!")
+
+    def number(element: Element, children: Children) -> Term | None:
+        if len(element):
+            raise FormulaError(f"<cn> has the element <{local_name(element[0])}>, not text alone", kind="unknown_tag")
+        return text(element, children)
+
     def wildcard(element: Element, children: Children) -> Term:
         return Term("?" + (element.get("name") or clean(element.text)))
 
     leaves: dict[str, Rule[Term]] = {
         "ci": typed("V!"),
-        "cn": typed("N!"),
+        "cn": number,
         "mtext": typed("T!"),
         "csymbol": partial(_symbol, clean),
         "qvar": wildcard,

@@ -10,6 +10,7 @@ The trees are those of Tangent-S for the output of LaTeXML; :mod:`graphs.formula
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import zip_longest
 
 from graphs.errors import FormulaError
 from graphs.formulas import layout
@@ -55,7 +56,7 @@ def _rules(letters: Letters) -> Rules[Symbol]:
         return Symbol("?" + (element.get("name") or clean(element.text)))
 
     def fenced(element: Element, children: Children) -> Symbol:
-        separators = [clean(separator) for separator in element.get("separators", ",").split()]
+        separators = [clean(separator) for separator in "".join(element.get("separators", ",").split())]
         parts: Children = []
         for child in children:
             if layout.is_blank(child):
@@ -167,7 +168,7 @@ def _multiscripts(element: Element, children: Children) -> Symbol | None:
         else:
             side.append(child)
     base, *after = after or [None]
-    pairs = [list(zip(side[::2], side[1::2], strict=False)) for side in (after, before)]
+    pairs = [list(zip_longest(side[::2], side[1::2])) for side in (after, before)]
     return layout.multiscripts(base, *pairs)
 
 

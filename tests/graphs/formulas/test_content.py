@@ -150,6 +150,7 @@ def test_many_operands_are_split_where_order_is_free() -> None:
     [
         ("<math/>", "empty"),
         ("<math><piecewise/></math>", "unknown_tag"),
+        ('<math><cn type="rational">1<sep/>2</cn></math>', "unknown_tag"),
         (f"<math>{latexml('no-such-meaning')}</math>", "unknown_symbol"),
         (f"<math>{apply()}</math>", "operands"),
         (f"<math>{apply('<int/>', X, Y)}</math>", "operands"),

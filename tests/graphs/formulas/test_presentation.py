@@ -68,6 +68,11 @@ TABLE = "<mtable><mtr><mtd><mn>{}</mn></mtd></mtr><mtr><mtd><mn>{}</mn></mtd></m
         (mrow("<mo>|</mo><mi>x</mi><mo>|</mo>"), "[M!||1x1,w[V!x]]"),
         ('<mfenced open="[" separators=";"><mi>a</mi><mi>b</mi></mfenced>', "[M!&lsqb;)1x1,w[V!a[;[V!b]]]]"),
         ("<mfenced><mi>a</mi><mi>b</mi></mfenced>", "[M!()1x2,w[V!a[&comma;],e[V!b]]]"),
+        (
+            '<mfenced separators=";,"><mi>a</mi><mi>b</mi><mi>c</mi></mfenced>',
+            "[M!()1x2,w[V!a[;[V!b[&comma;]]],e[V!c]]]",
+        ),
+        ('<mfenced separators=" "><mi>a</mi><mi>b</mi></mfenced>', "[M!()1x1,w[V!a[V!b]]]"),
         ("<mfenced/>", "[M!()]"),
         # fractions and roots
         ("<mfrac><mi>p</mi><mi>q</mi></mfrac>", "[O!divide,o[V!p],u[V!q]]"),
@@ -92,6 +97,9 @@ TABLE = "<mtable><mtr><mtd><mn>{}</mn></mtd></mtr><mtr><mtd><mn>{}</mn></mtd></m
             "<mmultiscripts><mi>T</mi><mi>a</mi><none/><none/><mi>b</mi></mmultiscripts>",
             "[V!T,a[W![V!b]],b[V!a]]",
         ),
+        ("<mmultiscripts><mi>F</mi><mn>1</mn></mmultiscripts>", "[V!F,b[N!1]]"),
+        ("<mmultiscripts><mi>F</mi><none/><mn>2</mn><mn>1</mn></mmultiscripts>", "[V!F,a[N!2],b[W![N!1]]]"),
+        ("<mmultiscripts><mi>F</mi><mprescripts/><mn>1</mn></mmultiscripts>", "[V!F,d[N!1]]"),
         # tables
         (
             "<mtable><mtr><mtd><mi>a</mi></mtd><mtd/></mtr><mtr><mtd><mi>c</mi></mtd></mtr></mtable>",
