@@ -12,8 +12,9 @@ r"""A paper's LaTeX files as one text: the main file with all files that it incl
 The main file is the one with ``\documentclass``; of several, the largest with all its includes; without any, the
 largest file (ModernBERT thesis, section 3). A preamble in a separate file is not a main file. ``\input``,
 ``\include``, ``\subfile``, ``\import`` and a paper's own commands with such names (``\olimport``) are followed only
-among the paper's files; others are listed in ``missing``. Commands that the paper defines are replaced
-(:mod:`mathamr.text.latex.macros`).
+among the paper's files; others are listed in ``missing``. Text that TeX skips is removed: comments, text in
+``\iffalse``, and text after ``\end{document}``. So are verbatim environments, whose LaTeX is only shown. Commands that
+the paper defines are replaced (:mod:`mathamr.text.latex.macros`).
 """
 
 from __future__ import annotations
@@ -44,7 +45,14 @@ _TAKEN_IN = re.compile(
     r"|\\(?:sub)?(?:import|includefrom|inputfrom)\*?\s*\{(?P<folder>[^{}\n]*)\}\s*\{(?P<file>[^{}\n]+)\}"
     r"|\\(?!re)[a-zA-Z]+(?:import|input|include)\*?\s*(?:\[(?P<below>[^\[\]{}\n\\]*)\]\s*)?\{(?P<own>[^{}\n\\#]+)\}"
     r"|\\input\s+(?P<bare>[^\s{}\\%]+)"
-    r"|(?P<end>\\endinput\b)"
+    r"|(?P<end>\\endinput\b|\\end\s*\{document\})"
+)
+# Conditionals; `\newif\ifdraft`, `\let\ifdraft\iffalse`, `\def\draft{\iffalse}`, `\iff`, `\ifthenelse{...}` open none.
+_CONDITIONAL = re.compile(
+    r"\\\\|\\(?:newif|let\s*+\\[a-zA-Z@]++\s*+=?)\s*+\\if[a-zA-Z@]*"
+    r"|\\(?P<false>iffalse(?![a-zA-Z@]|\s*\})|if\s*0(?=\s))"
+    r"|\\(?P<open>if(?!f(?![a-zA-Z@]))[a-zA-Z@]*+)(?!\s*\{)"
+    r"|\\(?P<edge>else|fi)(?![a-zA-Z@])"
 )
 # Environments that are not printed: \newenvironment{slogan}{\comment}{\endcomment}, \excludecomment{slogan}.
 _UNPRINTED = re.compile(
@@ -84,24 +92,29 @@ def assemble(files: Mapping[str, str]) -> LatexSource:
     Raises:
         CorpusError: no LaTeX file, or files that include each other without end.
     """
-    stripped = {name: strip_comments(text) for name, text in files.items()}
-    papers = {name: text for name, text in stripped.items() if not name.endswith((".sty", ".cls", ".def"))}
+    styles = {name: strip_comments(text) for name, text in files.items() if name.endswith((".sty", ".cls", ".def"))}
+    papers = {
+        name: without_false(strip_comments(text, verbatim=False)) for name, text in files.items() if name not in styles
+    }
     if not papers:
         raise CorpusError("holds no LaTeX file (.tex, .ltx, .texx)")
     main = _main_file(papers)
     reader = _Reader(papers, posixpath.dirname(main))
     reader.read(main, ())
-    declarations = "\n".join(text for name, text in stripped.items() if name not in papers)
+    declarations = "\n".join(styles.values())
     taken, missing = dict.fromkeys(reader.taken), dict.fromkeys(reader.missing)
     text = expanded(_printed("".join(reader.pieces), declarations), declarations)
     return LatexSource(main, text, declarations, tuple(taken), tuple(missing))
 
 
-def strip_comments(text: str) -> str:
-    r"""Remove ``%`` comments and ``comment`` environments from ``text``; ``\%`` and verbatim text stay.
+def strip_comments(text: str, *, verbatim: bool = True) -> str:
+    r"""Remove ``%`` comments and ``comment`` environments from ``text``; ``\%`` stays.
 
     >>> strip_comments("100\\% sure% or so\n  of it")
     '100\\% sureof it'
+
+    Args:
+        verbatim: keep verbatim environments, and commands in ``\verb``.
     """
     pieces: list[str] = []
     kept = position = 0  # ends of the text that is in `pieces` or removed, and that is read
@@ -114,10 +127,32 @@ def strip_comments(text: str) -> str:
                 closes[name] = text.find(end, position)
             if closes[name] > -1:
                 position = closes[name] + len(end)
-        if match["keep"] or (name and (name != "comment" or closes[name] < 0)):
+        if match["keep"]:
+            if verbatim or not match["mark"] or "\\" not in match["keep"][1:]:
+                continue
+        elif name and (closes[name] < 0 or (verbatim and name != "comment")):
             continue
         pieces.append(text[kept : match.start()])
         kept = position
+    return "".join([*pieces, text[kept:]])
+
+
+def without_false(text: str) -> str:
+    r"""Remove the text that ``\iffalse`` or ``\if0`` skips, up to its ``\else`` or ``\fi``; unended text stays.
+
+    >>> without_false(r"a \iffalse b \ifx\c\d e \fi f\fi g\iff h")
+    'a  g\\iff h'
+    """
+    pieces: list[str] = []
+    kept = start = depth = 0  # depth: open conditionals from the false one on, which begins at `start`
+    for match in _CONDITIONAL.finditer(text):
+        if match["false"] or (match["open"] and depth):
+            start, depth = start if depth else match.start(), depth + 1
+        elif match["edge"] and depth:
+            depth -= match["edge"] == "fi" or depth == 1
+            if not depth:
+                pieces.append(text[kept:start])
+                kept = match.end()
     return "".join([*pieces, text[kept:]])
 
 

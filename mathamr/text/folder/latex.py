@@ -26,7 +26,7 @@ from functools import lru_cache
 from mathamr.text.folder.passages import Outline, Passage
 from mathamr.text.folder.preambles import STYLES, Preambles
 from mathamr.text.latex.macros import Expander
-from mathamr.text.latex_source import group, strip_comments
+from mathamr.text.latex_source import group, strip_comments, without_false
 from mathamr.text.plain import plain
 from mathamr.text.statements import Kind, environment_kinds, optional_title
 
@@ -190,13 +190,13 @@ def _declared(declarations: str) -> tuple[Expander, dict[str, Kind | None]]:
 
 
 def _without_comments(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return a text without comments, and (start, line) of each line that follows a removed line."""
+    """Return a text without what TeX skips, and (start, line) of each line that follows a removed line."""
     text = text.replace("\x1e", " ")
     marked = "\n".join(f"\x1e{number}\x1e{line}" for number, line in enumerate(text.split("\n"), 1))
     pieces: list[str] = []
     lines: list[tuple[int, int]] = []
     size = position = 0
-    stripped = strip_comments(marked)
+    stripped = without_false(strip_comments(marked))
     for mark in _MARK.finditer(stripped):
         pieces.append(stripped[position : mark.start()])
         size += len(pieces[-1])

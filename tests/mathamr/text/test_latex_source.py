@@ -99,6 +99,37 @@ def test_endinput_ends_a_file() -> None:
     assert source.text == r"\documentclass{a}B after"
 
 
+def test_the_end_of_a_document_ends_its_file() -> None:
+    files = {
+        "main.tex": r"\documentclass{a} \verb|\end{document}| A \include{b} C \end{document} \begin{thm} D \end{thm}",
+        "b.tex": r"\documentclass[main]{subfiles} B \end{document} not this",
+    }
+    assert assemble(files).text.split() == [r"\documentclass{a}", "A", r"\documentclass[main]{subfiles}", "B", "C"]
+
+
+@pytest.mark.parametrize("name", ["verbatim", "lstlisting", "minted"])
+def test_verbatim_environments_are_no_text(name: str) -> None:
+    shown = rf"\begin{{{name}}} \begin{{thm}} A \end{{thm}} \end{{document}} \iffalse \end{{{name}}}"
+    assert assemble({"main.tex": rf"\documentclass{{a}}{shown}B \begin{{{name}}} open"}).text == (
+        rf"\documentclass{{a}}B \begin{{{name}}} open"
+    )
+
+
+@pytest.mark.parametrize(
+    ("latex", "printed"),
+    [
+        (r"a\iffalse b \ifdraft c \else d \fi e \ifthenelse{f}{g}{h} $i\iff j$ \fi k", "a k"),
+        (r"a\if0 b\fi c", "a c"),
+        (r"a\iffalse b \iffalse c\fi d\else e\ifx\g\h f\fi\fi", r"a e\ifx\g\h f\fi\fi"),
+        (r"\let\ifdraft\iffalse \let \iflong = \iffalse \newif\ifshort \def\no{\iffalse} a\fi", None),
+        (r"\iffalse a \ifx\b\c \fi d", None),
+        (r"\iffalsehood a\\iffalse b\fi \if00 c\fi \if01 d\fi", None),
+    ],
+)
+def test_false_conditionals_are_removed(latex: str, printed: str | None) -> None:
+    assert assemble({"main.tex": latex}).text == (latex if printed is None else printed)
+
+
 def test_style_files_declare_but_are_no_text() -> None:
     source = assemble({"main.tex": r"\documentclass{a}", "my.sty": r"\newtheorem{thm}{Theorem}"})
     assert source.declarations == r"\newtheorem{thm}{Theorem}"

@@ -50,6 +50,12 @@ def test_passages_have_their_kind_section_and_line() -> None:
     ]
 
 
+def test_skipped_text_is_no_passage() -> None:
+    text = "The first words here.\n\n\\iffalse\n\\begin{thm} Nothing of this. \\end{thm}\n\\fi\n\nThe last words here."
+    assert shown(text) == [("1", "a", "The first words here. The last words here.")]
+    assert shown(text + "\n\n\\begin{thm} A theorem here. \\end{thm}")[1][0] == "9"
+
+
 def test_a_chapter_has_the_macros_of_the_book_that_includes_it() -> None:
     files = {
         "book/main.tex": r"\documentclass{book}\usepackage{own}\input{macros}\begin{document}\include{one}",
