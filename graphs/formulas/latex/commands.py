@@ -13,7 +13,7 @@ from graphs.formulas.latex.nodes import MathList, Node
 from graphs.formulas.latex.reader import Reader, handles
 from graphs.formulas.latex.spaces import given_space
 from graphs.formulas.latex.symbols import SYMBOLS, symbol
-from graphs.formulas.latex.tokens import Macros, bracketed, group, read_definition
+from graphs.formulas.latex.tokens import Macros, bracketed, define, group
 
 _MODULES = (delimiters, structures, tables, text)  # imported so that their commands are known
 
@@ -35,11 +35,7 @@ def read(latex: str, macros: Macros | None = None) -> list[MathList]:
     r"\newcommand", r"\renewcommand", r"\providecommand", r"\def", r"\DeclareMathOperator", r"\let", r"\gdef", r"\edef"
 )
 def _define(reader: Reader, token: str, out: list[Node]) -> None:
-    definition = read_definition(r"\def" if token in (r"\gdef", r"\edef") else token, reader.stack)
-    if definition is not None:
-        name, macro = definition
-        if name not in macro.body:
-            reader.macros[name] = macro
+    define(r"\def" if token in (r"\gdef", r"\edef") else token, reader.stack, reader.macros)
 
 
 @handles(

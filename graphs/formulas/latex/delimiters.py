@@ -41,9 +41,9 @@ def _delimiter(reader: Reader, command: str, out: list[Node]) -> Node | None:
     if side is None and command[-1] in "lrm":
         side = _SIDES[command[-1]]
     token = reader.next_token()
-    while token in reader.macros:
+    while reader.is_macro(token):
         reader.stack.pop()
-        reader._expand(token)
+        reader.expand(token)
         token = reader.next_token()
     if not token or token == "}":
         return None

@@ -27,7 +27,7 @@ from graphs.formulas.latex.symbols import (
     WIDE,
     symbol,
 )
-from graphs.formulas.latex.tokens import Macro, Macros, bracketed, expand, group, tokens
+from graphs.formulas.latex.tokens import BuiltIn, Macro, Macros, bracketed, expand, group, read_macros, tokens
 from graphs.formulas.mathml import clean_plain
 
 MAX_DEPTH: Final = 60
@@ -73,6 +73,9 @@ class Reader:
         stack.reverse()
         self.stack = stack
         self.macros: dict[str, Macro] = dict(macros) if macros else {}
+        if macros:  # those that the formula defines are unknown up to their definition
+            for name in read_macros(latex):
+                self.macros.pop(name, None)
         self.lists: list[MathList] = []
         self.depth = 0
         self.font = ""
@@ -97,6 +100,7 @@ class Reader:
         space = 0.0
         broken = False  # at the end of a line, which ends a number
         symbols = SYMBOLS
+        macros = self.macros
         self.stopped = ""
         while stack:
             token = stack.pop()
@@ -111,14 +115,14 @@ class Reader:
                 if width is not None:
                     space += width
                     continue
-                if token in self.macros:
-                    self._expand(token)
+                if macros and self.is_macro(token):
+                    self.expand(token)
                     continue
                 if token in SPACE_COMMANDS:
                     space += given_space(self, token)
                     continue
-            elif self.macros and token in self.macros:
-                self._expand(token)
+            elif macros and self.is_macro(token):
+                self.expand(token)
                 continue
             spaced = space != 0.0
             if spaced:
@@ -153,7 +157,12 @@ class Reader:
             out.append(SPACE)
         return out
 
-    def _expand(self, token: str) -> None:
+    def is_macro(self, token: str) -> bool:
+        """Return whether the token is a macro, and not the built-in command of that name."""
+        return token in self.macros and type(token) is not BuiltIn
+
+    def expand(self, token: str) -> None:
+        """Replace a macro, and its arguments at the end of ``stack``, by its expansion."""
         self.expansions += 1
         if self.expansions > MAX_EXPANSIONS:
             raise FormulaError(f"more than {MAX_EXPANSIONS:,} uses of macros; does {token} use itself?", kind="macros")
@@ -196,8 +205,8 @@ class Reader:
             if token == "}" or token in CELL_END:
                 stack.append(token)
                 return []
-            if token in self.macros:
-                self._expand(token)
+            if self.is_macro(token):
+                self.expand(token)
                 continue
             if len(token) > 1 and token[0] in "0123456789.":
                 stack.append(token[1:])
@@ -235,8 +244,8 @@ class Reader:
             if token == "}" or token in CELL_END:
                 stack.append(token)
                 break
-            if token in self.macros:
-                self._expand(token)
+            if self.is_macro(token):
+                self.expand(token)
                 continue
             node: Node | None = SYMBOLS.get(token)
             if node is None:

@@ -39,6 +39,12 @@ class Macro:
 Macros = Mapping[str, Macro]
 
 
+class BuiltIn(str):
+    """A command with its built-in meaning, even if a macro has its name: the target of a ``\\let``."""
+
+    __slots__ = ()
+
+
 def read_macros(text: str) -> dict[str, Macro]:
     r"""Read all macros that a text defines; a definition that cannot be read is skipped.
 
@@ -49,10 +55,7 @@ def read_macros(text: str) -> dict[str, Macro]:
     for match in islice(_DEFINITION.finditer(text), MAX_DEFINITIONS):
         stack = tokens(text[match.start() : match.start() + MAX_DEFINITION])
         stack.reverse()
-        command = stack.pop()
-        definition = read_definition(command, stack)
-        if definition is not None:
-            found[definition[0]] = definition[1]
+        define(stack.pop(), stack, found)
     return found
 
 
@@ -60,8 +63,25 @@ MAX_DEFINITIONS = 500
 """Definitions that are read in one text; the rest are skipped."""
 MAX_DEFINITION = 2_000
 """Longest definition of a macro, in characters; longer ones are skipped."""
-MAX_BRACKETED = 500
+MAX_BRACKETED = 1_500
 """Longest optional argument, in tokens with the closing bracket; a longer bracket is read as mathematics."""
+
+
+def define(command: str, stack: list[str], macros: dict[str, Macro]) -> None:
+    r"""Add to ``macros`` what the tokens after ``command`` define; they are at the end of the reversed ``stack``.
+
+    ``\let`` copies the present meaning of its target. A macro that uses itself (``\renewcommand{\phi}{\phi_0}``) would
+    never end; it is skipped, as is a definition that cannot be read.
+    """
+    definition = read_definition(command, stack)
+    if definition is None:
+        return
+    name, macro = definition
+    if command == r"\let":
+        [target] = macro.body
+        macro = macros.get(target, Macro((BuiltIn(target),)))
+    if not any(token == name and type(token) is str for token in macro.body):
+        macros[name] = macro
 
 
 def read_definition(command: str, stack: list[str]) -> tuple[str, Macro] | None:
@@ -152,14 +172,16 @@ def bracketed(stack: list[str]) -> list[str] | None:
         return None
     rest: list[str] = []
     depth = 0
-    for position in range(len(stack) - 2, -1, -1)[:MAX_BRACKETED]:
-        token = stack[position]
+    for token in islice(reversed(stack), 1, MAX_BRACKETED + 1):
         if token == "]" and not depth:
-            del stack[position:]
+            del stack[-len(rest) - 2 :]
             return rest
-        depth += (token == "{") - (token == "}")
-        if depth < 0:
-            break
+        if token == "{":
+            depth += 1
+        elif token == "}":
+            depth -= 1
+            if depth < 0:
+                break
         rest.append(token)
     return None
 

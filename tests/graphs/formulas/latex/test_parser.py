@@ -199,6 +199,31 @@ def test_macros_defined_in_the_formula_itself() -> None:
     assert opt(r"\def\sq#1{#1^2}\sq{y}") == "[O!SUP,0[V!y],1[N!2]]"
 
 
+@pytest.mark.parametrize(
+    ("formulas", "expected"),
+    [
+        ((r"\renewcommand{\phi}{\phi_0} \phi+1", r"\phi"), ("[V!φ[+[N!1]]]", "[V!φ]")),
+        (
+            (r"\let\oldvec\vec\renewcommand{\vec}[1]{\oldvec{\mathbf{#1}}} \vec ab", r"\vec ab"),
+            ("[V!a[V!b],o[→]]", "[V!a[V!b],o[→]]"),
+        ),
+        (
+            (r"\let\old\alpha \let\alpha\beta \let\beta\old \alpha+1", r"\alpha+\beta"),
+            ("[V!β[+[N!1]]]", "[V!β[+[V!α]]]"),
+        ),
+        (
+            (r"\let\old\lfloor \def\lfloor{\mid} \left\old x\right\rfloor", r"x\lfloor y"),
+            ("[⌊[V!x[⌋]]]", "[V!x[∣[V!y]]]"),
+        ),
+        ((r"\def\a{x}\let\b\a\def\a{y}\a\b", r"\a\b"), ("[V!y[V!x]]", "[V!y[V!x]]")),
+    ],
+)
+def test_redefinitions_that_use_the_meaning_before_them(formulas: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    macros = read_macros("\n".join(formulas))
+    trees = [parse_latex(latex, macros).slt for latex in formulas]
+    assert tuple(tree and tree.tangent_string() for tree in trees) == expected
+
+
 def test_a_command_nobody_knows_keeps_its_name_and_its_place() -> None:
     assert slt(r"\nosuchthing x") == "[E![V!x]]"
     assert opt(r"\nosuchthing x") == r"[U!times,0[T!\nosuchthing],1[V!x]]"
