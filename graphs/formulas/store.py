@@ -257,6 +257,12 @@ def _write(connection: sqlite3.Connection, made: _Made) -> None:
         "visual_id = coalesce(excluded.visual_id, visual_id)",
         made.formulas,
     )
+    # A file that is read again, for other posts, replaces the failures of its formulas and of its broken rows.
+    read = [(formula_id, column) for formula_id, *_ in made.formulas]
+    connection.executemany("DELETE FROM failure WHERE formula_id = ? AND representation = ?", read)
+    if made.piece.start.line == 1:
+        query = "DELETE FROM failure WHERE formula_id IS NULL AND representation = ? AND instr(message, ?) = 1"
+        connection.execute(query, (column, f"{source.file}:"))
     connection.executemany("INSERT INTO failure VALUES (?, ?, ?, ?, ?)", made.failures)
     end = made.piece.end
     place = (source.name, source.size, end.offset, end.line)

@@ -114,6 +114,22 @@ def test_formulas_of_some_posts_come_first_and_those_of_others_are_added(tmp_pat
     assert content(grown)[:2] == content(whole)[:2]
 
 
+def test_a_file_that_is_read_again_replaces_its_failures(tmp_path: Path, files: FormulaFiles) -> None:
+    whole, grown = tmp_path / "whole.db", tmp_path / "grown.db"
+    failures = build(whole, files).failures
+    everyone = frozenset(map(str, range(50, 110)))
+    for posts in (frozenset({"101", "102"}), everyone - {"50"}, everyone):
+        assert build(grown, files, posts=posts).failures == failures
+    with FormulaStore.open(grown) as opened:
+        found = opened.get("203")
+    assert found is not None
+    assert found.errors == (("slt", f"{files.slt[1]}:5: no MathML"),)
+    rows_ = [post_row(i, slt_of(i % 10)) for i in range(200, 220)]
+    write_tsv(files.slt[1].path, HEADER, rows_)  # repaired
+    summary = build(grown, files, posts=everyone - {"51"})
+    assert summary.failures == {("opt", "unknown_tag"): 1}
+
+
 def test_every_formula_has_the_trees_of_its_mathml(opened: FormulaStore) -> None:
     found = opened.get("207")
     assert found is not None
