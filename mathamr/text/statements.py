@@ -62,15 +62,17 @@ _DECLARATION = re.compile(
     r"|(?P<tcb>newtcbtheorem)\s*(?:\[[^\]]{0,2000}\]\s*)?\{(?P<box>[^{}\\]+)\}\s*(?=\{)"
     r"|(?P<other>def\w{0,40}thm\w{0,40}|newthm\w{0,40})\s*\{(?P<short>[^{}\\]+)\}\s*(?=\{))"
 )
-# \begin{restatable}[Euclid]{theorem}{euclid} ... \end{restatable}, which \euclid repeats (thm-restate)
-_RESTATED = re.compile(
-    r"\\begin\{restatable\*?\}\s*(?P<title>\[(?:[^\[\]{}]|\{[^{}]*\}){0,500}\])?\s*\{(?P<name>[^{}\\]{1,200})\}"
-    r"\s*\{[^{}]{0,200}\}(?P<body>.{0,30000}?)\\end\{restatable\*?\}",
-    re.DOTALL,
-)
+_RESTATED = re.compile(r"\\(?P<edge>begin|end)\s*\{restatable\*?\}")
+_RESTATED_AS = re.compile(r"\s*\{(?P<name>[^{}\\]{1,200})\}\s*\{[^{}]{0,200}\}")
+_TITLED = 1_000  # characters in which the title of a restatable statement ends
+# "Proof of the Main Theorem", "Bemerkung zum Satz": a title about a statement, up to the name of its kind.
+_ABOUT = re.compile(r"\w\W+(?:of|to|for|on|about|zum|zur|des|von|du|de|del|della)\s+(?:the\s+|la\s+|l')?(?:main\s+)?\Z")
 _DECLARED = re.compile(r"\\newtheorem[^\n]{0,300}?(?=\\|\n|\Z)")  # up to the next command: not a part of a sentence
 _BOX = re.compile(r"\\newtcbtheorem\s*(?:\[[^\]]{0,2000}\]\s*)?\{([^{}\\]+)\}")
 _TITLE_KEY = re.compile(r"\b(?:name|title|heading)\s*=\s*(?:\{([^{}]*)\}|([^,]*))")
+# Options of thmtools in place of a title: [name={Sylow}, label=thm:sylow]
+_OPTIONS = re.compile(r"\s*(?:name|note|title|label|restate|continues|style|[rR]efname)\s*=")
+_OPTION = re.compile(r"(?:\A|,)\s*(?:name|note|title)\s*=\s*(?P<title>(?:[^{},]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+)")
 _HEADING = re.compile(r"\\(?:chapter|[a-z]{0,12}section)\*?\s*(?:\[[^\]]{0,300}\]\s*)?\{")
 _BEFORE = 1_500  # characters read before a statement
 _EMPHASIS = re.compile(
@@ -118,7 +120,7 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
     """
     kinds = environment_kinds(declarations, text)
     boxes = {name.strip() for latex in (declarations, text) for name in _BOX.findall(latex)}
-    text = _RESTATED.sub(_first_stated, text)
+    text = _first_stated(text)
     context = _Context(text)
     statements: list[tuple[int, Statement]] = []
     dropped: Counter[str] = Counter()
@@ -212,7 +214,7 @@ def _declared(text: str) -> dict[str, Kind | None]:
 
 
 def kind_of_title(title: str) -> Kind | None:
-    """Return the kind that the printed title of an environment names, or ``None``.
+    """Return the kind that the printed title of an environment names, or ``None``; "Proof of Theorem" names none.
 
     >>> kind_of_title("Main Theorem"), kind_of_title(r"\\bf Lemma-Definition"), kind_of_title("Remark")
     ('theorem', 'lemma', None)
@@ -221,7 +223,10 @@ def kind_of_title(title: str) -> Kind | None:
     """
     words = (plain(title) or title).casefold()  # \protect\theoremname is all that babel and LyX leave to read
     places = [(found.start(), kind) for kind, stem in _STEMS.items() if (found := re.search(stem, words))]
-    return min(places)[1] if places else _NAMES.get(words.strip("*. "))
+    if not places:
+        return _NAMES.get(words.strip("*. "))
+    start, kind = min(places)
+    return None if _ABOUT.search(words[:start]) else kind
 
 
 def _kind(name: str, kinds: dict[str, Kind | None]) -> Kind:
@@ -251,9 +256,36 @@ def _environments(text: str, kinds: dict[str, Kind | None]) -> list[tuple[int, i
     return found
 
 
-def _first_stated(match: re.Match[str]) -> str:
-    name = match["name"]
-    return f"\\begin{{{name}}}{match['title'] or ''}{match['body']}\\end{{{name}}}"
+def _first_stated(text: str) -> str:
+    r"""Write the statements that ``restatable`` repeats as their environments.
+
+    >>> _first_stated(r"\begin{restatable}[Euclid]{theorem}{euclid} Let \end{restatable} \euclid*")
+    '\\begin{theorem}[Euclid] Let \\end{theorem} \\euclid*'
+    """
+    pieces: list[str] = []
+    position = 0
+    names: list[str] = []  # of open environments
+    for edge in _RESTATED.finditer(text):
+        if edge["edge"] == "end" and names:
+            pieces += [text[position : edge.start()], f"\\end{{{names.pop()}}}"]
+            position = edge.end()
+        elif edge["edge"] == "begin" and (found := restated(text[edge.end() : edge.end() + _TITLED])) is not None:
+            name, title, rest = found
+            pieces += [text[position : edge.start()], f"\\begin{{{name}}}", f"[{title}]" if title else ""]
+            position = min(edge.end() + _TITLED, len(text)) - len(rest)
+            names.append(name)
+    return "".join([*pieces, text[position:]])
+
+
+def restated(body: str) -> tuple[str, str, str] | None:
+    r"""Split the body of a ``restatable`` into its environment, its title and the rest (thm-restate).
+
+    >>> restated(r"[Euclid]{theorem}{euclid} Let")
+    ('theorem', 'Euclid', ' Let')
+    """
+    title, rest = optional_title(body)
+    found = _RESTATED_AS.match(rest)
+    return None if found is None else (found["name"].strip(), title, rest[found.end() :])
 
 
 def _too_deep(environments: list[tuple[int, int | None, str]]) -> set[int]:
@@ -285,10 +317,10 @@ def _title_of_box(body: str, name: str) -> tuple[str, str]:
 
 
 def optional_title(body: str) -> tuple[str, str]:
-    r"""Split the optional argument from the start of a body.
+    r"""Split the title in the optional argument from the start of a body.
 
-    >>> optional_title(" [Theorem 2 of {[3]}] Let")
-    ('Theorem 2 of {[3]}', ' Let')
+    >>> optional_title(" [Theorem 2 of {[3]}] Let"), optional_title("[name=Sylow, label=a] Let")
+    (('Theorem 2 of {[3]}', ' Let'), ('Sylow', ' Let'))
     """
     begin = re.match(r"\s*(?:\\label\s*\{[^{}]*\}\s*)?\[", body)
     if begin is None:
@@ -296,6 +328,13 @@ def optional_title(body: str) -> tuple[str, str]:
     depth = 0
     for match in re.compile(r"\\.|[{}\]]", re.DOTALL).finditer(body, begin.end()):
         if match.group() == "]" and depth == 0:
-            return body[begin.end() : match.start()], body[match.end() :]
+            return _title(body[begin.end() : match.start()]), body[match.end() :]
         depth += {"{": 1, "}": -1}.get(match.group(), 0)
     return "", body
+
+
+def _title(options: str) -> str:
+    if not _OPTIONS.match(options):
+        return options
+    found = _OPTION.search(options)
+    return found["title"].strip() if found else ""

@@ -28,7 +28,7 @@ from mathamr.text.folder.preambles import STYLES, Preambles
 from mathamr.text.latex.macros import Expander
 from mathamr.text.latex_source import group, strip_comments, without_false
 from mathamr.text.plain import plain
-from mathamr.text.statements import Kind, environment_kinds, optional_title
+from mathamr.text.statements import Kind, environment_kinds, optional_title, restated
 
 SUFFIXES = (".tex", ".ltx", ".latex")
 
@@ -51,6 +51,7 @@ _OTHERS = {
     "proof": "proof pf prf",
 }
 _OTHER_NAMES = {name: kind for kind, names in _OTHERS.items() for name in names.split()}
+_RESTATABLE = "restatable"  # \begin{restatable}[Euclid]{theorem}{euclid}: a statement that \euclid repeats
 _LEFT_OUT = frozenset(
     """verbatim Verbatim lstlisting minted comment thebibliography filecontents tikzpicture tikzcd picture
     pspicture tabbing""".split()  # noqa: SIM905
@@ -115,7 +116,11 @@ class _Reader:
         known, kinds = _declared(declarations)
         self._expand = known.copy()
         own = environment_kinds(declarations, text) if r"\new" in text or r"\declare" in text else kinds
-        self._names = _OTHER_NAMES | {name: kind or _OTHER_NAMES.get(name, name) for name, kind in own.items()}
+        self._names = (
+            _OTHER_NAMES
+            | {_RESTATABLE: "statement"}
+            | {name: kind or _OTHER_NAMES.get(name, name) for name, kind in own.items()}
+        )
         self._last = ""  # name of the last statement, which a proof belongs to
 
     def heading(self, level: int, latex: str) -> None:
@@ -160,8 +165,10 @@ class _Reader:
     def _statement(self, name: str, start: int, body: str) -> None:
         if name in _LEFT_OUT:
             return
-        title, body = optional_title(body)
-        kind, title = self._names[name].capitalize(), self._plain(title).strip(". ")
+        again = restated(body) if name == _RESTATABLE else None
+        name, title, body = again or (name, *optional_title(body))
+        name = name.rstrip("*")
+        kind, title = self._names.get(name, name).capitalize(), self._plain(title).strip(". ")
         if kind == "Proof":
             shown = title or " of ".join(filter(None, ("Proof", self._last)))
         else:

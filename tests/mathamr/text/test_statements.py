@@ -44,6 +44,12 @@ def kinds(text: str) -> list[tuple[str, str]]:
         (r"\newtheorem{x}{\protect\lemmaname}", "x", "lemma"),
         (r"\declaretheorem[style=plain, name=\theoremname, sibling=thm]{x}", "x", "theorem"),
         (r"\newtheorem{thm}{\protect\remarkname}", "thm", None),
+        (r"\newtheorem{thm}{Proof of the Main Theorem}", "thm", None),
+        (r"\newtheorem{thm}{Bemerkung zum Satz}", "thm", None),
+        (r"\newtheorem{thm}{Counterexample to Theorem}", "thm", None),
+        (r"\newtheorem{x}{Fundamental Theorem of Algebra}", "x", "theorem"),
+        (r"\newtheorem{x}{De Rham's Theorem}", "x", "theorem"),
+        (r"\newtheorem{x}{Law of Sines Theorem}", "x", "theorem"),
         ("", "defish", None),
     ],
 )
@@ -172,6 +178,7 @@ def test_any_string_is_read(latex: str) -> None:
     "piece",
     [
         *(r"\(", r"\[", "$", r"\begin{align}", r"\cite[", "{", r"\begin{figure}", r"\text{", r"\item["),
+        *(r"\begin{restatable}[", r"\begin{restatable}[name={", "[name=,name={{a"),
         *(r"\texorpdfstring{", r"\texorpdfstring{{", r"\begin{numcases}{"),
     ],
 )
@@ -199,6 +206,32 @@ def test_what_is_stated_again_counts_once_with_its_title() -> None:
         ("lemma", "Euclid [3]", "Primes."),
         ("definition", "", "A prime."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "title"),
+    [
+        ("name=Sylow,label=thm:sylow", "Sylow"),
+        (r"label=a, note={Sylow, \'Elie \cite[2]{b}}", "Sylow, Élie"),
+        ("label=a, restate=b", ""),
+        ("n=2, title of $a$", "n=2, title of $a$"),
+    ],
+)
+def test_options_are_no_title(options: str, title: str) -> None:
+    [statement] = find_statements(rf"\begin{{thm}}[{options}] Let it be. \end{{thm}}").statements
+    assert (statement.title, statement.text) == (title, "Let it be.")
+
+
+def test_the_title_of_a_repeated_statement_may_contain_brackets() -> None:
+    text = r"""\begin{restatable}[{\cite[Thm.~2]{a}}]{theorem}{foo} A. \end{restatable} \begin{restatable*}[label=b,
+    name={See \emph{c [3]}}]{lemma}{bar} B \begin{cor} C. \end{cor} \end{restatable*} \begin{restatable}{cor}{x} D."""
+    found = find_statements(text)
+    assert [(one.kind, one.title, one.text) for one in found.statements] == [
+        ("theorem", "", "A."),
+        ("lemma", "See c [3]", "B C."),
+        ("corollary", "", "C."),
+    ]
+    assert found.dropped == {"unended": 1}
 
 
 def test_the_title_and_the_label_of_a_box_stand_in_braces() -> None:

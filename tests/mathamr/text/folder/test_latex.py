@@ -56,6 +56,21 @@ def test_skipped_text_is_no_passage() -> None:
     assert shown(text + "\n\n\\begin{thm} A theorem here. \\end{thm}")[1][0] == "9"
 
 
+@pytest.mark.parametrize(
+    ("begin", "title"),
+    [
+        (r"\begin{restatable}[Foo]{theorem}{foo}", "Theorem (Foo). a"),
+        (r"\begin{restatable}[{\cite[Thm.~2]{a} of \emph{b}}]{lem}{foo}\label{a}", "Lemma (of b). a"),
+        (r"\begin{restatable}{own}{foo}", "Own. a"),
+        (r"\begin{restatable}", "Statement. a"),
+        (r"\begin{thm}[name={Sylow, first},label=thm:sylow]", "Theorem (Sylow, first). a"),
+    ],
+)
+def test_titles_of_statements_that_are_repeated_or_have_options(begin: str, title: str) -> None:
+    name = begin[7:17] if "restatable" in begin else "thm"
+    assert shown(rf"{begin} Let $x$ be prime. \end{{{name}}}") == [("1", title, "Let $x$ be prime.")]
+
+
 def test_a_chapter_has_the_macros_of_the_book_that_includes_it() -> None:
     files = {
         "book/main.tex": r"\documentclass{book}\usepackage{own}\input{macros}\begin{document}\include{one}",
