@@ -27,7 +27,7 @@ from graphs.formulas.latex.symbols import (
     WIDE,
     symbol,
 )
-from graphs.formulas.latex.tokens import BuiltIn, Macro, Macros, bracketed, expand, group, read_macros, tokens
+from graphs.formulas.latex.tokens import BuiltIn, Macro, Macros, bracketed, expansion, group, read_macros, tokens
 from graphs.formulas.mathml import clean_plain
 
 MAX_DEPTH: Final = 60
@@ -35,7 +35,7 @@ MAX_DEPTH: Final = 60
 MAX_EXPANSIONS: Final = 2_000
 """Uses of macros in one formula; more mean a macro that never ends."""
 MAX_TOKENS: Final = 40_000
-"""Tokens of a formula after the expansion of its macros."""
+"""Tokens of a formula; its macros may add as many."""
 
 EMPTY: Final = Token("EMPTY", "", "", "")  # {} : a script after it has no base
 GROUP_END: Final = frozenset("}")
@@ -83,6 +83,7 @@ class Reader:
         self.stopped = ""
         self.stop = NOTHING
         self.expansions = 0
+        self.expanded = 0
 
     def formula(self) -> MathList:
         """Read the whole formula as one list."""
@@ -163,12 +164,20 @@ class Reader:
 
     def expand(self, token: str) -> None:
         """Replace a macro, and its arguments at the end of ``stack``, by its expansion."""
+        self.stack.extend(reversed(self.expansion(token)))
+
+    def expansion(self, token: str) -> list[str]:
+        """Return the tokens that a macro expands to; its arguments are removed from ``stack``."""
         self.expansions += 1
         if self.expansions > MAX_EXPANSIONS:
             raise FormulaError(f"more than {MAX_EXPANSIONS:,} uses of macros; does {token} use itself?", kind="macros")
-        expand(self.macros[token], self.stack)
-        if len(self.stack) > MAX_TOKENS:
-            raise FormulaError(f"{token} expands to more than {MAX_TOKENS:,} tokens", kind="too_long")
+        found = expansion(self.macros[token], self.stack)
+        self.expanded += len(found)
+        if self.expanded > MAX_TOKENS:
+            raise FormulaError(
+                f"macros expand to more than {MAX_TOKENS:,} tokens, the last is {token}", kind="too_long"
+            )
+        return found
 
     def math_list(self, items: list[Node], rule: str = "Anything") -> Node:
         """Make one part of the items: a list for the grammar, or the only item."""
@@ -194,7 +203,18 @@ class Reader:
         return items
 
     def argument_items(self) -> list[Node]:
-        """Read the items of the next argument: a braced group, or one token and what it takes."""
+        r"""Read the items of a command's next argument: of ``\frac\dy\dx``, all that ``\dy`` expands to."""
+        token = self.next_token()
+        if not self.is_macro(token):
+            return self.field_items()
+        self.stack.pop()
+        return self.of_tokens(self.expansion(token))
+
+    def field_items(self) -> list[Node]:
+        r"""Read the items of a script, an accent or a root: of ``x^\dy``, only the first item that ``\dy`` expands to.
+
+        They are a braced group, or one token and what it takes; TeX expands macros before it looks for them.
+        """
         stack = self.stack
         while stack:
             token = stack.pop()
@@ -247,6 +267,9 @@ class Reader:
             if self.is_macro(token):
                 self.expand(token)
                 continue
+            if token in SPACE_COMMANDS:
+                given_space(self, token)
+                break
             node: Node | None = SYMBOLS.get(token)
             if node is None:
                 handler = HANDLERS.get(token)
@@ -261,6 +284,10 @@ class Reader:
     def argument(self, rule: str = "Anything") -> Node:
         """Read the next argument as one part."""
         return self.math_list(self.argument_items(), rule)
+
+    def field(self) -> Node:
+        """Read the next field as one part."""
+        return self.math_list(self.field_items())
 
     def optional(self, rule: str = "Anything") -> Node | None:
         """Read an argument in square brackets; ``None`` if the next token opens no bracket."""

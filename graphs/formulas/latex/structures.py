@@ -46,7 +46,7 @@ def _group(reader: Reader, token: str, out: list[Node]) -> None:
 def _script(reader: Reader, token: str, out: list[Node]) -> None:
     sup = token == "^"
     display, reader.display = reader.display, False
-    items = reader.argument_items()
+    items = reader.field_items()
     reader.display = display
     if items:
         reader.script(out, sup, reader.math_list(items, "Superscript" if sup else "Subscript"))
@@ -98,7 +98,7 @@ def _fraction_of_all(reader: Reader, token: str, out: list[Node]) -> None:
 @handles(r"\sqrt")
 def _root(reader: Reader, token: str, out: list[Node]) -> Node:
     index = reader.optional()
-    return Root(reader.argument(), index)
+    return Root(reader.field(), index)
 
 
 @handles(r"\root")
@@ -114,7 +114,14 @@ def _root_of(reader: Reader, token: str, out: list[Node]) -> Node:
 @handles(*ACCENTS)
 def _accent(reader: Reader, token: str, out: list[Node]) -> Node:
     mark, over = ACCENTS[token]
-    return Accent(mark, reader.argument(), over, token in LIMIT_ACCENTS)
+    base = reader.field() if token.lower() in _FIELD_ACCENTS else reader.argument()
+    return Accent(mark, base, over, token in LIMIT_ACCENTS)
+
+
+_FIELD_ACCENTS = frozenset((
+    r"\hat", r"\check", r"\breve", r"\acute", r"\grave", r"\tilde", r"\bar", r"\vec", r"\dot", r"\ddot",
+    r"\widehat", r"\widetilde", r"\overline",
+))  # fmt: skip
 
 
 @handles(r"\varinjlim", r"\varprojlim", r"\varliminf", r"\varlimsup")
@@ -182,7 +189,7 @@ _LONG_ARROWS = {
 @handles(*_BINDING_ROLES)
 def _binding(reader: Reader, token: str, out: list[Node]) -> Node | None:
     role, kept = _BINDING_ROLES[token]
-    items = reader.argument_items()
+    items = reader.field_items()
     limits = token == r"\mathop" and reader.display
     if len(items) == 1 and isinstance(items[0], Token):
         only = items[0]
@@ -242,7 +249,7 @@ _NOT = Token("ENCLOSE", "", "", opt_label("not"))
 
 @handles(r"\not", r"\centernot")
 def _not(reader: Reader, token: str, out: list[Node]) -> Node | None:
-    items = reader.argument_items()
+    items = reader.field_items()
     if not items:
         return None
     first, *rest = items

@@ -188,6 +188,11 @@ def bracketed(stack: list[str]) -> list[str] | None:
 
 def expand(macro: Macro, stack: list[str]) -> None:
     """Replace the arguments of a macro on ``stack`` by its expansion."""
+    stack.extend(reversed(expansion(macro, stack)))
+
+
+def expansion(macro: Macro, stack: list[str]) -> list[str]:
+    """Return the tokens that a macro expands to; its arguments are removed from ``stack``."""
     arguments: list[list[str]] = []
     for number in range(macro.parameters):
         if number == 0 and macro.default is not None:
@@ -199,8 +204,7 @@ def expand(macro: Macro, stack: list[str]) -> None:
             arguments.append(group(stack) or [])
     body = macro.body
     if not arguments:
-        stack.extend(reversed(body))
-        return
+        return list(body)
     result: list[str] = []
     position = 0
     while position < len(body):
@@ -214,7 +218,7 @@ def expand(macro: Macro, stack: list[str]) -> None:
         else:
             result.append(token)
             position += 1
-    stack.extend(reversed(result))
+    return result
 
 
 def _until(stack: list[str], delimiter: tuple[str, ...]) -> list[str]:

@@ -200,6 +200,30 @@ def test_macros_defined_in_the_formula_itself() -> None:
 
 
 @pytest.mark.parametrize(
+    ("latex", "expected"),
+    [
+        (r"\frac\dy\dx", "[O!divide,0[U!times,0[V!d],1[V!y]],1[U!times,0[V!d],1[V!x]]]"),
+        (r"\binom\dx2", "[O!binomial,0[U!times,0[V!d],1[V!x]],1[N!2]]"),
+        (r"\frac\nothing2", "[O!divide,0[W!],1[N!2]]"),
+        (r"\frac\square{y}2", "[O!divide,0[O!SUP,0[V!y],1[N!2]],1[N!2]]"),
+        (r"\overrightarrow\dx", "[F!→,0[U!times,0[V!d],1[V!x]]]"),
+        (r"\bar\dx", "[U!times,0[F! ̄,0[V!d]],1[V!x]]"),
+        (r"\sqrt\dx", "[U!times,0[O!root,0[V!d],1[N!2]],1[V!x]]"),
+        (r"y^\dx", "[U!times,0[O!SUP,0[V!y],1[V!d]],1[V!x]]"),
+    ],
+)
+def test_a_macro_is_a_whole_argument_but_not_a_whole_field(latex: str, expected: str) -> None:
+    definitions = r"\newcommand{\dx}{dx}\newcommand{\dy}{dy}\newcommand{\nothing}{}\newcommand{\square}[1]{#1^2}"
+    assert opt(definitions + latex) == expected
+    assert parse(latex, read_macros(definitions)) == expected
+
+
+@pytest.mark.parametrize("space", [r"\phantom{2}", r"\hspace{1pt}", r"\kern 1pt "])
+def test_a_space_as_a_script_is_no_script(space: str) -> None:
+    assert opt(f"x^{space}y") == "[U!times,0[V!x],1[V!y]]"
+
+
+@pytest.mark.parametrize(
     ("formulas", "expected"),
     [
         ((r"\renewcommand{\phi}{\phi_0} \phi+1", r"\phi"), ("[V!φ[+[N!1]]]", "[V!φ]")),
@@ -287,6 +311,7 @@ def test_refusals_name_the_bound() -> None:
     assert "at most 20,000" in refusal(parse_latex("x" * (MAX_CHARACTERS + 1)))
     assert "60 deep" in refusal(parse_latex("{" * 10_000 + "}" * 10_000))
     assert "uses of macros" in refusal(parse_latex(r"\def\a{\b\b}\def\b{\a}\a"))
+    assert "40,000 tokens" in refusal(parse_latex(r"\def\a{" + "x" * 9_000 + "}" + r"\a" * 5))
     assert "empty" in refusal(parse_latex("  "))
 
 

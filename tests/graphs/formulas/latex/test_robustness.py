@@ -154,8 +154,9 @@ def test_nesting_is_bounded(opening: str, depth: int) -> None:
         "(*x)(\\ge a)" * 1_500,
         r"\|\|_1" * 2_500,
         "a:b,c\\mid d;" * 1_400,
+        r"\def\a{\frac\a\a}\a",
     ],
-    ids=range(29),
+    ids=range(30),
 )
 def test_hostile_input(latex: str) -> None:
     assert not faults(parse_latex(latex))
