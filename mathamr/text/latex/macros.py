@@ -35,6 +35,14 @@ _STRUCTURE = re.compile(
     r"|document[a-z]*|usepackage|[a-z]*newtheorem|declaretheorem|the[a-z]*|[hv]s(?:pace|kip)|includegraphics|bibitem|new[a-z]+"
     r"|left|right|big|Big|bigg|Bigg|frac|sqrt|sum|prod|int|mathbb|mathcal|mathrm|mathbf|operatorname|ensuremath|par)"
 )
+# Commands that take one token or group as an argument, unlike ^, _ and \sqrt, which take a formula.
+_WITH_TWO = frozenset((r"\frac", r"\dfrac", r"\tfrac", r"\binom", r"\overset", r"\underset", r"\stackrel"))
+_WITH_ARGUMENT = _WITH_TWO | frozenset(
+    r"""\mathbf \mathrm \mathcal \mathbb \mathfrak \mathscr \mathsf \mathtt \mathit \boldsymbol \bm \operatorname \hat
+    \bar \tilde \vec \dot \ddot \overline \underline \widehat \widetilde \text \textrm \textbf \textit \textsf \mbox
+    \emph""".split()  # noqa: SIM905
+)
+_FIRST = 50  # tokens in which a first argument ends
 _WORD = re.compile(r"\\[A-Za-z]+")
 _EMPTY = frozenset((r"\xspace", r"\protect", r"\relax", r"\ignorespaces"))
 _END = "\x00"  # below a window: an argument that takes it does not end there
@@ -123,7 +131,7 @@ class _Reader:
                 if self._grows(use, stack):
                     self._undo(use, stack, out)
                     continue
-                floor = self._expand(token, stack)
+                floor = self._expand(token, stack, out)
                 if floor is None:
                     out.append(token)
                 else:
@@ -154,8 +162,8 @@ class _Reader:
         self._macros.pop(use.token, None)
         use.floor = len(stack)
 
-    def _expand(self, token: str, stack: list[str]) -> int | None:
-        """Replace the command before ``stack``, with its arguments.
+    def _expand(self, token: str, stack: list[str], out: list[str]) -> int | None:
+        """Replace the command before ``stack``, with its arguments; ``out`` is the text before it.
 
         Returns:
             Length of the stack below them; None where they do not end, or where the result is too long.
@@ -164,7 +172,8 @@ class _Reader:
         if not macro.parameters:
             self._left -= max(_LEAST, len(macro.body))
             floor = len(stack)
-            stack.extend(reversed(macro.body))
+            grouped = len(macro.body) > 1 and _is_argument(out)
+            stack.extend(reversed(("{", *macro.body, "}") if grouped else macro.body))
             return floor
         local = [_END, *stack[-_WINDOW:]]
         below = len(stack) + 1 - len(local)
@@ -205,6 +214,23 @@ class _Reader:
             macro = self._macros.get(target, replace(macro, body=(_Primitive(target),)))
         self._macros[name] = macro
         return True
+
+
+def _is_argument(out: list[str]) -> bool:
+    r"""Test for a text that a token follows as an argument without braces.
+
+    >>> [_is_argument(tokens(latex)) for latex in (r"\mathbf ", r"\frac{a}", r"\frac a", r"\frac{a}b", r"\hat x")]
+    [True, True, True, False, False]
+    """
+    before = (token for token in reversed(out[-_FIRST:]) if not token.isspace())
+    last = next(before, "")
+    if last == "}":
+        depth = 1
+        while depth and (token := next(before, "")):
+            depth += (token == "}") - (token == "{")
+    elif last in _WITH_ARGUMENT or last == "{" or (last.isdigit() and len(last) > 1):
+        return last in _WITH_ARGUMENT
+    return next(before, "") in _WITH_TWO
 
 
 def _is_program(macro: Macro) -> bool:

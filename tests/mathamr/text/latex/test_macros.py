@@ -31,6 +31,13 @@ from mathamr.text.statements import find_statements
         (r"\def\kz{\iff}\def\doc#1.{#1!} \doc it. $\kz$", r"it. $\iff$"),
         (r"\newcommand{\tag}[1]{\def\next##1{#1}\ifx\x\y\fi} \tag{b}", "b"),
         (r"\renewcommand{\emph}[1]{no} \emph{yes}", "yes"),
+        (r"\def\dx{\Delta x}\def\dt{\Delta t} $\frac\dx\dt$", r"$\frac{\Delta x}{\Delta t}$"),
+        (
+            r"\def\dt{\Delta t} $\frac{a_{1}} \dt\frac1\dt\frac12\dt$",
+            r"$\frac{a_{1}} {\Delta t}\frac1{\Delta t}\frac12\Delta t$",
+        ),
+        (r"\def\ga{\gb+\beta}\def\gb{\alpha} $\mathbf\ga$", r"$\mathbf{\alpha+\beta}$"),
+        (r"\def\a{x}\def\b{yz} $\frac{\b}{\b}\b\hat\a\b x^\b\sqrt\b$", r"$\frac{yz}{yz}yz\hat xyz x^yz\sqrt yz$"),
     ],
 )
 def test_commands_are_replaced(latex: str, expected: str) -> None:
