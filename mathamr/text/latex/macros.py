@@ -3,10 +3,10 @@ r"""A paper's own commands, replaced by what they are short for.
 >>> print(expanded(r"\def\bt{\begin{theorem}}\newcommand{\norm}[1]{\|#1\|}\let\phi\varphi \bt $\norm{x}=\phi$"))
  \begin{theorem} $\|x\|=\varphi$
 
-Definitions are read in order, as TeX does, and removed; those of style files come first. Commands that structure a
-paper (``\section``, ``\label``, ``\emph``) keep their meaning. Commands that TeX has to run (they define others, or
-decide) stay as they are typed, and so do commands with arguments that other signs than braces end. A use that grows
-without end stays, too.
+Definitions are read in order, as TeX does, and removed; those of style files come first. After the preamble, a
+definition ends with its group or environment. Commands that structure a paper (``\section``, ``\label``, ``\emph``)
+keep their meaning. Commands that TeX has to run (they define others, or decide) stay as they are typed, and so do
+commands with arguments that other signs than braces end. A use that grows without end stays, too.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ _WITH_ARGUMENT = _WITH_TWO | frozenset(
 )
 _FIRST = 50  # tokens in which a first argument ends
 _WORD = re.compile(r"\\[A-Za-z]+")
+_OPENS, _CLOSES = frozenset(("{", r"\begin")), frozenset(("}", r"\end"))  # a group
 _EMPTY = frozenset((r"\xspace", r"\protect", r"\relax", r"\ignorespaces"))
+_BODY = r"\begin{document}"
 _END = "\x00"  # below a window: an argument that takes it does not end there
 
 
@@ -83,7 +85,11 @@ class Expander:
     def __call__(self, text: str) -> str:
         """Return ``text`` with known commands replaced, and learn those that it defines."""
         self._defines = self._defines or any(command in text for command in _DEFINING)
-        return _joined(self._reader.read(text)) if self._defines else text
+        if not self._defines:
+            return text
+        first, begin, second = text.partition(_BODY)
+        preamble, body = (first + begin, second) if begin else ("", text)
+        return _joined(self._reader.read(preamble) + self._reader.read(body, in_groups=True))
 
     def copy(self) -> Expander:
         """Return an expander that knows the same commands, with the whole budget of a paper."""
@@ -95,13 +101,17 @@ class Expander:
 
 @dataclass(slots=True)
 class _Use:
-    """Use of a command that is being replaced: ``floor`` is the length of the stack of what follows it."""
+    """Use of a command that is being replaced: ``floor`` is the length of the stack of what follows it.
+
+    ``groups`` counts the open groups before it.
+    """
 
     token: str
     window: list[str]
     kept: int
     written: int
     floor: int
+    groups: int
     expansions: int = 0
 
 
@@ -111,13 +121,18 @@ class _Reader:
     def __init__(self) -> None:
         self._macros: dict[str, Macro] = {}
         self._left = MAX_TOKENS_OF_A_PAPER
+        self._hidden: list[list[tuple[str, Macro | None]]] = []  # for each open group, what its definitions replace
 
     def know(self, other: _Reader) -> None:
         """Take over the commands of another reader."""
         self._macros = dict(other._macros)
 
-    def read(self, text: str) -> list[str]:
-        """Return the tokens of ``text`` with known commands replaced."""
+    def read(self, text: str, *, in_groups: bool = False) -> list[str]:
+        """Return the tokens of ``text`` with known commands replaced.
+
+        Args:
+            in_groups: definitions end with their group or environment, unlike those of a preamble.
+        """
         stack, out = tokens(text), list[str]()
         stack.reverse()
         use: _Use | None = None
@@ -127,7 +142,7 @@ class _Reader:
             token = stack.pop()
             if token in self._macros and not isinstance(token, _Primitive):
                 if use is None:
-                    use = _Use(token, stack[-_WINDOW:], len(stack), len(out), len(stack))
+                    use = _Use(token, stack[-_WINDOW:], len(stack), len(out), len(stack), len(self._hidden))
                 if self._grows(use, stack):
                     self._undo(use, stack, out)
                     continue
@@ -136,12 +151,25 @@ class _Reader:
                     out.append(token)
                 else:
                     use.floor = min(use.floor, floor)
-            elif token in _DEFINING and self._define(token, stack):
+            elif token in _DEFINING and self._define(token, stack, in_group=out[-1:] != [r"\global"]):
                 if use is not None:
                     use.floor = min(use.floor, len(stack))
             elif use is None or token not in _EMPTY:
                 out.append(token)
+                if in_groups and token in _OPENS:
+                    self._hidden.append([])
+                elif in_groups and token in _CLOSES and self._hidden:
+                    for name, macro in reversed(self._hidden.pop()):
+                        self._set(name, macro, in_group=False)
         return out
+
+    def _set(self, name: str, macro: Macro | None, *, in_group: bool) -> None:
+        """Give a command its meaning, if ``in_group`` up to the end of the group; None: it is not known."""
+        if in_group and self._hidden:
+            self._hidden[-1].append((name, self._macros.get(name)))
+        self._macros.pop(name, None)
+        if macro is not None:
+            self._macros[name] = macro
 
     def _grows(self, use: _Use, stack: list[str]) -> bool:
         use.expansions += 1
@@ -158,6 +186,7 @@ class _Reader:
         else:  # its commands took more than the window as arguments
             del stack[use.floor :]
         del out[use.written :]
+        del self._hidden[use.groups :]
         out.append(use.token)
         self._macros.pop(use.token, None)
         use.floor = len(stack)
@@ -191,7 +220,7 @@ class _Reader:
         stack.extend(local[1:])
         return below + len(rest) - 1
 
-    def _define(self, command: str, stack: list[str]) -> bool:
+    def _define(self, command: str, stack: list[str], *, in_group: bool) -> bool:
         """Read a definition from the stack; return False for one that cannot be read, or is not ours to replace."""
         if self._left < 0:
             return False
@@ -203,7 +232,7 @@ class _Reader:
             return False
         name, macro = found
         if not _WORD.fullmatch(name) or _STRUCTURE.fullmatch(name) or any(macro.delimiters) or _is_program(macro):
-            self._macros.pop(name, None)
+            self._set(name, None, in_group=in_group)
             return False
         del stack[below:]
         stack.extend(local[1:])
@@ -212,7 +241,7 @@ class _Reader:
         if command == r"\let":
             [target] = macro.body
             macro = self._macros.get(target, replace(macro, body=(_Primitive(target),)))
-        self._macros[name] = macro
+        self._set(name, macro, in_group=in_group)
         return True
 
 

@@ -50,6 +50,11 @@ def test_passages_have_their_kind_section_and_line() -> None:
     ]
 
 
+def test_a_definition_in_a_group_ends_with_it_across_paragraphs() -> None:
+    text = r"\def\x{one} {\def\x{two} The words \x." + "\n\n" + r"The words \x.}" + "\n\n" + r"The words \x."
+    assert [body for _, _, body in shown(text)] == ["The words two. The words two. The words one."]
+
+
 def test_skipped_text_is_no_passage() -> None:
     text = "The first words here.\n\n\\iffalse\n\\begin{thm} Nothing of this. \\end{thm}\n\\fi\n\nThe last words here."
     assert shown(text) == [("1", "a", "The first words here. The last words here.")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 import pytest
@@ -42,6 +43,28 @@ from mathamr.text.statements import find_statements
 )
 def test_commands_are_replaced(latex: str, expected: str) -> None:
     assert plain(expanded(latex)).removeprefix("#1! ").endswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("latex", "expected"),
+    [
+        (r"\def\x{1} {\def\x{2} $\x$} $\x$", "$2$ $1$"),
+        (r"\def\x{1} \begin{a} {\let\x\y $\x$} \def\x{3} \def\x{4} $\x$ \end{a} $\x$", r"$\y$ $4$ $1$"),
+        (r"\def\x{1} {\def\x{2} {\global\def\x{3}} $\x$}", "$3$"),
+        (r"\AtBegin{\newcommand{\x}{1}} \begin{document} $\x$ {\def\y{2}} $\y$", r"$1$ $\y$"),
+        (r"} \end{a} \def\x{1} $\x$ {{{ $\x$", "$1$ $1$"),
+        (r"\def\a{\begin{a}}\def\z{\end{a}} \def\x{1} \a\def\x{2}\z $\x$", "$1$"),
+    ],
+)
+def test_a_definition_ends_with_its_group(latex: str, expected: str) -> None:
+    assert plain(expanded(latex)).endswith(expected)
+
+
+def test_groups_and_definitions_take_linear_time() -> None:
+    start = time.process_time()
+    expanded("{" * 100_000 + r"\def\x{1}" * 30_000 + "}" * 100_000)
+    expanded(r"{\def\x{1}" * 30_000 + r"\x}" * 30_000)
+    assert time.process_time() - start < 10
 
 
 def test_statements_in_short_commands_are_found() -> None:
