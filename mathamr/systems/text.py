@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.leaks import PairsApart
 from graphs.corpus.pair_sets.pair_collection import PairCollection
-from graphs.corpus.post import PlaceholderText, Post
+from graphs.corpus.post import Pair, PlaceholderText, Post
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, MissingEncoderError
@@ -244,10 +244,13 @@ class TextSystem(System[TextSettings]):
             return write_pairs(folder / "pairs.jsonl", pairs), None
         with PostTexts(self._posts_db) as texts:  # the pairs of the graph track, if every text has a graph
             split = self._collection_pairs.split_of(settings.train, frozenset(texts.post_ids()))
-            known = further_pairs(split.train, self._collection_pairs(settings.train).kept)
-            further = (replace(pair, learned=False) for pair in of_answers(known, texts, written))
-            learned = write_pairs(folder / "pairs.jsonl", chain(of_answers(split.train, texts, written), further))
-            return learned, write_pairs(folder / "validation.jsonl", of_answers(split.validation, texts, written))
+
+            def write(name: str, chosen: Sequence[Pair]) -> PairFile:
+                known = further_pairs(chosen, self._collection_pairs(settings.train).kept)
+                further = (replace(pair, learned=False) for pair in of_answers(known, texts, written))
+                return write_pairs(folder / name, chain(of_answers(chosen, texts, written), further))
+
+            return write("pairs.jsonl", split.train), write("validation.jsonl", split.validation)
 
     def best(self, folder: Path) -> Path | None:
         """Return the encoder of the lowest validation loss, or the record of the one that is taken as it is."""

@@ -214,6 +214,9 @@ class ValidationPairs:
         known: dict[str, set[str]] = {}
         for pair in chosen:
             known.setdefault(pair.query, set()).add(pair.document)
+        for row in np.setdiff1d(np.arange(len(pairs)), pairs.learned):
+            if (pair := pairs[row]).query in known:
+                known[pair.query].add(pair.document)
         self.positives = {query: frozenset(own) for query, own in known.items()}
         self.pairs = [(pair.query, pair.document) for pair in chosen]
 

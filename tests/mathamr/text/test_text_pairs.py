@@ -12,6 +12,7 @@ from graphs.corpus.post import Pair, Post
 from graphs.errors import ConfigError, CorpusError, Failure, TrainingError
 from graphs.stores import posts
 from mathamr.negatives.text import Mining, Shortlist
+from mathamr.text.finetuning import ValidationPairs
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph
 from mathamr.text.pairs import PairFile, TextPair, sampled, write_pairs
 from mathamr.text.sources import pair_sources
@@ -139,6 +140,10 @@ def test_an_answer_that_only_a_pair_outside_the_sample_has_is_known(tmp_path: Pa
     assert len(file.learned) == 20
     train, held_out = file.hold_out(0.3)
     assert sorted([*train, *held_out]) == file.learned.tolist()
+    positives = ValidationPairs(file, file.learned).positives
+    assert {(query, document) for query, own in positives.items() for document in own} == {
+        (pair.query, pair.document) for pair in pairs
+    }
     mask = KnownPairs(file.keys, file.groups).mask(file.learned, file.learned)
     every = {(pair.query_id, pair.document_id) for pair in made[1:]}
     assert mask.tolist() == [[(one.query_id, other.document_id) in every for other in learned] for one in learned]
