@@ -39,6 +39,7 @@ class FusionSettings(RankingSettings):
     """Settings of :class:`mathamr.systems.fusion.FusionSystem`."""
 
     group: ClassVar = "fusion"
+    version: ClassVar = 2  # missing documents are scored by the limit of each part
 
     fusion: FusionConfig
 
@@ -72,6 +73,7 @@ class LearnedSettings(RankingSettings):
     """Settings of :class:`mathamr.systems.learned.LearnedSystem`."""
 
     group: ClassVar = "learned"
+    version: ClassVar = 2  # as of a fusion
 
     learned: LearnedConfig
 
@@ -85,7 +87,7 @@ class LearnedSettings(RankingSettings):
         """
         path = self.weights_path
         given = {} if path is None else {"weights": hashlib.sha256(path.read_bytes()).hexdigest()}
-        return {"learned": self.key_settings("learned") | given, "k": self.retrieval.k}
+        return {"learned": self.key_settings("learned") | given, "k": self.retrieval.k, "version": self.version}
 
     @property
     def weights_path(self) -> Path | None:
@@ -157,7 +159,7 @@ class RerankSettings(JobSettings):
         parts: dict[str, Any] = {"rerank": own, "k": self.retrieval.k}
         if self.rerank.scorer == "attention":
             pairs = {name: getattr(self.train, name) for name in ("positives", "least_score", "negative_closest")}
-            parts |= {"train": pairs, "seed": self.seed}
+            parts |= {"train": pairs, "seed": self.seed, "version": 2}  # 2: of the posts that its topics search
         return parts
 
     def needs(self) -> Sequence[str]:
