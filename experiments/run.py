@@ -82,9 +82,9 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     folder = Path(config.outputs) / experiment.name
     data = corpus.fingerprints()
     jobs = plan(composed, data)
-    for line in without_effect(shlex.split(command), jobs):
-        console.say(line)
     wanted = select(jobs, None, experiment.only)
+    for line in without_effect(command.split(), wanted):
+        console.say(line)
     shared = Path(config.outputs) / "shared" / f"{corpus.name}-{data.graphs[:12]}"
     models = Models(shared, console.say)
     tasks = tasks_of(experiment, corpus)

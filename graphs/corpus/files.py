@@ -77,32 +77,34 @@ class Fingerprints:
 def hash_files(root: Path, files: Iterable[Path]) -> str:
     """Return a SHA-256 over names (below ``root``), sizes and content of files.
 
-    Files of together 64 MiB, and each of 1 MiB, are hashed whole. A larger one counts by 16 samples of 64 KiB, so a
-    change of some bytes may not be seen that leaves its size.
+    Files of up to 1 MiB are hashed whole, and all files if they have at most 64 MiB together. Of a larger file, 16
+    samples of 64 KiB count, so a change that keeps its size may be missed.
     """
     digest = hashlib.sha256()
-    files = sorted(files)
+    path, sizes = root, dict[Path, int]()
     try:
-        sizes = [path.stat().st_size for path in files]
-        for path, size in zip(files, sizes, strict=True):
+        for path in files:
+            sizes[path] = path.stat().st_size
+        together = sum(sizes.values())
+        for path, size in sorted(sizes.items()):
             digest.update(f"{path.relative_to(root).as_posix()}\0{size}\0".encode())
             with path.open("rb") as file:
-                if _is_read_whole(size, sum(sizes)):
+                if _is_read_whole(size, together):
                     while chunk := file.read(1 << 20):
                         digest.update(chunk)
                 else:
                     _update_with_samples(digest, file, size)
     except OSError as error:
-        raise CorpusError(f"cannot be read: {error.strerror}", path=error.filename or root) from error
+        raise CorpusError(f"cannot be read: {error.strerror}", path=path) from error
     return digest.hexdigest()
 
 
 def hash_contents(files: Mapping[str, PackedFile]) -> str:
     """Return a SHA-256 over the content of labelled files; their names do not count.
 
-    Files of together 64 MiB, and each of 1 MiB, are hashed whole, so that it does not matter how they are packed.
-    Beyond, a plain file counts by its size and 16 samples of 64 KiB, a packed one by its size and its checksum: packing
-    or unpacking such a file changes the hash, compressing it anew does not.
+    Files of up to 1 MiB are hashed whole, and all files if they have at most 64 MiB together, so that it does not
+    matter how they are packed. Of a larger file, the size and 16 samples of 64 KiB count, of a packed one the size and
+    the checksum: packing or unpacking such a file changes the hash, compressing it anew does not.
     """
     digest = hashlib.sha256()
     together = sum(file.size for file in files.values())

@@ -125,7 +125,10 @@ _HAS_ID = "SELECT 1 FROM graph WHERE post_id = ? UNION ALL SELECT 1 FROM failure
 def _start_anew(connection: sqlite3.Connection, path: str | os.PathLike[str]) -> None:
     """Delete what an earlier import has written; refuse a file with graphs of a build."""
     if not database.read_meta(connection).get(IMPORTED) and connection.execute("SELECT 1 FROM graph").fetchone():
-        raise StoreError("has graphs that no import has made and that it would delete; use another file", path=path)
+        raise StoreError(
+            "has graphs that no import has made, or one of an earlier version, and would lose them; use another file",
+            path=path,
+        )
     connection.execute("DELETE FROM graph")
     connection.execute("DELETE FROM failure")
     database.write_meta(connection, **{IMPORTED: True, "finished": False})

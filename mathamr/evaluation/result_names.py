@@ -31,9 +31,13 @@ RESERVED = frozenset(
         *("experiment", "condition", "seed", "status", "key", "condition_key", "model_key", "files", "digest"),
         *("code", "machine", "finished", "model_code", "model_machine", "source", "regime", "years"),
         *("topic", "topics", "relevant_grade", "judgments", *COMPLETENESS),
+        *("train_pairs", "pairs_left_out", "questions_left_out", "epochs", "best_val_loss", "best_val_mrr"),
+        *("time_per_epoch_s", "pairs_per_second", "parameters", "peak_memory_bytes", "peak_gpu_memory_bytes"),
+        *("encode_docs_per_second", "encode_queries_per_second", "encode_seconds", "texts_cut"),
+        *("index_bytes", "index_seconds", "vectors", "formulas", "queries_per_second"),
     ]
 )
-"""Columns of results that no measure may have."""
+"""Columns of results that no measure may have; neither may those that begin with ``task2_``."""
 
 ARQMATH = {"ndcg_prime": "nDCG'", "map_prime": "MAP'", "p_prime_10": "P'@10", "bpref": "Bpref"}
 """ARQMath measures reported in results, the main one first, and their titles in tables."""
@@ -87,7 +91,7 @@ def check_titles(measures: Mapping[str, str]) -> None:
         place = f"experiment.measures: the title {name!r}"
         if not (own := key(name)):
             raise ConfigError(f"{place} has no letter from a to z and no digit to name its column; change it")
-        if own in RESERVED:
+        if own in RESERVED or own.startswith(column(2, "")):
             raise ConfigError(f"{place} gives the column {own}, which the results use for something else; change it")
         if (twin := columns.setdefault(own, name)) != name:
             raise ConfigError(f"{place} and the title {twin!r} give one column, {own}; change one of them")

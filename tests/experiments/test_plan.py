@@ -166,6 +166,8 @@ def test_conditions_that_search_in_different_ways_share_a_model() -> None:
         ({"labels": {"ring": "none"}}, "none and ring would both be called 'none'; change a label"),
         ({"measures": {"MRR": "RR(rel=2)", "mrr": "P@3"}}, "title 'mrr' and the title 'MRR' give one column, mrr"),
         ({"measures": {"Topics": "P@1"}}, "title 'Topics' gives the column topics, which the results use for"),
+        ({"measures": {"Best val MRR": "P@1"}}, "gives the column best_val_mrr, which the results use for"),
+        ({"measures": {"Task2 nDCG": "P@1"}}, "gives the column task2_ndcg, which the results use for"),
         ({"measures": {"'": "P@1"}}, "has no letter from a to z and no digit"),
         ({"conditions": {"none": {}, "same": {"graph": {"connectivity": "none"}}}}, "none and same are the same"),
     ],
