@@ -9,7 +9,8 @@ trees in process some thousand times faster. A batch is one document with one di
 fails, takes too long, or does not give one formula for each paragraph (as with a missing brace), it is halved until the
 failing formula is alone. LaTeX is a programming language that reads files: formulas with a command that opens a file or
 makes a command from characters are refused, and so is every environment outside mathematics, because ``\begin{input}``
-executes ``\input``.
+executes ``\input``. A formula with environments may not define commands, because ``\let\b\begin{array}`` gives
+``\begin`` another name.
 """
 
 from __future__ import annotations
@@ -44,6 +45,12 @@ _REFUSED = re.compile(
     rf"|\\(?:begin|end)(?![a-z])(?!\s*\{{(?-i:{_ENVIRONMENTS})\*?\}})(?:\s*\{{[^{{}}]*\}})?",
     re.IGNORECASE,
 )
+_EDGE = re.compile(r"\\(?:begin|end)(?![a-zA-Z])")
+# Commands that give \begin another name, or separate it from the name of its environment.
+_SEPARATES = re.compile(
+    r"\\(?:(?:future)?let|[gex]?def|(?:re)?new(?:command|environment)|providecommand|DeclareRobustCommand"
+    r"|after(?:group|assignment))(?![a-zA-Z])"
+)
 _INNER = {"align": "aligned", "eqnarray": "aligned", "gather": "gathered", "multline": "gathered", "equation": ""}
 _DISPLAY = re.compile(rf"\\(begin|end)\s*\{{({'|'.join(_INNER)})\*?\}}")
 _ROWS = re.compile(r"\\begin\s*\{(aligned|gathered|split)\}")
@@ -76,8 +83,8 @@ class LaTeXML:
         results: dict[int, str | Failure] = {}
         allowed = []
         for number, latex in enumerate(formulas):
-            if refused := _REFUSED.search(_paragraph(latex)):  # which may join the two parts of a command
-                results[number] = Failure("", "formula", "refused", f"{refused[0]} is not allowed in {latex!r}")
+            if refused := _refused(_paragraph(latex)):  # a paragraph may join the two parts of a command
+                results[number] = Failure("", "formula", "refused", f"{refused} is not allowed in {latex!r}")
             else:
                 allowed.append(number)
         batches = [allowed[i : i + self.batch_size] for i in range(0, len(allowed), self.batch_size)]
@@ -128,6 +135,18 @@ class LaTeXML:
         if len(found) != len(formulas):
             raise FormulaError(f"LaTeXML made {len(found)} paragraphs of {len(formulas)}", kind="latexml")
         return [_only_formula(paragraph) for paragraph in found]
+
+
+def _refused(paragraph: str) -> str:
+    r"""Return the part of a paragraph that could open a file; empty without one.
+
+    >>> _refused(r"\[\input{a}\]"), _refused(r"\[\let\b\begin{array}\]"), _refused(r"\[\let\b\beta\]")
+    ('\\input', '\\let with \\begin', '')
+    """
+    if found := _REFUSED.search(paragraph):
+        return found[0]
+    edge, separates = _EDGE.search(paragraph), _SEPARATES.search(paragraph)
+    return f"{separates[0]} with {edge[0]}" if edge and separates else ""
 
 
 def _paragraph(latex: str) -> str:

@@ -98,6 +98,14 @@ OPENS_A_FILE = [
     r"\catcode`\|=0 |input{f}",
     r"\scantokens{\x}",
     r"\ExplSyntaxOn\use:c{x}",
+    r"\let\b\begin{array}\b{input}{/tmp/f}",
+    r"\let\b=\begin{array}\b{input}{/tmp/f}",
+    r"\let\e\end{array}\e{input}",
+    r"\newcommand{\s}[2]{#1}\s\begin{array}{input}{/tmp/f}",
+    r"\def\s#1#2{#1}\s\begin{array}{input}{/tmp/f}",
+    r"{\aftergroup\begin{array}}{input}{/tmp/f}",
+    r"\afterassignment\begin{array}\count0=1{input}{/tmp/f}",
+    r"\futurelet\b\relax\begin{array}\b{input}{/tmp/f}",
 ]
 
 
@@ -127,6 +135,7 @@ def test_commands_that_only_begin_like_those_are_not(program: tuple[str, Path]) 
 )
 def test_commands_of_mathematics_are_not_refused(latex: str) -> None:
     assert latexml._REFUSED.search(latexml._paragraph(latex)) is None
+    assert not latexml._refused(latexml._paragraph(latex))
 
 
 def test_without_the_program_the_message_names_the_way_out() -> None:
