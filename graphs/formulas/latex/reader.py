@@ -11,6 +11,7 @@ them in order, without recursion.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -43,6 +44,8 @@ CELL_END: Final = frozenset(("&", r"\\", r"\cr", r"\end", r"\tabularnewline", r"
 NOTHING: Final[frozenset[str]] = frozenset()
 _DIGITS: Final = frozenset("0123456789")
 _UPRIGHT = frozenset(("rm", "bf", "sf", "tt", "it"))
+# Comments define nothing; \providecommand keeps a command that is known.
+_NO_DEFINITION = re.compile(r"\\providecommand(?![A-Za-z])|(?P<kept>\\[\s\S])|%[^\n]*")
 ENDS_LINE = frozenset((r"\\", r"\cr", r"\tabularnewline", r"\newline"))
 
 Handler = Callable[["Reader", str, "list[Node]"], "Node | None"]
@@ -74,7 +77,7 @@ class Reader:
         self.stack = stack
         self.macros: dict[str, Macro] = dict(macros) if macros else {}
         if macros:  # those that the formula defines are unknown up to their definition
-            for name in read_macros(latex):
+            for name in read_macros(_NO_DEFINITION.sub(r"\g<kept>", latex)):
                 self.macros.pop(name, None)
         self.lists: list[MathList] = []
         self.depth = 0

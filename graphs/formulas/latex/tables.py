@@ -47,10 +47,13 @@ def _skip_options_of_line_end(stack: list[str]) -> None:
         bracketed(stack)
 
 
-_LENGTH = re.compile(
-    rf"\[\s*[+-]?\s*(?:[0-9.,]+\s*(?:{'|'.join(UNITS)})|[0-9.]*\s*\\(?:[A-Za-z]*(?:skip|height|width|sep)|jot))\s*\]"
+# -1.5 truept, .5\baselineskip, and 1em plus 2pt minus 1pt
+_SIZE = (
+    rf"\s*+[+-]?\s*+(?:[0-9.,]++\s*+(?:true\s*+)?(?:{'|'.join(UNITS)}|fil{{1,3}})"
+    r"|[0-9.]*+\s*+\\(?:[A-Za-z]*(?:skip(?:amount)?|height|width|sep)|jot))\s*+"
 )
-_LENGTH_TOKENS = 16  # of the longest bracket that is read as a length
+_LENGTH = re.compile(rf"\[{_SIZE}(?:plus{_SIZE})?(?:minus{_SIZE})?\]")
+_LENGTH_TOKENS = 48  # of the longest bracket that is read as a length
 
 
 def cells_of(reader: Reader, rows: list[list[list[Node]]]) -> list[list[Node]]:

@@ -159,6 +159,9 @@ def test_conventions_of_layout(latex: str, expected: str) -> None:
         (r"\begin{matrix} a \\[b] \end{matrix}", "[M!2x1,w[V!a,e[M!&lsqb;&rsqb;1x1,w[V!b]]]]"),
         (r"\begin{matrix} a \\[2.5 pt] b \end{matrix}", "[M!2x1,w[V!a,e[V!b]]]"),
         (r"\begin{matrix} a \\*[-.5\baselineskip] b \end{matrix}", "[M!2x1,w[V!a,e[V!b]]]"),
+        (r"\begin{matrix} a \\[\smallskipamount] b \end{matrix}", "[M!2x1,w[V!a,e[V!b]]]"),
+        (r"\begin{matrix} a \\[1em plus 2pt] b \end{matrix}", "[M!2x1,w[V!a,e[V!b]]]"),
+        (r"\begin{matrix} a \\[-1.5truept plus 1.5 truept minus 1fil] b \end{matrix}", "[M!2x1,w[V!a,e[V!b]]]"),
         (r"\begin{matrix} a \\ * \end{matrix}", "[M!2x1,w[V!a,e[*]]]"),
         (r"\begin{matrix} a \\* b \end{matrix}", "[M!2x1,w[V!a,e[V!b]]]"),
         (r"\begin{split} [b] &= c\end{split}", "[M!1x2,w[M!&lsqb;&rsqb;1x1,w[V!b],e[=[V!c]]]]"),
@@ -192,6 +195,14 @@ def parse(latex: str, macros: dict) -> str:
     tree = parse_latex(latex, macros).opt
     assert tree is not None
     return tree.tangent_string()
+
+
+@pytest.mark.parametrize(
+    "latex",
+    ["% \\newcommand{\\R}{r} as above\n x\\in\\R", r"x\in\R\providecommand{\R}{r}"],
+)
+def test_a_formula_that_defines_nothing_keeps_the_macros_of_the_post(latex: str) -> None:
+    assert parse(latex, read_macros(r"\newcommand{\R}{s}")) == opt(r"x\in s")
 
 
 def test_macros_defined_in_the_formula_itself() -> None:

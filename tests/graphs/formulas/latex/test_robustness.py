@@ -155,8 +155,11 @@ def test_nesting_is_bounded(opening: str, depth: int) -> None:
         r"\|\|_1" * 2_500,
         "a:b,c\\mid d;" * 1_400,
         r"\def\a{\frac\a\a}\a",
+        r"\def\a{\frac\b\b}\def\b{\frac\a\a}\a",
+        r"\begin{matrix}" + r"\\[ " * 4_000,
+        r"\\[" + " " * 30_000 + "x",
     ],
-    ids=range(30),
+    ids=range(33),
 )
 def test_hostile_input(latex: str) -> None:
     assert not faults(parse_latex(latex))
