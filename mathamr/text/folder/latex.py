@@ -173,7 +173,7 @@ class _Reader:
             shown = title or " of ".join(filter(None, ("Proof", self._last)))
         else:
             shown = self._last = f"{kind} ({title})" if title else kind
-        self._outline.statement(self._place(start), shown, self._plain(_LABEL.sub("", body)))
+        self._outline.statement(self._place(start), shown, self._plain(_LABEL.sub("", body), in_group=True))
 
     def _paragraph(self, start: int, end: int) -> None:
         latex = self._text[start:end]
@@ -181,8 +181,12 @@ class _Reader:
             begin = start + len(latex) - len(latex.lstrip())
             self._outline.paragraph(self._place(begin), self._plain(latex))
 
-    def _plain(self, latex: str) -> str:
-        return plain(self._expand(latex[:MAX_PARAGRAPH])) if latex else ""
+    def _plain(self, latex: str, *, in_group: bool = False) -> str:
+        """Return LaTeX as plain text; ``in_group``: its definitions end with it."""
+        latex = latex[:MAX_PARAGRAPH]
+        if in_group:
+            return plain(self._expand(f"{{{latex}}}").removeprefix("{").removesuffix("}"))
+        return plain(self._expand(latex)) if latex else ""
 
     def _place(self, position: int) -> str:
         """Return the line of a position."""
@@ -203,7 +207,7 @@ def _without_comments(text: str) -> tuple[str, list[tuple[int, int]]]:
     pieces: list[str] = []
     lines: list[tuple[int, int]] = []
     size = position = 0
-    stripped = without_false(strip_comments(marked))
+    stripped = without_false(strip_comments(marked, verbatim=False))
     for mark in _MARK.finditer(stripped):
         pieces.append(stripped[position : mark.start()])
         size += len(pieces[-1])

@@ -4,9 +4,10 @@ r"""A paper's own commands, replaced by what they are short for.
  \begin{theorem} $\|x\|=\varphi$
 
 Definitions are read in order, as TeX does, and removed; those of style files come first. After the preamble, a
-definition ends with its group or environment. Commands that structure a paper (``\section``, ``\label``, ``\emph``)
-keep their meaning. Commands that TeX has to run (they define others, or decide) stay as they are typed, and so do
-commands with arguments that other signs than braces end. A use that grows without end stays, too.
+definition ends with its group or environment, or with its formula if brackets open it. Commands that structure a paper
+(``\section``, ``\label``, ``\emph``) keep their meaning. Commands that TeX has to run (they define others, or decide)
+stay as they are typed, and so do commands with arguments that other signs than braces end. A use that grows without
+end stays, too.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ _WITH_ARGUMENT = _WITH_TWO | frozenset(
 )
 _FIRST = 50  # tokens in which a first argument ends
 _WORD = re.compile(r"\\[A-Za-z]+")
-_OPENS, _CLOSES = frozenset(("{", r"\begin")), frozenset(("}", r"\end"))  # a group
+_OPENS = frozenset(("{", r"\begin", r"\begingroup", r"\bgroup", r"\[", r"\("))  # a group
+_CLOSES = frozenset(("}", r"\end", r"\endgroup", r"\egroup", r"\]", r"\)"))
 _EMPTY = frozenset((r"\xspace", r"\protect", r"\relax", r"\ignorespaces"))
 _BODY = r"\begin{document}"
 _END = "\x00"  # below a window: an argument that takes it does not end there
@@ -246,7 +248,7 @@ class _Reader:
 
 
 def _is_argument(out: list[str]) -> bool:
-    r"""Test for a text that a token follows as an argument without braces.
+    r"""Return whether the next token is an argument without braces.
 
     >>> [_is_argument(tokens(latex)) for latex in (r"\mathbf ", r"\frac{a}", r"\frac a", r"\frac{a}b", r"\hat x")]
     [True, True, True, False, False]

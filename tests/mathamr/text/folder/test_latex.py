@@ -55,6 +55,20 @@ def test_a_definition_in_a_group_ends_with_it_across_paragraphs() -> None:
     assert [body for _, _, body in shown(text)] == ["The words two. The words two. The words one."]
 
 
+def test_a_definition_in_a_statement_ends_with_it() -> None:
+    text = r"\def\x{one}\begin{thm}\def\x{two} The words {\x}.\end{thm} The other words \x."
+    assert [body for _, _, body in shown(text)] == ["The words two.", "The other words one."]
+
+
+@pytest.mark.parametrize("show", [r"\verb|{}|", "\\begin{{verbatim}}\n{}\n\\end{{verbatim}}"])
+def test_a_conditional_that_is_only_shown_skips_nothing(show: str) -> None:
+    begin, end = show.format(r"\iffalse"), show.format(r"\fi")
+    text = f"Write {begin} to hide text.\n\nAn important theorem.\n\nEnd it with {end} again."
+    assert " ".join(body for _, _, body in shown(text)) == (
+        "Write to hide text. An important theorem. End it with again."
+    )
+
+
 def test_skipped_text_is_no_passage() -> None:
     text = "The first words here.\n\n\\iffalse\n\\begin{thm} Nothing of this. \\end{thm}\n\\fi\n\nThe last words here."
     assert shown(text) == [("1", "a", "The first words here. The last words here.")]

@@ -53,6 +53,9 @@ def test_commands_are_replaced(latex: str, expected: str) -> None:
         (r"\def\x{1} {\def\x{2} {\global\def\x{3}} $\x$}", "$3$"),
         (r"\AtBegin{\newcommand{\x}{1}} \begin{document} $\x$ {\def\y{2}} $\y$", r"$1$ $\y$"),
         (r"} \end{a} \def\x{1} $\x$ {{{ $\x$", "$1$ $1$"),
+        (r"\def\x{1} \begingroup\def\x{2} $\x$ \endgroup $\x$", "$2$ $1$"),
+        (r"\def\x{1} \bgroup\def\x{2} $\x$ \egroup $\x$", "$2$ $1$"),
+        (r"\def\x{1} \[\def\x{2} \x\] \(\def\x{3} \x\) $\x$", "$2$ $3$ $1$"),
         (r"\def\a{\begin{a}}\def\z{\end{a}} \def\x{1} \a\def\x{2}\z $\x$", "$1$"),
     ],
 )
