@@ -105,13 +105,18 @@ def linearize_text(text: str) -> str:
 def _switched(found: list[str]) -> list[str]:
     r"""Return the tokens with commands for switches of fonts.
 
-    >>> "".join(_switched(tokens(r"{\bf x & y}z")))
-    '{\\mathbf{ x }& y}z'
+    >>> "".join(_switched(tokens(r"{\bf x & y}z"))), "".join(_switched(tokens(r"\sqrt[\bf 3]{x}")))
+    ('{\\mathbf{ x }& y}z', '\\sqrt[\\mathbf{ 3}]{x}')
     """
     out: list[str] = []
-    switched = [False]  # in each open group
+    opened, switched = [""], [False]  # for each open group
+    before = ""
     for token in found:
-        if switched[-1] and (token in _SWITCHES or token in _CLOSING or token in _CELL_ENDS):
+        while token in _CLOSING and opened[-1] == "[":  # an index without an end ends with its group
+            out += ["}"] * switched.pop()
+            opened.pop()
+        closes = token in _CLOSING or (token == "]" and opened[-1] == "[")
+        if switched[-1] and (closes or token in _SWITCHES or token in _CELL_ENDS):
             out.append("}")
             switched[-1] = False
         if token in _SWITCHES:
@@ -119,10 +124,13 @@ def _switched(found: list[str]) -> list[str]:
             switched[-1] = True
         else:
             out.append(token)
-        if token in _OPENING:
+        if token in _OPENING or (token == "[" and before == r"\sqrt"):
+            opened.append(token)
             switched.append(False)
-        elif token in _CLOSING and len(switched) > 1:
+        elif closes and len(opened) > 1:
+            opened.pop()
             switched.pop()
+        before = before if token.isspace() else token
     return out + ["}"] * sum(switched)
 
 

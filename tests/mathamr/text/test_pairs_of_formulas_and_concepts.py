@@ -45,6 +45,10 @@ from mathamr.text.sources.pair_sources import Passage, of_formulas
         (r"\bf x \rm y", r"\mathbf{x}\mathrm{y}"),
         (r"\begin{matrix}\bf x & y \\ \bf z\end{matrix}", r"\begin{matrix}\mathbf x & y \\ \mathbf z\end{matrix}"),
         (r"\left(\bf x\right) y", r"(\mathbf{x}) y"),
+        (r"\sqrt[\bf 3]{x}", r"\sqrt[\mathbf{3}]{x}"),
+        (r"\sqrt [\rm a b]{c}d", r"\sqrt[\mathrm{a b}]{c}d"),
+        (r"{\bf \sqrt[3]{x} y}z", r"\mathbf{\sqrt[3]{x} y}z"),
+        (r"{\sqrt[\bf x}y", r"{\sqrt[\mathbf{x}}y"),
     ],
 )
 def test_two_ways_of_typing_are_one(one: str, other: str) -> None:
