@@ -47,11 +47,17 @@ _TAKEN_IN = re.compile(
     r"|\\input\s+(?P<bare>[^\s{}\\%]+)"
     r"|(?P<end>\\endinput\b|\\end\s*\{document\})"
 )
+# Macros of ifthen and etoolbox without \fi: their branches are arguments.
+_BRANCHES = (
+    r"thenelse|bool(?:expr|expe)?|toggle|blank|rmnum|(?:cs)?(?:un)?def|str(?:equal|empty)|ltxcounter|inlist(?:cs)?|numodd"
+    r"|(?:def|cs)(?:macro|param|prefix|protected|ltxprotect|empty|void|equal|string|strequal|counter|length|dimen)"
+    r"|(?:num|dim)(?:comp|equal|greater|less)"
+)
 # Conditionals; `\newif\ifdraft`, `\let\ifdraft\iffalse`, `\def\draft{\iffalse}`, `\iff`, `\ifthenelse{...}` open none.
 _CONDITIONAL = re.compile(
     r"\\\\|\\(?:newif|let\s*+\\[a-zA-Z@]++\s*+=?)\s*+\\if[a-zA-Z@]*"
     r"|\\(?P<false>iffalse(?![a-zA-Z@]|\s*\})|if\s*0(?=\s))"
-    r"|\\(?P<open>if(?!f(?![a-zA-Z@]))[a-zA-Z@]*+)(?!\s*\{)"
+    rf"|\\(?P<open>if(?!(?:f|{_BRANCHES})(?![a-zA-Z@]))[a-zA-Z@]*+)"
     r"|\\(?P<edge>else|fi)(?![a-zA-Z@])"
 )
 # Environments that are not printed: \newenvironment{slogan}{\comment}{\endcomment}, \excludecomment{slogan}.

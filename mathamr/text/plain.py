@@ -27,6 +27,7 @@ _ALIGNED = {
 }  # fmt: skip
 # Environments with an argument: the left-hand side of cases, or columns, which are removed.
 _WITH_ARGUMENT = frozenset(("alignat", "xalignat", "xxalignat", "IEEEeqnarray", "darray", "numcases", "subnumcases"))
+_OPTIONS = re.compile(r"(?:\[[^\[\]]{0,50}\]\s*){0,2}(?=\{)")  # places before the columns
 _MATH = re.compile(
     r"\\\\|\\[$%]"  # nothing that opens a formula
     r"|(?P<inline>\\\()|(?P<display>\\\[)|(?P<dollars>\$\$?)"
@@ -126,9 +127,9 @@ def _formula(latex: str, opening: re.Match[str], unclosed: set[str]) -> tuple[in
         inner, after = latex[start:end].strip(), end + len(name) + 6
         kind = _ALIGNED.get(opening["name"])
         side = ""
-        if opening["name"] in _WITH_ARGUMENT and inner.startswith("{"):
-            argument = group(inner, 0)
-            inner = inner[len(argument) + 2 :]
+        if opening["name"] in _WITH_ARGUMENT and (options := _OPTIONS.match(inner)):
+            argument = group(inner, options.end())
+            inner = inner[options.end() + len(argument) + 2 :]
             side = f"{argument} " if kind == "cases" else ""
         inner, stop = _final_stop(_NUMBERING.sub("", inner))
         return after, inner + stop if kind is None else f"{side}\\begin{{{kind}}} {inner} \\end{{{kind}}}{stop}"

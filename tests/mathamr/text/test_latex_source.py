@@ -120,6 +120,8 @@ def test_verbatim_environments_are_no_text(name: str) -> None:
     [
         (r"a\iffalse b \ifdraft c \else d \fi e \ifthenelse{f}{g}{h} $i\iff j$ \fi k", "a k"),
         (r"a\if0 b\fi c", "a c"),
+        (r"a\iffalse b \ifdraft {text} \fi c \ifx{d}{e} \fi f \fi g", "a g"),
+        (r"a\iffalse b \ifdef\c{d}{e} \iftoggle {f}{g}{h} \ifstrempty{i}{j}{k} \ifblank{l}{m}{n} \fi o", "a o"),
         (r"a\iffalse b \iffalse c\fi d\else e\ifx\g\h f\fi\fi", r"a e\ifx\g\h f\fi\fi"),
         (r"\let\ifdraft\iffalse \let \iflong = \iffalse \newif\ifshort \def\no{\iffalse} a\fi", None),
         (r"\iffalse a \ifx\b\c \fi d", None),

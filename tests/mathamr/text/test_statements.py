@@ -144,6 +144,8 @@ def test_plain_text(latex: str, text: str) -> None:
         (r"\begin{xalignat}{2} a &= b \end{xalignat}", r"\begin{aligned} a &= b \end{aligned}"),
         (r"\begin{xxalignat}{2} a &= b \end{xxalignat}", r"\begin{aligned} a &= b \end{aligned}"),
         (r"\begin{darray}{rcl} a &=& b \end{darray}", r"\begin{aligned} a &=& b \end{aligned}"),
+        (r"\begin{IEEEeqnarray}[t]{rCl} a &=& b\end{IEEEeqnarray}", r"\begin{aligned} a &=& b \end{aligned}"),
+        (r"\begin{IEEEeqnarray}[\a] [t]{rCl}[a] &=& b\end{IEEEeqnarray}", r"\begin{aligned} [a] &=& b \end{aligned}"),
         (r"\begin{mathpar} \frac{A}{B} \end{mathpar}", r"\begin{gathered} \frac{A}{B} \end{gathered}"),
         (
             r"\begin{dgroup*}\begin{dmath} \phi=b \end{dmath}\end{dgroup*}",
