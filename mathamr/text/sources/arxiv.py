@@ -40,7 +40,7 @@ from graphs.errors import CorpusError, Failure
 
 # Papers and their versions: 2501.00001, arXiv-2501.00001v2, math0301001v1, cond-mat.str-el/9901001v1.
 PAPER = re.compile(
-    r"(?i:arxiv[-:_]?)?(?P<paper>\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Za-z-]+)?[_/-]?\d{7})(?:v(?P<version>\d{1,3}))?"
+    r"(?i:arxiv[-:_]?)?(?P<paper>\d{4}\.\d{4,5}|[a-z][a-z-]*(?:\.[A-Za-z-]+)?[_/-]?\d{7})(?:v(?P<version>\d{1,3}))?"
 )
 _BEFORE_2007 = re.compile(r"(?P<archive>[a-z]+(?:-[a-z]+)?)(?:\.[A-Za-z-]+)?[_/-]?(?P<number>\d{7})")
 _FORMATS = ("{http://arxiv.org/OAI/arXivRaw/}arXivRaw", "{http://arxiv.org/OAI/arXiv/}arXiv")

@@ -10,7 +10,7 @@ import pytest
 
 from graphs.errors import CorpusError
 from mathamr.text.sources import arxiv
-from mathamr.text.sources.arxiv import Metadata, joined_id, read_metadata
+from mathamr.text.sources.arxiv import Metadata, joined_id, read_metadata, without_version
 from mathamr.text.sources.papers import newest, read_papers
 from scripts.text import extract_statements, text_pairs
 
@@ -98,7 +98,11 @@ def test_names_of_downloads_are_ids() -> None:
     assert joined_id("cond-mat.str-el/9901001") == "cond-mat9901001"
 
 
-def test_metadata_of_other_papers_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_number_without_an_archive_is_no_paper() -> None:
+    assert without_version("arxiv-0301001") == "arxiv-0301001"
+
+
+def test_metadata_of_other_papers_gives_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paper, metadata = tmp_path / "notes.tex", tmp_path / "metadata.tsv"
     paper.write_text(r"\begin{lemma} It is $x$. \end{lemma}")
     metadata.write_text("2501.00001\tmath.CO\n")
