@@ -12,10 +12,11 @@ bytes and its characters. Each access makes a string. ``in`` compares with one a
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from graphs.processes import batched
 
@@ -24,9 +25,26 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _AT_ONCE = 10_000
+Item = TypeVar("Item")
 
 
-class Ids(Sequence[str]):
+class Compact(Sequence[Item]):
+    """Immutable sequence whose items are made when they are asked for."""
+
+    @abstractmethod
+    def item(self, place: int) -> Item:
+        """Return the item at a place from 0 on."""
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        places = range(len(self))[index]
+        return list(map(self.item, places)) if isinstance(places, range) else self.item(places)
+
+
+class Ids(Compact[str]):
     """Immutable sequence of strings."""
 
     def __init__(self, ids: Iterable[str]) -> None:
@@ -43,15 +61,9 @@ class Ids(Sequence[str]):
     def __len__(self) -> int:
         return len(self._ends) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        places = range(len(self))[index]
-        if isinstance(places, range):
-            return [self[place] for place in places]
-        return self._text[self._ends[places] : self._ends[places + 1]]
+    def item(self, place: int) -> str:
+        """Return the id at a place."""
+        return self._text[self._ends[place] : self._ends[place + 1]]
 
     def __iter__(self) -> Iterator[str]:
         return (self._text[start:end] for start, end in pairwise(self._ends))

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import eq
-from typing import Literal, overload
+from typing import Literal
 
-from graphs.ids import Ids
+from graphs.ids import Compact, Ids
 
 PostKind = Literal["question", "answer", "topic"]
 Markup = Literal["html", "text"]
@@ -104,7 +104,7 @@ class Pair:
     answer_id: str
 
 
-class IdPairs(Sequence[Pair]):
+class IdPairs(Compact[Pair]):
     """Immutable sequence of pairs in little memory: their ids are one string. It equals a list of the same pairs.
 
     >>> pairs = IdPairs([Pair("7", "8"), Pair("9", "8")])
@@ -118,15 +118,9 @@ class IdPairs(Sequence[Pair]):
     def __len__(self) -> int:
         return len(self._ids) // 2
 
-    @overload
-    def __getitem__(self, index: int) -> Pair: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Pair]: ...
-    def __getitem__(self, index: int | slice) -> Pair | list[Pair]:
-        places = range(len(self))[index]
-        if isinstance(places, range):
-            return [self[place] for place in places]
-        return Pair(self._ids[2 * places], self._ids[2 * places + 1])
+    def item(self, place: int) -> Pair:
+        """Return the pair at a place."""
+        return Pair(self._ids[2 * place], self._ids[2 * place + 1])
 
     def __iter__(self) -> Iterator[Pair]:
         ids = iter(self._ids)

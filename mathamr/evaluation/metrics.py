@@ -32,7 +32,7 @@ Other collections can use other measures, by their names in ir_measures. With th
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -41,7 +41,7 @@ import numpy as np
 from graphs.corpus.qrels import RELEVANT as RELEVANT
 from graphs.corpus.qrels import relevant_grade as relevant_grade
 from graphs.errors import EvaluationError
-from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Qrels, Run, Task
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Qrels, Run, Task, official_order
 
 if TYPE_CHECKING:
     from ir_measures import Measure
@@ -124,13 +124,13 @@ def evaluate(
             f"run {run.name!r} and qrels have no topic in common: {min(run.rankings)} ... against {min(qrels)} ...; "
             "give a run of the topics that these qrels judge, with the same ids"
         )
-    rankings = {topic_id: hits for topic_id, hits in run.rankings.items() if topic_id in qrels}
+    rankings = {topic_id: official_order(hits, task) for topic_id, hits in run.rankings.items() if topic_id in qrels}
     if visual_ids is not None:
-        ordered = {topic_id: _visual_order(hits, visual_ids) for topic_id, hits in rankings.items()}
+        ordered = {topic_id: _visual_ids(hits, visual_ids) for topic_id, hits in rankings.items()}
         if not any(ordered.values()):
             raise EvaluationError(f"no formula of run {run.name!r} has a visual id; give the map of its collection")
     else:
-        ordered = {topic_id: _post_order(hits) for topic_id, hits in rankings.items()}
+        ordered = {topic_id: [hit.doc_id for hit in hits] for topic_id, hits in rankings.items()}
     import ir_measures  # slow to import
 
     # Ranks replace scores: the order, ties included, is settled above and must not change.
@@ -169,18 +169,6 @@ def restrict(qrels: Qrels, collection: Container[str], relevant: int = RELEVANT)
     return {t: docs for t, docs in inside.items() if max(docs.values(), default=0) >= relevant}
 
 
-def _post_order(hits: list[Hit]) -> list[str]:
-    """Return the first 1,000 of Task 1 in trec_eval's order: score in float32 descending, ties by id descending."""
-    first: dict[str, np.float32] = {}
-    for hit in hits:
-        first.setdefault(hit.doc_id, np.float32(hit.score))
-    return sorted(first, key=lambda doc_id: (first[doc_id], doc_id), reverse=True)[:MAX_PER_TOPIC]
-
-
-def _visual_order(hits: list[Hit], visual_ids: Mapping[str, str]) -> list[str]:
-    """Return at most 1,000 visual ids of Task 2: each formula's last score, stable sort, first formula of each id."""
-    last: dict[str, float] = {}
-    for hit in hits:
-        last[hit.doc_id] = hit.score
-    formulas = sorted(last, key=lambda formula_id: -last[formula_id])[:MAX_PER_TOPIC]
-    return list(dict.fromkeys(visual_ids[formula_id] for formula_id in formulas if formula_id in visual_ids))
+def _visual_ids(hits: Sequence[Hit], visual_ids: Mapping[str, str]) -> list[str]:
+    """Return the visual ids of results of Task 2, each once; formulas without one are left out."""
+    return list(dict.fromkeys(visual_ids[hit.doc_id] for hit in hits if hit.doc_id in visual_ids))

@@ -100,12 +100,12 @@ class Run:
             first: dict[str, Hit] = {}
             for place in best_first([hit.doc_id for hit in hits], [hit.score for hit in hits]):
                 first.setdefault(hits[place].doc_id, hits[place])
-            rankings[topic_id] = _decreasing(list(first.values())[:MAX_PER_TOPIC])
+            rankings[topic_id] = decreasing(list(first.values())[:MAX_PER_TOPIC])
         return cls(name, rankings, task)
 
 
 def official_order(hits: Sequence[Hit], task: Task) -> list[Hit]:
-    """Return the first 1,000 results of a topic in the order of the official evaluation, scores strictly decreasing.
+    """Return the first 1,000 results of a topic in the order of the official evaluation.
 
     Of a repeated post the first line counts (Task 1), of a repeated formula the last one (Task 2). Equal scores go by
     post id, descending (Task 1), or keep the order of the file (Task 2).
@@ -128,10 +128,11 @@ def official_order(hits: Sequence[Hit], task: Task) -> list[Hit]:
         ordered.sort(key=lambda hit: -hit.score)
     else:
         ordered = [ordered[place] for place in best_first(list(kept), [hit.score for hit in ordered])]
-    return _decreasing(ordered[:MAX_PER_TOPIC])
+    return ordered[:MAX_PER_TOPIC]
 
 
-def _decreasing(hits: Sequence[Hit]) -> list[Hit]:
+def decreasing(hits: Sequence[Hit]) -> list[Hit]:
+    """Return the results, best first, with scores that strictly decrease."""
     scores = strictly_decreasing([hit.score for hit in hits])
     return [replace(hit, score=score) for hit, score in zip(hits, scores, strict=True)]
 

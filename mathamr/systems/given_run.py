@@ -20,7 +20,7 @@ from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
 from mathamr.evaluation.result_names import title
-from mathamr.evaluation.runs import Hit, Run, official_order, read_run
+from mathamr.evaluation.runs import Hit, Run, decreasing, official_order, read_run
 from mathamr.stages.retrieval.searching import say_lost
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
@@ -71,7 +71,9 @@ class GivenRunSystem(System[GivenRunSettings]):
             self.console.once(
                 f"  {settings.path_of(topic_set.test_name)}: results for {others} topics that are not asked"
             )
-        ordered = {name: official_order(hits, run.task) for name, hits in run.rankings.items() if name in topics}
+        ordered = {
+            name: decreasing(official_order(hits, run.task)) for name, hits in run.rankings.items() if name in topics
+        }
         return Run(run.name, ordered, run.task)
 
     def _say_judged(self, topic_set: TopicSet, run: Run) -> None:
