@@ -90,7 +90,7 @@ class Watch:
         if self.samples is not None:
             seconds = time.monotonic() - self.begin
             print(
-                f"{seconds:.1f}\t{self.done}\t{now.processes}\t{now.memory / _MIB:.1f}", file=self.samples, flush=True
+                f"{seconds:.3f}\t{self.done}\t{now.processes}\t{now.memory / _MIB:.1f}", file=self.samples, flush=True
             )
         return now
 
