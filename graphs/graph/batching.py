@@ -168,9 +168,12 @@ def drop_edges(batch: GraphBatch, probability: float, generator: torch.Generator
     """
     drawn = torch.rand(batch.num_edges, generator=generator, device=generator.device).to(batch.labels.device)
     source, target = batch.edge_index
-    hierarchy = (batch.relation < NUM_VIRTUAL_RELATIONS) | batch.is_virtual[source] | batch.is_virtual[target]
-    keep = (drawn >= probability) | hierarchy
-    return replace(batch, edge_index=batch.edge_index[:, keep], relation=batch.relation[keep])
+    of_virtual_node = batch.is_virtual.index_select(0, source) | batch.is_virtual.index_select(0, target)
+    hierarchy = (batch.relation < NUM_VIRTUAL_RELATIONS) | of_virtual_node
+    kept = torch.nonzero((drawn >= probability) | hierarchy).squeeze(1)
+    return replace(
+        batch, edge_index=batch.edge_index.index_select(1, kept), relation=batch.relation.index_select(0, kept)
+    )
 
 
 def within_budget(

@@ -37,7 +37,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import rescoring, scan
 from mathamr.retrieval.exact.codes import Codes
 from mathamr.retrieval.exact.kernel import Slabs
-from mathamr.retrieval.exact.layout import blocks
+from mathamr.retrieval.exact.layout import blocks, on_device
 from mathamr.retrieval.exact.places import Places
 from mathamr.retrieval.folder import HEADER, new_data, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
@@ -49,7 +49,7 @@ VERSION = 1
 
 BLOCK_DOCUMENTS = 2048  # with 128 query vectors, their similarities stay in the caches of a core
 CPU_QUERY_VECTORS = 128
-GPU_QUERY_VECTORS = 2048
+GPU_QUERY_VECTORS = 1024
 MAX_SCORES = 1 << 26  # scores kept at once, 256 MiB: queries x documents
 # Search over codes pays from this number of vectors on, if it leaves out most documents: not for long vectors.
 CODED_VECTORS = 1 << 16
@@ -122,7 +122,8 @@ class ExactIndex:
                     rows = last[part.first : part.first + count] - position
                     packed[start : start + count] = documents.vectors.detach()[rows].float().cpu().numpy()
             if path is None or data is None:
-                return cls(ids, sizes, torch.from_numpy(packed).to(device), block=block, model_hash=model_hash)
+                vectors, block = on_device(torch.from_numpy(packed), sizes, block, device)
+                return cls(ids, sizes, vectors, block=block, model_hash=model_hash)
             if isinstance(packed, np.memmap):
                 packed.flush()
             codes = None
@@ -168,17 +169,13 @@ class ExactIndex:
         found = (len(post_ids), len(sizes), vectors.shape, int(sizes.sum()))
         if found != expected:
             raise StoreError("the index is damaged: its files do not fit its header; build it again", path=data)
-        index = cls(
-            post_ids,
-            sizes,
-            torch.from_numpy(vectors).to(device),
-            block=header["block"],
-            model_hash=header["model_hash"],
-        )
-        try:
-            index._codes = Codes.read(data, header.get("codes"), index._vectors, index._slabs)
-        except (KeyError, OSError, ValueError) as error:
-            raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
+        placed, block = on_device(torch.from_numpy(vectors), sizes, header["block"], device)
+        index = cls(post_ids, sizes, placed, block=block, model_hash=header["model_hash"])
+        if placed.device.type == "cpu":  # no search on a GPU uses codes
+            try:
+                index._codes = Codes.read(data, header.get("codes"), index._vectors, index._slabs)
+            except (KeyError, OSError, ValueError) as error:
+                raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
         index._files = [path / HEADER, *data.iterdir()]
         return index
 

@@ -29,9 +29,9 @@ from mathamr.retrieval.exact.layout import Block, blocks, products
 
 __all__ = ["Slabs", "best", "blocks", "coded_scores", "largest", "scores"]
 
-# Similarities that are computed before they are reduced: 2 MiB stay in the caches; a GPU wants large products.
+# Similarities that are computed before they are reduced: 2 MiB stay in the caches; a GPU wants large products (1 GiB).
 CPU_SIMILARITIES = 1 << 19
-GPU_SIMILARITIES = 1 << 26
+GPU_SIMILARITIES = 1 << 28
 SAMPLED = 64  # every so many numbers, one tells where the largest begin
 
 

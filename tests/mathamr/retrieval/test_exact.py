@@ -14,6 +14,7 @@ import torch
 from graphs.errors import RetrievalError, StoreError
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.layout import blocks, moved
 from mathamr.retrieval.index import Strategy
 from mathamr.retrieval.strategies import search_reference
 
@@ -43,6 +44,24 @@ def test_query_groups_do_not_change_the_ranking(make_collection: Callable[..., A
     for strategy in STRATEGIES:
         expected = search_reference(many.post_ids, many.documents, many.queries, strategy, 5)
         assert_same(index.search(many.queries, strategy, 5), expected)
+
+
+@pytest.mark.parametrize(("block", "larger"), [(1, 3), (4, 16), (16, 4096), (16, 16)])
+def test_vectors_are_moved_into_larger_blocks(block: int, larger: int) -> None:
+    sizes = -np.sort(-np.random.default_rng(0).integers(1, 9, size=45))
+
+    def places(block: int) -> list[tuple[int, int]]:
+        """Return the document and the position in its set of each row."""
+        return [
+            (part.first + document, position)
+            for part in blocks(sizes, block)
+            for position, count in enumerate(part.counts)
+            for document in range(count)
+        ]
+
+    before, after = places(block), places(larger)
+    rows = [first + row for first, some in moved(sizes, block, larger) for row in some.tolist()]
+    assert [before[row] for row in rows] == after
 
 
 @pytest.mark.parametrize("block", [1, 16, 90])
