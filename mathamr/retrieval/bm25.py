@@ -16,13 +16,15 @@ scores of the collection when it is built.
 from __future__ import annotations
 
 import re
+import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-import bm25s
 import numpy as np
 import numpy.typing as npt
 
@@ -32,6 +34,22 @@ from graphs.errors import ConfigError, RetrievalError, StoreError
 from graphs.formulas.tree import ParsedFormula
 from mathamr.evaluation.order import best_first
 from mathamr.retrieval.index import Ranking
+
+
+def _imported() -> ModuleType:
+    """Import bm25s and hide JAX from it: if installed, JAX would start and take three quarters of a GPU's memory."""
+    hidden = "jax" not in sys.modules
+    if hidden:
+        sys.modules["jax"] = None  # type: ignore[assignment]
+    try:
+        import bm25s
+    finally:
+        if hidden:
+            del sys.modules["jax"]
+    return bm25s
+
+
+bm25s = _imported()
 
 _TOKEN = re.compile(r"\\[a-z]+|[^\W\d_]+|\d+")  # a LaTeX command, a word, a number
 _PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
@@ -118,7 +136,7 @@ AS_LUCENE = Weighting()
 class BM25Index:
     """BM25 over documents given as tokens."""
 
-    def __init__(self, post_ids: np.ndarray, scorer: bm25s.BM25 | None) -> None:
+    def __init__(self, post_ids: np.ndarray, scorer: Any | None) -> None:
         self._post_ids = post_ids
         self._scorer = scorer
 

@@ -295,6 +295,8 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
                 trust_remote_code=opening.trust_remote_code,
                 model_kwargs={"dtype": torch.bfloat16 if opening.dtype == "bf16" else torch.float32},
             )
+    except torch.OutOfMemoryError:
+        raise
     except (OSError, ValueError, RuntimeError) as error:
         if "trust_remote_code" in str(error):
             raise ConfigError(
@@ -326,9 +328,7 @@ def _prompts(model: SentenceTransformer, name: str) -> tuple[str, str, str]:
     """
     if (known := KNOWN.get(name)) is None:
         written = model.prompts  # by TextEncoder.save, or by the model's authors
-        query, document = (
-            next((str(written[key]) for key in _PROMPTS[side] if written.get(key)), "") for side in SIDES
-        )
+        query, document = (next((str(written[k]) for k in _PROMPTS[side] if written.get(k)), "") for side in SIDES)
         if not (query or document) and model.default_prompt_name:  # of both sides
             query = document = written[model.default_prompt_name] or ""
         known = Known(name, query, document) if query or document else _known(name)

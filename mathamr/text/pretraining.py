@@ -184,23 +184,27 @@ def tidy(out: Path) -> None:
 
 
 class Windows:
-    """Windows of token ids, in the file ``path``; ``hash`` identifies them.
+    """Windows of token ids, each between the tokenizer's marks, in the file ``path``; ``hash`` identifies them.
 
     >>> import tempfile
-    >>> def tokenizer(text, *, max_length, stride, **_):  # a letter is a token; the library's puts ends around a window
-    ...     starts = range(0, max(1, len(text) - stride), max_length - stride)
-    ...     return {"input_ids": [list(text.encode()[start : start + max_length]) for start in starts]}
+    >>> def tokenizer(text, **_):  # a letter is a token; this tokenizer has no marks
+    ...     return {"input_ids": list(text.encode()), "special_tokens_mask": [0] * len(text)}
     >>> windows = Windows(tokenizer, ["abcdefghijklmnopqr", "too few"], 12, 4, Path(tempfile.mkdtemp()) / "windows.bin")
     >>> [bytes(window.tolist()).decode() for window in windows]
     ['abcdefghijkl', 'ijklmnopqr']
+
+    Texts are cut here, not by the tokenizer: that of tokenizers 0.23.2 loses tokens of texts with many windows.
     """
 
     def __init__(self, tokenizer: Any, texts: Iterable[str], size: int, overlap: int, path: Path) -> None:
         ends, digest = [0], hashlib.sha256()
-        options = {"truncation": True, "return_overflowing_tokens": True, "verbose": False}
+        before, after = _marks(tokenizer)
+        inside = size - len(before) - len(after)
         with path.open("wb") as file:
             for text in texts:
-                for ids in tokenizer(text, max_length=size, stride=overlap, **options)["input_ids"]:
+                tokens = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+                for start in range(0, max(1, len(tokens) - overlap), inside - overlap):
+                    ids = [*before, *tokens[start : start + inside], *after]
                     if len(ids) >= _MIN_TOKENS:
                         content = np.array(ids, np.int32).tobytes()
                         digest.update(content)
@@ -222,6 +226,14 @@ class Windows:
         if not 0 <= number < len(self):
             raise IndexError(number)
         return np.array(self._tokens[self._ends[number] : self._ends[number + 1]])
+
+
+def _marks(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """Return the special tokens that a tokenizer puts before and after a text."""
+    found = tokenizer("a", return_special_tokens_mask=True)
+    ids, special = found["input_ids"], found["special_tokens_mask"]
+    first, end = special.index(0), len(special) - special[::-1].index(0)
+    return ids[:first], ids[end:]
 
 
 class _Masked(Task):

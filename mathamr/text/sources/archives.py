@@ -163,12 +163,16 @@ def _is_tar(head: bytes) -> bool:
 class _Member(tarfile.TarInfo):
     """Member with bounded long name and attributes, which :mod:`tarfile` reads into memory."""
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
-        member = super().frombuf(buf, encoding, errors)
-        if member.type not in (*tarfile.REGULAR_TYPES, tarfile.DIRTYPE) and member.size > MAX_HEADER_BYTES:
-            raise tarfile.ReadError(f"a header of {member.size:,} bytes")
-        return member
+    @property
+    def type(self) -> bytes:
+        """Type of the member; :mod:`tarfile` sets it after the size, in methods that differ between its versions."""
+        return self._type
+
+    @type.setter
+    def type(self, value: bytes) -> None:
+        if value not in (*tarfile.REGULAR_TYPES, tarfile.DIRTYPE) and self.size > MAX_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header of {self.size:,} bytes")
+        self._type = value
 
 
 class _Bounded(io.RawIOBase):

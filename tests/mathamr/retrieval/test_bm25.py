@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from graphs.errors import ConfigError, RetrievalError
 from graphs.formulas.latex import parse_latex
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Run, qrels_of
-from mathamr.retrieval.bm25 import METHODS, BM25Index, Weighting, tokens_of_formula, tokens_of_post
+from mathamr.retrieval.bm25 import METHODS, BM25Index, Weighting, _imported, tokens_of_formula, tokens_of_post
 from mathamr.retrieval.lexical import Tokens, index_answers
 from mathamr.stages.settings import RetrievalConfig
 from mathamr.systems.searchable.bm25 import keep_bm25, open_bm25
@@ -33,6 +35,19 @@ def test_hand_worked_score() -> None:
     idf = math.log(1.2)
     expected = {"d1": idf / (1 + 1.5 * (0.25 + 0.75 / 2)), "d2": idf / (1 + 1.5 * (0.25 + 0.75 * 3 / 2))}
     assert dict(index.search([["a"]])[0]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_an_installed_jax_is_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX takes three quarters of a GPU's memory when it starts, and bm25s starts it where it finds it."""
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text("started = True")
+    (tmp_path / "jax" / "lax.py").write_text("raise SystemError('Unable to initialize backend cuda')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "bm25s"]:
+        monkeypatch.delitem(sys.modules, name)
+    assert not _imported().selection.JAX_IS_AVAILABLE
+    assert importlib.import_module("jax").started  # others still find it
+    monkeypatch.delitem(sys.modules, "jax")
 
 
 def test_only_posts_that_share_a_token_come_back_ties_by_id() -> None:

@@ -259,3 +259,12 @@ def test_the_pooling_of_a_known_model_is_part_of_its_identity(tmp_path: Path, mo
     first = module.identity(str(folder))
     monkeypatch.setitem(module.KNOWN, "specter2", replace(module.KNOWN["specter2"], pooling=None))
     assert module.identity(str(folder)) != first
+
+
+def test_an_encoder_for_which_memory_is_short_is_not_called_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
+
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer", too_large)
+    with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+        open_encoder("minilm")
