@@ -306,7 +306,8 @@ def job_key(rankings: str, config: Config, data: Fingerprints) -> str:
     if experiment.measures:
         measured["measures"] = experiment.measures
     if analyses := sorted(experiment.analyses):  # keys stay unchanged without analyses
-        measured["analyses"] = [*analyses, *([_geometry_parts(config.geometry)] if "geometry" in analyses else [])]
+        sampled = {"posts": config.geometry.posts}  # what the other analyses look at
+        measured["analyses"] = [*analyses, _geometry_parts(config.geometry) if "geometry" in analyses else sampled]
     return shared_files.key({"rankings": rankings, "judgments": data.judgments, "grade": grade, "experiment": measured})
 
 

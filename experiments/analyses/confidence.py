@@ -90,7 +90,8 @@ def _tested(name: str, group: Sequence[str], asked: Sequence[_Asked], held: dict
     """Return the measures of the confidences of one year, or of all folds."""
     confidences = np.array([value for part in group for value in held[part]])
     mine = [one.success for part in group for one in asked if one.part == part]
-    others = [one.success for one in asked if one.part not in group] or mine
+    shares = {part: np.mean([one.success for one in asked if one.part != part]) for part in group}
+    constant = np.concatenate([np.full(len(held[part]), shares[part]) for part in group])
     chance = error_by_chance(confidences)
     return {
         "on": name,
@@ -99,7 +100,7 @@ def _tested(name: str, group: Sequence[str], asked: Sequence[_Asked], held: dict
         "succeeded": _round(np.mean(mine)),
         "auc": [_round(value) for value in (auc(confidences, mine), *auc_interval(confidences, mine))],
         "error": _round(calibration_error(confidences, mine)),
-        "constant": _round(calibration_error(np.full(len(mine), np.mean(others)), mine)),
+        "constant": _round(calibration_error(constant, mine)),
         "chance": [_round(chance.mean()), _round(np.quantile(chance, 0.95))],
         "bins": [[_round(one.confidence), _round(one.share), one.count] for one in reliability(confidences, mine)],
     }

@@ -46,6 +46,7 @@ from mathamr.systems.settings.combined import RerankSettings
 from mathamr.systems.system import System
 
 SCORERS = ("attention", "cross_encoder")
+STEP = 1e-4  # between results that are not scored again, as a share of the range of new scores
 _MOST_ANSWERS = 20_000  # that negatives are mined from
 
 Rescore = Callable[[Topic, Sequence[str]], NDArray[np.float64]]
@@ -193,15 +194,18 @@ class RerankSystem(System[RerankSettings]):
 
 
 def reranked(names: Sequence[str], scores: NDArray[np.float64]) -> Ranking:
-    """Return a ranking with its first results in the order of new scores, and the others below.
+    """Return a ranking with its first results in the order of new scores, and the others a little below.
 
-    >>> reranked(["a", "b", "c", "d"], np.array([0.2, 0.7]))
-    [('b', 0.7), ('a', 0.2), ('c', -0.8), ('d', -1.8)]
+    All of the others together lower the range of the scores by little, so that a fusion still tells the first apart:
+
+    >>> reranked(["a", "b", "c", "d"], np.array([0.25, 0.75]))
+    [('b', 0.75), ('a', 0.25), ('c', 0.24995), ('d', 0.2499)]
 
     Args:
         names: ids of the results, best first.
         scores: new scores of the first of them.
     """
     first = [(names[place], float(scores[place])) for place in best_first(names[: len(scores)], scores)]
-    lowest = first[-1][1] if first else 0.0
-    return first + [(name, lowest - place) for place, name in enumerate(names[len(scores) :], start=1)]
+    highest, lowest = (first[0][1], first[-1][1]) if first else (0.0, 0.0)
+    step = STEP * max(highest - lowest, abs(lowest) / 1000, 0.001)  # more than a float32 resolves
+    return first + [(name, lowest - step * place) for place, name in enumerate(names[len(scores) :], start=1)]

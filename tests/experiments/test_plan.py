@@ -128,6 +128,16 @@ def test_a_changed_file_of_general_text_is_another_result(tmp_path: Path) -> Non
     assert keys[0] == keys[2] != keys[1]
 
 
+@pytest.mark.parametrize("analysis", ["collapse", "weighting", "failures", "geometry"])
+def test_the_number_of_posts_that_an_analysis_looks_at_is_part_of_its_result(analysis: str) -> None:
+    one = config(analyses=[analysis])
+    keys = []
+    for posts in (20_000, 100):
+        one.geometry.posts = posts
+        keys.append(plan(one, DATA)[0].key)
+    assert keys[0] != keys[1]
+
+
 def test_conditions_that_search_in_different_ways_share_a_model() -> None:
     ways = {name: {"retrieval": {"strategy": name}} for name in ("maxsim", "single_vector")}
     jobs = plan(config(conditions=ways, baseline="maxsim", seeds=[1, 2]), DATA)

@@ -12,6 +12,8 @@ from experiments import run as runner
 from graphs.errors import ConfigError
 from mathamr.evaluation.runs import read_run
 from mathamr.ranking.cross_encoder import open_cross_encoder
+from mathamr.retrieval.fusion import interpolate
+from mathamr.systems.rerank import reranked
 from tests.experiments.test_threads import run
 from tests.experiments.test_tracks import configured, planned
 
@@ -173,3 +175,14 @@ def test_a_first_stage_that_found_nothing_has_nothing_to_score_again(
 def test_what_cannot_be_scored_is_said(collection: Path, tmp_path: Path, own: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         run({"words": WORDS, "again": {"track": "rerank", "rerank": own}}, collection, tmp_path / "out")
+
+
+def test_a_fusion_keeps_the_new_order_of_the_first_results() -> None:
+    names = [f"p{number}" for number in range(100)]
+    scores = np.linspace(0.4, 0.6, 10)  # of the first ten, the last is now the best
+    again = {"A.1": reranked(names, scores)}
+    before = {"A.1": [(name, 1.0 - place / 100) for place, name in enumerate(names)]}
+    (fused,) = interpolate([before, again], [0.2, 0.8]).values()
+    assert [name for name, _ in fused[:10]] == names[9::-1]
+    assert [name for name, _ in again["A.1"][10:]] == names[10:]
+    assert len({np.float32(score) for _, score in again["A.1"]}) == 100

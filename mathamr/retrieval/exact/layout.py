@@ -10,8 +10,8 @@ padding nor an index:
 
 Position 0 is the document's vector (the last of its set), so that a single-vector search reads the head of each block.
 
-A block of 2,048 documents keeps their similarities with 128 query vectors in the caches of a core. A GPU would need more
-time to start the products of such blocks than to compute them, so there vectors are moved into larger blocks:
+A block of 2,048 documents keeps their similarities with 128 query vectors in the caches of a core. A GPU would take
+longer to start the products of such blocks than to compute them, so there vectors are moved into larger blocks:
 
 >>> moves = list(moved(np.array([2, 1, 1, 1]), block=2, larger=4))       # of a0 b0 a1 | c0 d0
 >>> [(start, rows.tolist()) for start, rows in moves]                    # to a0 b0 c0 d0 a1

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from graphs.errors import ConfigError
+from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings
 from mathamr.systems.settings.ranking import RankingSettings
 from mathamr.text.encoder import identity
@@ -157,6 +158,8 @@ class RerankSettings(JobSettings):
         if self.rerank.encoder is not None:
             own["encoder"] = identity(self.rerank.encoder)
         parts: dict[str, Any] = {"rerank": own, "k": self.retrieval.k}
+        if self.rerank.depth < MAX_PER_TOPIC:
+            parts["others"] = 2  # 2: scores of results that are not scored again descend in small steps
         if self.rerank.scorer == "attention":
             pairs = {name: getattr(self.train, name) for name in ("positives", "least_score", "negative_closest")}
             parts |= {"train": pairs, "seed": self.seed, "version": 2}  # 2: of the posts that its topics search
