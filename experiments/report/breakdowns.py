@@ -29,29 +29,35 @@ from mathamr.evaluation.result_names import TestName
 
 Labels = dict[str, dict[str, str]]  # label -> topic -> value
 
-_NOTE = (
-    "Means over the topics of a group, of the mean over seeds of each topic's score, and the "
-    "difference to the baseline (†). No test is made: groups are small, and many."
-)
-
 
 def read_labels(path: Path) -> Labels:
-    """Read the labels of topics; an empty cell is no label.
+    """Read the labels of topics; an empty cell is no label, and quotes are part of a label.
 
     Raises:
-        ConfigError: the file cannot be read, or has no table of labels.
+        ConfigError: the file cannot be read, has no table of labels, or gives a topic two labels of one kind.
     """
     try:
-        lines = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines(), delimiter="\t"))
+        text = path.read_text(encoding="utf-8-sig")
+        lines = list(csv.reader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"labels of topics cannot be read: {error}", path=path) from error
     head, *rows = lines or [[]]
     if len(head) < 2 or len(set(head)) != len(head) or not rows:
         raise ConfigError("no labels of topics: the first line must be topic, a tab, and names of labels", path=path)
+    labels: Labels = {name: {} for name in head[1:]}
     for number, row in enumerate(rows, 2):
         if len(row) != len(head):
             raise ConfigError(f"has {len(row)} columns, not {len(head)}", path=path, line=number)
-    return {name: {row[0]: row[column] for row in rows if row[column]} for column, name in enumerate(head[1:], start=1)}
+        topic, *values = row
+        for name, value in zip(labels, values, strict=True):
+            if value and (earlier := labels[name].setdefault(topic, value)) != value:
+                raise ConfigError(
+                    f"topic {topic} has the label {value!r} in the column {name} here, and {earlier!r} in an earlier "
+                    "line; keep one of them",
+                    path=path,
+                    line=number,
+                )
+    return labels
 
 
 def groups(values: Mapping[str, str], topics: Iterable[str]) -> dict[str, list[str]]:
@@ -73,7 +79,15 @@ def blocks(experiment: Experiment, task: TestName) -> list[Block]:
         for name, values in experiment.topic_labels.items()
         if (found := groups(values, topics))
     ]
-    return [*tables, Text(_NOTE)] if tables else []
+    return [*tables, Text(_note(experiment))] if tables else []
+
+
+def _note(experiment: Experiment) -> str:
+    baseline = "its own baseline (†; table of tests)" if experiment.several_baselines else "the baseline (†)"
+    return (
+        "Means over the topics of a group, of the mean over seeds of each topic's score, and the "
+        f"difference to {baseline}. No test is made: groups are small, and many."
+    )
 
 
 def _table(
@@ -86,7 +100,7 @@ def _table(
     rows = [head]
     for condition, of_topic in scores.items():
         baseline = experiment.baselines[condition]
-        row = [experiment.label(condition) + (" †" if baseline == condition else "")]
+        row = [experiment.label(condition) + (" †" if experiment.is_baseline(condition) else "")]
         for topics in found.values():
             own = [topic for topic in topics if topic in of_topic]
             mean = statistics.fmean(of_topic[topic] for topic in own) if own else None

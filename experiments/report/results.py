@@ -73,6 +73,15 @@ class Experiment:
         """Column of the first measure."""
         return next(iter(self.measures))
 
+    @property
+    def several_baselines(self) -> bool:
+        """Return whether the conditions have different baselines."""
+        return len(set(self.baselines.values())) > 1
+
+    def is_baseline(self, condition: str) -> bool:
+        """Return whether any condition is compared with this one."""
+        return condition in self.baselines.values()
+
     def label(self, condition: str) -> str:
         """Return the label of a condition in tables and plots."""
         return self.labels.get(condition, condition)
@@ -255,11 +264,21 @@ def _joined(parts: Sequence[Experiment]) -> Experiment:
         labels={name: label for part in reversed(parts) for name, label in part.labels.items()},
         rows=rows,
         places=places,
+        topic_labels=_joined_labels(parts),
     )
     if any(part.measures != first.measures for part in parts):
         raise ConfigError(f"{first.name}: folders have different measures; report them separately")
     _check_one_table(joined)
     _check_one_configuration(joined)
+    return joined
+
+
+def _joined_labels(parts: Sequence[Experiment]) -> dict[str, dict[str, str]]:
+    """Return label -> topic -> value of all parts; of two values of a topic the first part's."""
+    joined: dict[str, dict[str, str]] = {}
+    for part in parts:
+        for name, values in part.topic_labels.items():
+            joined[name] = values | joined.get(name, {})
     return joined
 
 

@@ -4,8 +4,9 @@
     none †       0.709 ± 0.016    0.421 ± 0.008           0.527 ± 0.020    0.125 ± 0.004                3
     sequential   0.699 ± 0.010    0.409 ± 0.011           0.519 ± 0.013    0.118 ± 0.004                3
 
-The baseline has a †, a significant difference to it a star. The thesis's columns have the title ``thesis`` if it was
-measured in the same setting: the same topics, indexed documents and training pairs.
+A baseline has a †, a significant difference to it a star. If there are several baselines, the table of tests names that
+of each condition. The thesis's columns have the title ``thesis`` if it was measured in the same setting: the same
+topics, indexed documents and training pairs.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ DEVELOPMENT = {
     "train_pairs": ("Training pairs", 1.0),
 }
 """Columns for development; they are not tested for significance."""
+
+AGAINST_OWN = "each against its own baseline (table of tests)"
+"""Meaning of stars in an experiment with several baselines."""
 
 _SETTINGS = {"train_pairs": "training pairs"}
 
@@ -213,8 +217,8 @@ def results_table(
 
 
 def _named(experiment: Experiment, condition: str) -> str:
-    own = experiment.baselines[condition] == condition and len(experiment.conditions) > 1
-    return f"{experiment.label(condition)} †" if own else experiment.label(condition)
+    marked = experiment.is_baseline(condition) and len(experiment.conditions) > 1
+    return f"{experiment.label(condition)} †" if marked else experiment.label(condition)
 
 
 def _without_result(experiment: Experiment, condition: str) -> str:
@@ -251,7 +255,12 @@ def _note(
 ) -> str:
     parts = []
     if len(experiment.conditions) > 1:
-        parts.append("† baseline" + ("; * p < 0.05 against it after Bonferroni's correction" if stars else ""))
+        meaning = (
+            f"* p < 0.05 after Bonferroni's correction, {AGAINST_OWN}"
+            if experiment.several_baselines
+            else "* p < 0.05 against it after Bonferroni's correction"
+        )
+        parts += ["† baseline", *([meaning] if stars else [])]
     if thesis is not None:
         printed = {"best_seed": "the best of five seeds", "mean": "mean over five seeds", "single": "one run"}
         setting = "in the same setting" if same else f"in another setting ({_setting(experiment, thesis)})"
@@ -280,12 +289,18 @@ def _setting(experiment: Experiment, thesis: ThesisTable) -> str:
 
 
 def significance_table(experiment: Experiment, tests: Sequence[Comparison]) -> Table:
-    """Return the tests: difference, interval, p, corrected p; a star if Bonferroni's is below 0.05."""
-    table = [["Condition", "Measure", "Difference", "95 % interval", "p", "p (Bonferroni)", "p (Holm)"]]
+    """Return the tests: difference, interval, p, corrected p; a star if Bonferroni's is below 0.05.
+
+    If the experiment has several baselines, a column names the one of each test.
+    """
+    several = experiment.several_baselines
+    against = ["Against"] if several else []
+    table = [["Condition", *against, "Measure", "Difference", "95 % interval", "p", "p (Bonferroni)", "p (Holm)"]]
     for one in tests:
         table.append(
             [
                 experiment.label(one.condition),
+                *([experiment.label(experiment.baselines[one.condition])] if several else []),
                 experiment.measures[one.metric],
                 f"{one.test.difference:+.3f}{one.stars()}",
                 f"[{one.low:+.3f}, {one.high:+.3f}]",

@@ -11,7 +11,7 @@ each condition. The mean over seeds of each topic's score is tested too, as a se
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from experiments.report.results import Experiment, Row, per_topic
 from mathamr.evaluation.result_names import TestName, column
@@ -53,14 +53,32 @@ def of_conditions(experiment: Experiment, task: TestName, *, best_seed: bool = F
 def comparisons(experiment: Experiment, task: TestName, *, best_seed: bool) -> list[Comparison]:
     """Test every condition against its baseline, corrected over all of them.
 
-    Conditions whose baseline has no result are left out; empty if none remain.
+    Conditions whose baseline has no result are not tested (:func:`not_compared`), but others are tested against them.
 
     Raises:
         EvaluationError: the conditions were measured on different topics.
     """
     scores = of_conditions(experiment, task, best_seed=best_seed)
-    comparable = {name: values for name, values in scores.items() if experiment.baselines[name] in scores}
-    return compare(comparable, experiment.baselines) if comparable else []
+    return compare(scores, measured_baselines(experiment.baselines, scores))
+
+
+def measured_baselines(baselines: Mapping[str, str], conditions: Container[str]) -> dict[str, str]:
+    """Return condition -> its baseline, or the condition itself if the baseline is not among ``conditions``.
+
+    >>> measured_baselines({"none": "none", "ring": "none", "full": "ring"}, ["ring", "full"])
+    {'none': 'none', 'ring': 'ring', 'full': 'ring'}
+    """
+    return {name: own if own in conditions else name for name, own in baselines.items()}
+
+
+def not_compared(experiment: Experiment, task: TestName) -> dict[str, list[str]]:
+    """Return baseline without a result -> the conditions with a result that could not be compared with it."""
+    found: dict[str, list[str]] = {}
+    known = measured(experiment, task)
+    for name in known:
+        if (own := experiment.baselines[name]) not in known:
+            found.setdefault(own, []).append(name)
+    return found
 
 
 def stars(tests: list[Comparison]) -> Mapping[tuple[str, str], str]:

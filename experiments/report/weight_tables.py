@@ -20,6 +20,7 @@ from experiments.report.blocks import Block, Table, Text
 from experiments.report.results import Experiment, content_of
 from experiments.report.tables import spread
 from mathamr.analysis.weighting import AS_IT_IS
+from mathamr.evaluation.result_names import file_name, title
 
 _RANKERS = "weights.json"
 
@@ -49,16 +50,19 @@ def virtual_node_weights(experiment: Experiment) -> list[Block]:
 
 
 def learned_weights(experiment: Experiment) -> list[Block]:
-    """Return a table for each condition with learned weights, which are means over seeds; empty without any."""
+    """Return a table of mean learned weights over seeds for each condition and task; empty without any."""
     tables: list[Block] = []
     for condition, rows in experiment.done().items():
-        found = [one for row in rows if (one := content_of(experiment.place(row) / _RANKERS))]
-        if found:
-            tables.append(_table(experiment, condition, found))
+        for task in experiment.tasks:
+            name = file_name(task, _RANKERS)
+            found = [one for row in rows if (one := content_of(experiment.place(row) / name))]
+            if found:
+                of_task = f", {title(task)}" if len(experiment.tasks) > 1 else ""
+                tables.append(_table(experiment, f"{experiment.label(condition)}{of_task}", found))
     return [*tables, Text(_LEARNED)] if tables else []
 
 
-def _table(experiment: Experiment, condition: str, contents: list[dict[str, Any]]) -> Table:
+def _table(experiment: Experiment, name: str, contents: list[dict[str, Any]]) -> Table:
     head = ["Feature"]
     columns = []
     for place, own in enumerate(contents[0]["rankers"]):
@@ -68,7 +72,7 @@ def _table(experiment: Experiment, condition: str, contents: list[dict[str, Any]
     for feature in contents[0]["features"]:
         cells = [f"{statistics.fmean(one[feature] for one in of_seeds):+.3f}" for of_seeds in columns]
         rows.append([experiment.label(feature) if feature in experiment.conditions else feature, *cells])
-    return Table(rows, f"{experiment.label(condition)}: {contents[0]['learner']}")
+    return Table(rows, f"{name}: {contents[0]['learner']}")
 
 
 _LEARNED = (

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ from experiments.report.tables import (
 )
 from experiments.report.thesis import ThesisTable
 from experiments.report.thesis import tables as thesis_tables
-from experiments.report.topic_scores import comparisons, measured, of_conditions, stars
+from experiments.report.topic_scores import comparisons, measured, not_compared, of_conditions, stars
 from graphs.errors import MathAMRError, StoreError
 from graphs.whole_file import write_whole
 from mathamr.evaluation import result_names as columns
@@ -208,6 +208,7 @@ def _scores(experiment: Experiment, task: TestName, *, best_seed: bool, thesis: 
     except MathAMRError as error:
         trouble = f"No tests: {error}"
     marks = stars(tests)
+    without_baseline = not_compared(experiment, task)
     shown = measure_columns(experiment, task)
     if thesis is not None:
         shown += [one for one in thesis_columns(thesis) if one.title not in ARQMATH.values()]
@@ -240,10 +241,20 @@ def _scores(experiment: Experiment, task: TestName, *, best_seed: bool, thesis: 
         )
         blocks.append(table if len(tests) <= _SHOWN_TESTS else Folded(f"All {len(tests)} tests", [table]))
     elif len(experiment.conditions) > 1:
-        baselines = set(experiment.baselines.values()) & measured(experiment, task).keys()
-        why = "only the baseline has a result" if baselines else "the baseline has no result"
+        why = "the baseline has no result" if without_baseline else "only the baseline has a result"
         blocks.append(Text(f"No tests: {why}."))
+    if without_baseline and experiment.several_baselines and not trouble:
+        blocks.append(Text(_not_compared(experiment, without_baseline)))
     return blocks
+
+
+def _not_compared(experiment: Experiment, without_baseline: Mapping[str, Sequence[str]]) -> str:
+    """Return a sentence with the conditions whose baseline has no result."""
+    named = [
+        f"{', '.join(map(experiment.label, names))} (baseline {experiment.label(baseline)})"
+        for baseline, names in without_baseline.items()
+    ]
+    return f"Not compared, because the baseline has no result: {'; '.join(named)}."
 
 
 def _bars(experiment: Experiment, task: TestName, marks: Any) -> Block:

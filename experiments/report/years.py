@@ -3,7 +3,7 @@
 The best of many conditions looks better on its selection topics than it is. So results are read year by year: each year
 selects a condition, and the other years show what the selection is worth.
 
-Conditions with one baseline are rivals; a baseline can be selected too, and then confirms itself.
+Conditions with one baseline are rivals; the baseline can be selected too, and then confirms itself.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 
 from experiments.report.blocks import Block, Table, Text
 from experiments.report.results import Experiment
-from experiments.report.tables import p_value
-from experiments.report.topic_scores import of_conditions
+from experiments.report.tables import AGAINST_OWN, p_value
+from experiments.report.topic_scores import measured_baselines, of_conditions
 from mathamr.evaluation.result_names import ARQMATH, TestName
 from mathamr.evaluation.significance import Comparison, compare, paired_t_test
 from mathamr.ranking.judged import year_of as year_of
@@ -31,7 +31,7 @@ def blocks(experiment: Experiment, task: TestName) -> list[Block]:
     years = by_year(scores)
     if len(years) < 2 or len(scores) < 2:
         return []
-    return [_scores(experiment, years), _choices(experiment, years), Text(_NOTE)]
+    return [_scores(experiment, years), _choices(experiment, years), Text(_note(experiment))]
 
 
 def by_year(scores: Mapping[str, Mapping[str, float]]) -> _Years:
@@ -55,7 +55,7 @@ def rivals(baselines: Mapping[str, str], conditions: Sequence[str]) -> dict[str,
     {'base': ['base', 'wide']}
     """
     groups = {own: [own, *(c for c in conditions if c != own and baselines[c] == own)] for own in conditions}
-    return {own: group for own, group in groups.items() if len(group) > 1 and baselines[own] == own}
+    return {own: group for own, group in groups.items() if len(group) > 1}
 
 
 def best(of_year: Mapping[str, Mapping[str, float]], among: Sequence[str]) -> str:
@@ -70,8 +70,7 @@ def _scores(experiment: Experiment, years: _Years) -> Table:
     rows = [head]
     tests = {year: _tests(experiment, of_year) for year, of_year in years.items()}
     for name in next(iter(years.values())):
-        own = experiment.baselines[name] == name
-        row = [experiment.label(name) + (" †" if own else "")]
+        row = [experiment.label(name) + (" †" if experiment.is_baseline(name) else "")]
         for year, of_year in years.items():
             test = tests[year].get(name)
             row.append(f"{statistics.fmean(of_year[name].values()):.3f}")
@@ -81,8 +80,8 @@ def _scores(experiment: Experiment, years: _Years) -> Table:
 
 
 def _tests(experiment: Experiment, of_year: Mapping[str, Mapping[str, float]]) -> dict[str, Comparison]:
-    comparable = {name: {_MEASURE: s} for name, s in of_year.items() if experiment.baselines[name] in of_year}
-    return {test.condition: test for test in compare(comparable, experiment.baselines)}
+    scores = {name: {_MEASURE: of_topic} for name, of_topic in of_year.items()}
+    return {test.condition: test for test in compare(scores, measured_baselines(experiment.baselines, scores))}
 
 
 def _choices(experiment: Experiment, years: _Years) -> Table:
@@ -111,8 +110,11 @@ def _choices(experiment: Experiment, years: _Years) -> Table:
     return Table(rows, "Chosen on one year, confirmed on another")
 
 
-_NOTE = (
-    f"{ARQMATH[_MEASURE]} of the mean over seeds of each topic's score. * p < 0.05 against the baseline (†), two-sided "
-    "paired t-test over the topics of that year, Bonferroni's correction over the conditions, each year a separate "
-    "family. A confirmation is one test for each line, not corrected: nothing is selected on those topics."
-)
+def _note(experiment: Experiment) -> str:
+    several = experiment.several_baselines
+    against, own = (" (†: a baseline)", f"; {AGAINST_OWN}") if several else (" against the baseline (†)", "")
+    return (
+        f"{ARQMATH[_MEASURE]} of the mean over seeds of each topic's score. * p < 0.05{against}, two-sided "
+        "paired t-test over the topics of that year, Bonferroni's correction over the conditions, each year a separate "
+        f"family{own}. A confirmation is one test for each line, not corrected: nothing is selected on those topics."
+    )

@@ -54,6 +54,10 @@ def test_the_report_has_them(folder: Path, tmp_path: Path) -> None:
         ("", "the first line must be"),
         ("topic\n", "the first line must be"),
         ("topic\tlevel\nA.301\n", "has 1 columns, not 2"),
+        (
+            "topic\tlevel\nA.301\teasy\nA.302\teasy\nA.301\thard\n",
+            r"labels\.tsv:4: topic A\.301 has the label 'hard' in the column level here, and 'easy' in an earlier line",
+        ),
         (None, "cannot be read"),
     ],
 )
@@ -63,3 +67,9 @@ def test_what_is_no_table_of_labels_is_refused(tmp_path: Path, text: str | None,
         path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=said):
         breakdowns.read_labels(path)
+
+
+def test_quotes_are_a_part_of_a_label(tmp_path: Path) -> None:
+    path = tmp_path / "labels.tsv"
+    path.write_text('topic\tlevel\nA.301\t"easy" one\nA.302\t"hard\nA.303\thard\nA.303\thard\n', encoding="utf-8")
+    assert breakdowns.read_labels(path) == {"level": {"A.301": '"easy" one', "A.302": '"hard', "A.303": "hard"}}

@@ -128,3 +128,13 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_a_folder_named_twice_counts_once(machines: tuple[Path, Path]) -> None:
     assert results.find([machines[0], machines[0] / "rings"]) == [machines[0] / "rings"]
+
+
+def test_labels_of_topics_are_joined(machines: tuple[Path, Path]) -> None:
+    first, second = ({"A.1": "hard"}, {"A.1": "easy", "A.2": "easy"})
+    write_plan(machines[0] / "rings", ["none", "ring"], [1, 2], topic_labels={"level": first})
+    write_plan(
+        machines[1] / "rings", ["none", "ring"], [2, 3], topic_labels={"level": second, "kind": {"A.1": "proof"}}
+    )
+    (rings,) = joined(*machines)
+    assert rings.topic_labels == {"level": {"A.1": "hard", "A.2": "easy"}, "kind": {"A.1": "proof"}}

@@ -235,10 +235,50 @@ def test_conditions_with_baselines_of_their_own(tmp_path: Path) -> None:
     for condition, score in (("a", 0.6), ("a_new", 0.7), ("b", 0.2), ("b_new", 0.1)):
         finish(folder, condition, 1, score)
     text = written(folder)
-    assert "| b_new | nDCG' | -0.100* |" in text
+    assert "| b_new | b | nDCG' | -0.100* |" in text  # the test names its baseline
     assert "| b † |" in text
-    assert "| b | nDCG' |" not in text  # a baseline is not tested against another
+    assert "| b | b | nDCG' |" not in text  # a baseline is not tested against another
     assert "8 of 8 differences" in text
+
+
+def test_in_a_chain_each_star_names_its_baseline(tmp_path: Path) -> None:
+    folder = write_plan(
+        tmp_path / "rings",
+        ["none", "ring", "full"],
+        [1],
+        baselines={"full": "ring"},
+        topic_labels={"level": {"A.1": "easy", "A.2": "easy"}},
+    )
+    for condition, score in (("none", 0.4), ("ring", 0.5), ("full", 0.7)):
+        finish(folder, condition, 1, score)
+    text = written(folder)
+    assert "| ring † | 0.500* |" in text
+    assert "| full | 0.700* |" in text
+    assert "† baseline; \\* p < 0.05 after Bonferroni's correction, each against its own baseline (table of" in text
+    assert "| Condition | Against | Measure |" in text
+    assert "| ring | none | nDCG' | +0.100* |" in text
+    assert "| full | ring | nDCG' | +0.200* |" in text
+    groups = text.split("## By groups of topics")[1]
+    assert re.search(r"\| none † \| [\d.]+ \|  \|\n\| ring † \| [\d.]+ \| \+0\.\d+ \|\n\| full \|", groups)
+    assert "difference to its own baseline (†; table of tests)" in groups
+
+
+def test_without_the_root_of_a_chain_the_others_are_compared(tmp_path: Path) -> None:
+    folder = write_plan(
+        tmp_path / "rings", ["none", "ring", "full", "star"], [1], baselines={"full": "ring", "star": "none"}
+    )
+    for condition, score in (("ring", 0.5), ("full", 0.7), ("star", 0.6)):
+        finish(folder, condition, 1, score)
+    text = written(folder)
+    assert "| full | 0.700* |" in text
+    assert "| full | ring | nDCG' | +0.200* |" in text
+    assert "4 of 4 differences are significant" in text
+    assert "Not compared, because the baseline has no result: ring, star (baseline none)." in text
+    assert "## Differences by topic" in text
+    assert "Left out" not in text
+
+    finish(folder, "none", 1, 0.4)
+    assert "Not compared" not in written(folder)
 
 
 @pytest.mark.parametrize("same", [True, False])

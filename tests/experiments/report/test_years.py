@@ -1,12 +1,13 @@
 """What would have been chosen on the topics of one year, and what the others say of it."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from experiments.report import results, writing, years
-from experiments.report.blocks import Table
+from experiments.report import results, weight_tables, writing, years
+from experiments.report.blocks import Table, Text
 from tests.experiments.written_experiment import finish, write_plan
 
 TOPICS = [*(f"A.{n}" for n in range(1, 7)), *(f"A.{n}" for n in range(201, 207))]
@@ -56,6 +57,27 @@ def test_a_choice_is_confirmed_where_it_was_not_made(folder: Path) -> None:
     ]
 
 
+def test_a_baseline_with_its_own_baseline_has_rivals(folder: Path) -> None:
+    """Text is compared with base, fused with text; base itself may have no result."""
+    plan = json.loads((folder / "experiment.json").read_text())
+    write_plan(folder, plan["conditions"], plan["seeds"], baselines={"fused": "text"})
+    by_year, choices = tables(folder)
+    of_text = ["2021", "fused", "0.685", "2020", "0.625", "0.425 (text)", "+0.200"]
+    assert of_text in [row[:7] for row in choices.rows]
+    assert [row[0] for row in by_year.rows if row[0][0] in "btf"] == ["base †", "text †", "fused"]
+    note = years.blocks(results.read(folder), 1)[-1]
+    assert isinstance(note, Text)
+    assert "each against its own baseline (table of tests)" in note.text
+
+    for seed in (1, 2):
+        shutil.rmtree(folder / "jobs" / f"base-seed{seed}")
+    by_year, choices = tables(folder)
+    assert of_text in [row[:7] for row in choices.rows]
+    rows = {row[0]: row[1:] for row in by_year.rows}
+    assert rows["fused"] == ["0.625", "+0.200*", "0.685", "+0.200*"]
+    assert rows["text †"] == ["0.425", "", "0.485", ""]
+
+
 def test_nothing_is_chosen_on_the_topics_that_are_reported(folder: Path) -> None:
     for place in (folder / "jobs").iterdir():
         table = (place / "per_topic.csv").read_text()
@@ -81,3 +103,26 @@ def test_other_weights_stand_in_the_report(folder: Path, tmp_path: Path) -> None
         (folder / "jobs" / f"base-seed{seed}" / "weighting.json").write_text(json.dumps(content))
     writing.write([results.read(folder)], tmp_path / "out")
     assert "| idf, 0.7 | 0.520 ± 0.014 (+0.020) |" in (tmp_path / "out" / "report.md").read_text()
+
+
+@pytest.mark.parametrize(("tasks", "files"), [([2], ["weights-task2.json"]), (["easy"], ["weights-easy.json"])])
+def test_learned_weights_of_any_task_are_in_the_report(
+    tmp_path: Path, tasks: list[int | str], files: list[str]
+) -> None:
+    folder = write_plan(tmp_path / "learned", ["base", "learned"], [1], tasks=tasks)
+    assert captions_of_weights(folder, files) == ["learned: ridge"]
+
+
+def test_learned_weights_of_several_tasks_have_a_table_each(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "learned", ["base", "learned"], [1], tasks=[1, 2])
+    files = ["weights.json", "weights-task2.json"]
+    assert captions_of_weights(folder, files) == ["learned, Task 1: ridge", "learned, Task 2: ridge"]
+
+
+def captions_of_weights(folder: Path, files: list[str]) -> list[str]:
+    place = finish(folder, "learned", 1, 0.5)
+    for file in files:
+        rankers = [{"left_out": None, "weights": {"base": 0.25}}]
+        (place / file).write_text(json.dumps({"learner": "ridge", "features": ["base"], "rankers": rankers}))
+    found = weight_tables.learned_weights(results.read(folder))
+    return [block.caption for block in found if isinstance(block, Table) and block.rows[1] == ["base", "+0.250"]]
