@@ -91,7 +91,12 @@ def ordered_map(
     try:
         while True:
             for item in islice(items, workers * _ITEMS_PER_WORKER - len(waiting)):
-                waiting.append((item, executor.submit(_run, item)))
+                try:
+                    future = executor.submit(_run, item)
+                except BrokenProcessPool as error:  # a process died while the consumer was busy
+                    future = Future()
+                    future.set_exception(error)
+                waiting.append((item, future))
             if not waiting:
                 return
             item, future = waiting[0]

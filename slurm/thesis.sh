@@ -19,7 +19,8 @@
 #   EXPERIMENTS  names of the experiments; default: those of Tables 4.6 to 4.22
 #   PARSE        arguments of mathamr build graphs for a neural parser, which first runs as an array of SHARDS tasks
 #                (default: 16). Without PARSE, experiments use the embedded parser. Merged graphs are not parsed again;
-#                to parse again, remove OUTPUTS/parsed
+#                to parse again, remove OUTPUTS/parsed. Before the merge, all jobs and models count as missing: finished
+#                ones have other graphs
 #   SECONDS_A_MODEL  seconds to train a model on your GPU; default: as in the thesis, seven epochs of 472.5 s
 #                (Table 4.8), or of 69.2 minutes in the benchmark (Table 4.20)
 set -euo pipefail
@@ -44,7 +45,11 @@ fi
 # Use the graphs of an earlier chain: the keys of its jobs depend on them, and merging would refuse to overwrite them.
 given=("$@")
 parsed=$outputs/parsed/collection.db
-[[ -n ${PARSE:-} && -f $parsed ]] && given+=("data.collection=$parsed")
+parses=false
+if [[ -n ${PARSE:-} ]]; then
+    if [[ -f $parsed ]]; then given+=("data.collection=$parsed"); else parses=true; fi
+fi
+unset JOBS # an exported one, e.g. for make, would be the number of elements in slurm/seeds_array.sbatch
 
 # Set $settings to the thesis's settings for an experiment, without those that the arguments give.
 choose_settings() { # EXPERIMENT, then the arguments
@@ -68,6 +73,7 @@ for name in "${experiments[@]}"; do
     table=$("$python" -m experiments.run "+exp=$name" "${given[@]}" "${settings[@]}" job=list)
     jobs[$name]=0 new=0
     while IFS=$'\t' read -r job state trained model; do
+        $parses && state=missing trained=missing # the list is that of the embedded parser's graphs
         [[ $job == *-seed* && $state != done ]] || continue
         jobs[$name]=$((jobs[$name] + 1))
         [[ -n $model && $trained != trained && -z ${known[$model]:-} ]] || continue
@@ -101,7 +107,7 @@ submit() { # NAME of the job, then the arguments of sbatch; sets $last to the id
 
 wrapped() { printf 'PYTHONPATH=%q ' "$here"; printf '%q ' "$python" "$@"; }
 after=()
-if [[ -n ${PARSE:-} && ! -f $parsed ]]; then
+if $parses; then
     read -ra parse <<< "${PARSE//$'\n'/ }"
     submit parse "--array=1-$shards" "--export=ALL,SHARDS=$shards,OUT=$outputs/parsed" \
         slurm/build_collection.sbatch "${parse[@]}"

@@ -103,6 +103,8 @@ class _Lengths:
         model = getattr(parser, "model", None)
         self._watches = all(hasattr(parser, name) for name in ("tokenizer", "max_sent_len", "max_graph_len"))
         if self._watches and model is not None:
+            if (defaults := getattr(model, "generation_config", None)) is not None:
+                defaults.forced_eos_token_id = None  # BART's would end a graph at the limit as if it were complete
             self._generate = model.generate
             model.generate = self._generated
 

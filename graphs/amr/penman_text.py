@@ -33,12 +33,15 @@ from graphs.errors import AMRError
 
 _SYMBOL = r'[^\s"()/:~]+'
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-_ALIGNMENT = r"(?:~(?:[a-z]\.?)?[0-9]+(?:,[0-9]+)*)?"
+# Possessive ("?+", "*+"): the end of a role or alignment is never read as the constant that is missing after it.
+_ALIGNMENT = r"(?:~(?:[a-z]\.?)?[0-9]+(?:,[0-9]+)*)?+"
 _ATOM = rf"((?:{_STRING})|{_SYMBOL}){_ALIGNMENT}"
 _NODE = rf"\(\s*({_SYMBOL})\s*/\s*{_ATOM}"
 # One step through the text: the end of a node, a role with a node, or a role with a constant or variable.
-_STEP = re.compile(rf'\s*(?:(\))|(:[^\s"()/:~]*){_ALIGNMENT}\s*(?:{_NODE}|{_ATOM}))', re.DOTALL)
-_CLOSE, _ROLE, _VARIABLE, _CONCEPT, _TARGET = 1, 2, 3, 4, 5
+_ROLE = rf'(:[^\s"()/:~]*+){_ALIGNMENT}\s*'
+_STEP = re.compile(rf"\s*(?:(\))|{_ROLE}(?:{_NODE}|{_ATOM}))", re.DOTALL)
+_CUT = re.compile(rf"\s*(?:{_ROLE})?")  # all that is left of a text that ends within its graph
+_VARIABLE = 3  # its group in a step
 _OPEN = re.compile(rf"\s*{_NODE}", re.DOTALL)
 _COMMENT = re.compile(r"^[^\S\n]*#.*$\n?", re.MULTILINE)
 _BEFORE_KEY = re.compile(r"\s::(?=\S)")
@@ -167,7 +170,7 @@ def _metadata(line: str) -> dict[str, str]:
 
 
 def _error(text: str, position: int) -> AMRError:
-    if not text[position:].strip():
+    if _CUT.fullmatch(text, position):
         return AMRError(
             f"the text ends within the graph, after {_excerpt(text, max(0, position - 40))}", kind="truncated"
         )

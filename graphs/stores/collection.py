@@ -37,6 +37,7 @@ from graphs.row_digests import check_row, row_digest
 
 PURPOSE = "MathAMR+ graphs"
 IMPORTED = "imported"  # in the meta table if all graphs are of an import, which the next import may replace
+SELECTION = "selection"  # in the meta table: the kinds of posts that are done, if the build names them
 BATCH_SIZE = 64  # posts a worker parses at once, and the posts a kill can cost each worker
 
 SCHEMA = """
@@ -80,6 +81,7 @@ def build(
     progress: Callable[[int], None] | None = None,
     skipped: Callable[[int], None] | None = None,
     whole: bool = True,
+    selection: Iterable[str] = (),
 ) -> BuildSummary:
     """Make the graph of every post that ``path`` does not hold yet.
 
@@ -96,6 +98,7 @@ def build(
         progress: called with the number of posts done since the last call.
         skipped: called with the number of posts that the file has already; None: ``progress`` is.
         whole: the posts are all of the collection (or shard); a file of chosen posts is never ``finished``.
+        selection: names of the kinds of posts, recorded once all of them are done: shards of others are not merged.
 
     Raises:
         StoreError: when another process writes to the file, or it was begun from another collection or parser.
@@ -126,7 +129,10 @@ def build(
                 connection.commit()
                 if progress is not None:
                     progress(made.posts)
+        if whole:
+            _add_selection(connection, selection)
         database.write_meta(connection, finished=whole)
+        connection.execute("DELETE FROM meta WHERE key = ?", (_RETRYING,))
         connection.commit()
     return summarize(path)
 
@@ -141,6 +147,12 @@ def add_graphs(path: str | os.PathLike[str], graphs: Iterable[StoredGraph], *, s
         continue_only(connection, path, {"source": source, "parser": parser})
         connection.executemany(INSERT_GRAPH, [row_of(graph) for graph in graphs])
         connection.commit()
+
+
+def _add_selection(connection: sqlite3.Connection, selection: Iterable[str]) -> None:
+    known = str(database.read_meta(connection).get(SELECTION) or "").split(", ")
+    if names := sorted({*known, *selection} - {""}):
+        database.write_meta(connection, **{SELECTION: ", ".join(names)})
 
 
 @contextmanager
@@ -169,14 +181,24 @@ def writer(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def forget_failures(path: str | os.PathLike[str]) -> int:
+_RETRYING = "retrying"  # in the meta table from the start of a retry to the end of its build
+
+
+def forget_failures(path: str | os.PathLike[str]) -> int | None:
     """Delete every record of a failure, and the graphs that lack a part for it, so that the next :func:`build` tries
-    these posts again; returns the number of posts."""
+    these posts again; return the number of posts.
+
+    Returns None, and keeps everything, if the build after an earlier call was stopped: it resumes, and a post that
+    failed in it is not tried once more. So a retry ends even if it is stopped often.
+    """
     with writer(path) as connection:
+        if database.read_meta(connection).get(_RETRYING):
+            return None
         (posts,) = connection.execute("SELECT count(DISTINCT post_id) FROM failure").fetchone()
         connection.execute("DELETE FROM graph WHERE post_id IN (SELECT post_id FROM failure)")
         connection.execute("DELETE FROM failure")
-        database.write_meta(connection, finished=False)
+        connection.execute("DELETE FROM meta WHERE key = ?", (SELECTION,))
+        database.write_meta(connection, finished=False, **{_RETRYING: True})
         connection.commit()
     return int(posts)
 

@@ -27,6 +27,7 @@ from graphs.errors import ConfigError, Failure, StoreError
 from graphs.stores.collection import (
     INSERT_FAILURE,
     INSERT_GRAPH,
+    SELECTION,
     BuildSummary,
     Collection,
     StoredGraph,
@@ -36,7 +37,7 @@ from graphs.stores.collection import (
 )
 
 _COMMIT_EVERY = 1000  # graphs
-_COMMON = ("source", "parser", "trees")  # of the meta table: the same in all shards
+_COMMON = ("source", "parser", "trees", SELECTION)  # of the meta table: the same in all shards
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,8 @@ def merge(
     """Make the collection ``path`` of all its shards; it appears when it is complete.
 
     Raises:
-        StoreError: when ``path`` exists, the shards are of different sources or parsers, one is unfinished, missing
-            or given twice, or a post is in two of them.
+        StoreError: when ``path`` exists, the shards are of different sources, parsers or kinds of posts, one is
+            unfinished, missing or given twice, or a post is in two of them.
     """
     path = Path(path)
     if path.exists():
@@ -119,7 +120,7 @@ def _common_meta(parts: Sequence[Collection]) -> dict[str, object]:
         raise StoreError("no shard is given; a merge needs all of them")
     meta = [part.meta for part in parts]
     for key in _COMMON:
-        # A shard whose posts all failed before a parser saw them knows none.
+        # A shard whose posts all failed before a parser saw them knows no parser, one of an older version no selection.
         values = {str(known[key]): part.path for known, part in zip(meta, parts, strict=True) if key in known}
         if len(values) > 1:
             (one, first), (other, second), *_ = values.items()

@@ -1,5 +1,6 @@
 """Results come in order, and a process that dies takes only its own item with it."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -49,6 +50,17 @@ def test_results_are_in_the_order_of_the_items(workers: int) -> None:
 def test_a_process_that_dies_loses_only_its_own_item() -> None:
     items = iter([1, 2, -1, 3, 4])
     assert list(ordered_map(Square, (0,), items, workers=2, give_up=lambda item: 1000 + item)) == [1, 4, 999, 9, 16]
+
+
+@pytest.mark.usefixtures("warm_children")
+def test_a_process_that_dies_while_the_consumer_is_busy_loses_only_its_own_item() -> None:
+    others = set(multiprocessing.active_children())
+    results = ordered_map(Square, (0,), iter([1, 2, -1, *range(3, 12)]), workers=2, give_up=lambda item: 1000 + item)
+    found = [next(results)]
+    deadline = time.monotonic() + 60
+    while set(multiprocessing.active_children()) - others and time.monotonic() < deadline:
+        time.sleep(0.01)  # a commit to a slow disk; the death of one process ends the other
+    assert [*found, *results] == [1, 4, 999, *(n * n for n in range(3, 12))]
 
 
 class Sum:

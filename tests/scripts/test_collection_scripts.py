@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from graphs.stores.collection import forget_failures
 from tests.scripts import in_process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,6 +61,10 @@ def test_shards_are_built_merged_counted_shown_exported_and_imported(corpus: Pat
     for number, path in enumerate(shards, 1):
         build(corpus, path, "--shard", f"{number}/2", "--kinds", "question", "answer", "topic")
     assert "1 of 2 shards are missing" in run_script("collection.py", "merge", merged, shards[0], code=2).stderr
+    fewer = tmp_path / "fewer.db"
+    build(corpus, fewer, "--shard", "2/2")
+    refused = run_script("collection.py", "merge", merged, shards[0], fewer, code=2).stderr
+    assert f"its selection is 'answer, question', that of {shards[0]} is 'answer, question, topic of task 1'" in refused
     assert "13 graphs, 1 records of failures" in run_script("collection.py", "merge", merged, *shards).stdout
     stats = json.loads(run_script("collection.py", "stats", merged, "--json").stdout)
     assert stats == counted
@@ -91,13 +96,22 @@ def test_an_import_lists_the_roles_that_it_does_not_know(tmp_path: Path) -> None
 
 def test_a_trial_goes_on_and_failures_are_tried_again(corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "c.db"
-    assert re.search(r"^posts +5$", build(corpus, out, "--limit", "5").stdout, re.MULTILINE)
-    assert re.search(r"^posts +12$", build(corpus, out, "--workers", "2").stdout, re.MULTILINE)
+    trial = build(corpus, out, "--limit", "5").stdout
+    assert re.search(r"^posts +5$", trial, re.MULTILINE)
+    assert re.search(r"^state +unfinished: not all posts went through yet$", trial, re.MULTILINE)
+    assert "not finished" in run_script("collection.py", "merge", tmp_path / "merged.db", out, code=2).stderr
+    whole = build(corpus, out, "--workers", "2").stdout
+    assert re.search(r"^posts +12$", whole, re.MULTILINE)
+    assert "unfinished" not in whole
     listed = run_script("collection.py", "failures", out).stdout.splitlines()
     assert listed[0] == "post_id\tstage\tkind\tmessage"
     assert len(listed) == 2
     done = build(corpus, out, "--retry-failures")
     assert "trying 1 posts again" in done.stderr
+    assert re.search(r"^posts +12$", done.stdout, re.MULTILINE)
+    assert forget_failures(out) == 1  # a retry that is stopped before its first post
+    done = build(corpus, out, "--retry-failures")
+    assert "resuming the last retry" in done.stderr
     assert re.search(r"^posts +12$", done.stdout, re.MULTILINE)
 
 

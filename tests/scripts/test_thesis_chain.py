@@ -17,7 +17,7 @@ from graphs.corpus.files import Fingerprints
 
 ROOT = Path(__file__).resolve().parents[2]
 SBATCH = """#!/usr/bin/env bash
-echo "$@" >> "$CALLS"
+echo "$@${JOBS:+ with JOBS=$JOBS}" >> "$CALLS"
 echo $((100 + $(wc -l < "$CALLS")))
 """
 
@@ -103,7 +103,9 @@ def test_finished_jobs_and_trained_models_are_left_out(tmp_path: Path) -> None:
 def test_parsing_merging_experiments_and_the_report_wait_for_each_other(tmp_path: Path) -> None:
     parse = "--corpus arqmath --root /data --parser transition --option python=envs/bin/python"
     variables = {"PYTHON": stand_in(tmp_path), "LISTED": os.devnull, "EXPERIMENTS": "vn_connectivity"}
-    _, calls = chain(tmp_path, PARSE=parse, SHARDS="3", SEEDS="1,2", **variables)
+    printed, calls = chain(tmp_path, PARSE=parse, SHARDS="3", SEEDS="1,2", JOBS="8", **variables)
+    # The list says that one job is done and one model trained: with graphs of the embedded parser.
+    assert re.search(r"^vn_connectivity +3 +3 ", printed, re.MULTILINE)
     array, merge, prepare, experiment, report = calls
     assert "--array=1-3" in array
     assert "SHARDS=3" in array
@@ -113,13 +115,14 @@ def test_parsing_merging_experiments_and_the_report_wait_for_each_other(tmp_path
     assert "--job-name=prepare-vn_connectivity " in prepare
     assert "--dependency=afterok:102 slurm/prepare.sbatch" in prepare
     assert "--job-name=vn_connectivity " in experiment
-    assert "--dependency=afterok:103 --array=1-2%4 slurm/seeds_array.sbatch" in experiment
+    assert "--dependency=afterok:103 --array=1-3%4 slurm/seeds_array.sbatch" in experiment
     for call in (prepare, experiment):
         assert "parsed/collection.db experiment.seeds=[1,2]" in call
     assert "--dependency=afterany:104" in report
     assert "-m experiments.report" in report
-    for call in calls:  # or a failed job would leave those after it pending
-        assert "--kill-on-invalid-dep=yes" in call
+    for call in calls:
+        assert "--kill-on-invalid-dep=yes" in call  # or a failed job would leave those after it pending
+        assert "JOBS=" not in call  # an exported JOBS, e.g. for make, would be the number of the array's elements
     logs = tmp_path / "outputs" / "logs"
     assert logs.is_dir()
     assert f"--output={logs}/%x-%j.log" in prepare

@@ -71,6 +71,7 @@ def build_graphs(
     total: int | None = None,
     shard: str = "1/1",
     whole: bool = True,
+    selection: Iterable[str] = (),
 ) -> BuildSummary:
     """Make the graph of each post that ``out`` does not hold yet.
 
@@ -84,6 +85,7 @@ def build_graphs(
         total: number of posts, where it is known.
         shard: part of the collection, as ``3/16``.
         whole: whether these are all posts of the collection or shard.
+        selection: names of the kinds of posts; shards of different kinds are not merged.
     """
     parser = parsers.factory(settings.parser, settings.options)
     with console.stage(name, total=total, unit=unit) as advance:
@@ -99,6 +101,7 @@ def build_graphs(
             progress=estimate or advance,
             skipped=estimate.skipped if estimate else advance,
             whole=whole,
+            selection=selection,
         )
     attached = ", ".join(f"{how} {number:,}" for how, number in sorted(summary.attachments.items()))
     console.say(
@@ -120,8 +123,8 @@ class CollectionSettings:
         years: years of the topics.
         formulas_db: published formula trees; None: trees are made from LaTeX.
         shard: part of the collection.
-        limit: number of posts of a trial; None: all.
-        retry_failures: whether posts that failed before are parsed again.
+        limit: number of posts of a trial, whose collection stays unfinished; None: all.
+        retry_failures: whether posts that failed before are parsed again. After a stop, the same settings resume.
 
     Raises:
         ConfigError: a trial of one shard, or a formulas_db that does not exist.
@@ -144,6 +147,14 @@ class CollectionSettings:
         if self.formulas_db is not None and not self.formulas_db.is_file():
             raise ConfigError(f"{self.formulas_db}: no such file; mathamr build formulas makes formulas.db")
 
+    @property
+    def selection(self) -> list[str]:
+        """Names of the kinds of posts, with the tasks and years of topics."""
+        years = [f" of {year}" for year in self.years] or [""]
+        topics = [f"topic of task {task}{year}" for task in self.tasks for year in years]
+        names = [[kind] if kind in POSTS else topics for kind in self.kinds]
+        return sorted(set(chain.from_iterable(names)))
+
 
 def build_collection(
     corpus: Corpus, out: Path, settings: CollectionSettings, graph: GraphConfig, console: Console
@@ -159,7 +170,8 @@ def build_collection(
     if settings.formulas_db is None and corpus.formulas() is not None:
         console.say("trees come from LaTeX; with formulas.db they are those that the collection publishes")
     if settings.retry_failures and out.exists():
-        console.say(f"trying {collection.forget_failures(out):,} posts again")
+        forgotten = collection.forget_failures(out)
+        console.say("resuming the last retry" if forgotten is None else f"trying {forgotten:,} posts again")
     posts = settings.shard.of(posts_of(corpus, settings.kinds, settings.tasks, settings.years))
     build_graphs(
         islice(posts, settings.limit),
@@ -170,6 +182,8 @@ def build_collection(
         formulas_db=settings.formulas_db,
         total=settings.limit,
         shard=str(settings.shard),
+        whole=settings.limit is None,
+        selection=settings.selection,
     )
     counted = count(out, graph, console, workers=settings.build.workers)
     write_whole(out.with_suffix(".stats.json"), counted.to_json() + "\n")

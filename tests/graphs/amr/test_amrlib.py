@@ -119,8 +119,8 @@ def test_clipped_sentences_and_graphs_are_divided(tmp_path: Path, monkeypatch: p
     assert "parsed again in 3 parts" in document.failures[0].message
 
 
-def tiny_model(folder: Path) -> None:
-    """Write a random BART with a tokenizer of words, as a parse model of amrlib."""
+def tiny_model(folder: Path, *, endless: bool = False) -> None:
+    """Write a random BART with a tokenizer of words, as a parse model of amrlib; an ``endless`` one ends no graph."""
     import tokenizers
     import transformers
 
@@ -146,12 +146,14 @@ def tiny_model(folder: Path) -> None:
         pad_token_id=1,
         eos_token_id=2,
         decoder_start_token_id=2,
-        forced_eos_token_id=None,
         task_specific_params={"parse_amr": own},
         **sizes,
     )
     torch.manual_seed(0)
-    transformers.BartForConditionalGeneration(config).save_pretrained(folder)
+    model = transformers.BartForConditionalGeneration(config)
+    if endless:
+        model.final_logits_bias[0, 2] = -1e4
+    model.save_pretrained(folder)
     meta = {
         "model_type": "stog",
         "version": "tiny",
@@ -181,6 +183,39 @@ def test_a_tiny_random_model_of_amrlib_fails_by_kind(tmp_path: Path, monkeypatch
     assert answers[1].kind == "clipped"
     (document,) = parse_documents(parser, [("1", [long])])
     assert isinstance(document, Failure)
+
+
+class Beams(FakeModel):
+    """Generates with a model as amrlib's inference does."""
+
+    max_sent_len, max_graph_len = 8, 12
+
+    def __init__(self, folder: Path) -> None:
+        import transformers
+
+        self.model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "tokenizer")
+
+    def parse_sents(self, sentences: list[str], add_metadata: bool) -> list[str | None]:
+        tokens = self.tokenizer(sentences, return_tensors="pt")["input_ids"]
+        limits = {"max_length": self.max_graph_len, "early_stopping": True}
+        self.model.generate(input_ids=tokens, num_beams=2, num_return_sequences=2, **limits)
+        return ["(s / say-01)"] * len(sentences)
+
+
+def test_a_graph_that_ends_only_at_the_limit_of_the_model_is_clipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BART by default ends every row at the limit with its end token."""
+    tiny_model(tmp_path, endless=True)
+    inference = Beams(tmp_path)
+    module = types.ModuleType("amrlib")
+    module.load_stog_model = lambda **_: inference  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "amrlib", module)
+    monkeypatch.setattr(metadata, "version", lambda name: "0.8.1")
+    (answer,) = parse_chunks(AmrlibParser(tmp_path, batch_size=2, device="cpu"), [["a group"]])
+    assert isinstance(answer, Failure)
+    assert answer.kind == "clipped"
 
 
 class OldTorch:

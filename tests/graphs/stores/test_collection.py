@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from parrot import Parrot, build, content, posts
 from graphs.corpus.post import Post
 from graphs.errors import Failure, StoreError
 from graphs.graph.mathamr_plus import NodeKind
-from graphs.stores import collection, exchange
+from graphs.stores import collection, exchange, shards
 from graphs.stores.collection import Collection, ParserFactory
+from graphs.stores.shards import Shard
 
 
 def test_posts_become_graphs_with_all_their_formulas(tmp_path: Path) -> None:
@@ -123,3 +125,42 @@ def test_a_broken_graph_in_an_import_is_a_record_with_its_line(tmp_path: Path) -
     assert failures.keys() == {"b", "c", "d"}
     assert f"{path}:6: " in failures["b"]
     assert "FORMULA_0 (7)" in failures["c"]
+
+
+def test_a_retry_that_is_stopped_often_tries_each_post_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, tried = tmp_path / "c.db", []
+    monkeypatch.setattr(collection, "BATCH_SIZE", 2)
+    bad = posts(8, p1="crash", p3="crash", p4="crash", p6="crash")
+
+    def retry(stops: bool) -> int | None:
+        def progress(number: int) -> None:
+            tried.append(number)
+            if stops:
+                raise KeyboardInterrupt
+
+        forgotten = collection.forget_failures(path)
+        parser = ParserFactory(Parrot)
+        with pytest.raises(KeyboardInterrupt) if stops else nullcontext():
+            collection.build(path, bad, parser, source="test", progress=progress, skipped=lambda _: None)
+        return forgotten
+
+    build(path, bad)
+    assert [retry(stops) for stops in (True, True, False)] == [4, None, None]
+    assert sum(tried) == 4
+    assert retry(stops=False) == 4  # a later retry tries them again
+    build(tmp_path / "whole.db", bad)
+    assert content(path) == content(tmp_path / "whole.db")
+    with Collection(path) as graphs, Collection(tmp_path / "whole.db") as whole:
+        assert graphs.meta == whole.meta
+
+
+def test_kinds_of_posts_that_were_built_one_after_the_other_are_all_in_the_merged_collection(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.db", tmp_path / "2.db"
+    for path, shard, kinds in ((first, "1/2", ["answer"]), (first, "1/2", ["question"]), (second, "2/2", ["answer"])):
+        part = Shard.parse(shard).of(posts(6))
+        collection.build(path, part, ParserFactory(Parrot), source="test", shard=shard, selection=kinds)
+    with pytest.raises(StoreError, match=r"its selection is 'answer', that of .*1.db is 'answer, question'"):
+        shards.merge(tmp_path / "c.db", [first, second])
+    part = Shard.parse("2/2").of(posts(6))
+    collection.build(second, part, ParserFactory(Parrot), source="test", shard="2/2", selection=["question", "answer"])
+    assert shards.merge(tmp_path / "c.db", [first, second]).graphs == 6
