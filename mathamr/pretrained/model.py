@@ -42,7 +42,7 @@ from mathamr.pretrained.card import CardFacts, card
 from mathamr.pretrained.folder import ModelFiles, check_vocabulary
 from mathamr.pretrained.post_index import PostIndex
 from mathamr.retrieval.explanation import Explanation, explain
-from mathamr.search.query import POSTS_A_BATCH, EncodedQuery, QueryEncoder, query_sets
+from mathamr.search.query import POSTS_A_BATCH, EncodedQuery, QueryEncoder, is_same_parser, query_sets
 from mathamr.stages.console import Console
 from mathamr.training import checkpoint
 
@@ -101,13 +101,14 @@ class MathAMR:
             StoreError: a file is missing or damaged, or two files do not belong together.
         """
         files = model_folder.read(hub.folder_of(name, revision))
-        if parser is None and not files.parser.startswith("embedded"):
+        model = cls(files, parser=parser, device=device)
+        if parser is None and not is_same_parser(files.parser, model._reader.parser):
             warnings.warn(
-                f"{name} was trained on graphs of the parser {files.parser}; the embedded parser reads texts "
+                f"{name} was trained on graphs of the parser {files.parser}; {model._reader.parser} reads texts "
                 "unless parser= names another",
                 stacklevel=2,
             )
-        return cls(files, parser=parser, device=device)
+        return model
 
     @classmethod
     def from_checkpoint(
@@ -167,7 +168,9 @@ class MathAMR:
         with tempfile.TemporaryDirectory() as temporary:
             place = Path(temporary if out is None else out)
             best, tensors = train_on_pairs(pairs, place, encoder=encoder, training=training, spec=spec, workers=workers)
-            return cls.from_checkpoint(best, tensors)
+            model = cls.from_checkpoint(best, tensors)
+        model._files = replace(model._files, parser=model._reader.parser)  # which has just parsed the pairs
+        return model
 
     def save_pretrained(
         self,
@@ -364,7 +367,8 @@ class MathAMR:
             StoreError: the folder cannot be written.
         """
         encoded = self.read(posts)
-        return PostIndex.build(as_posts(posts), encoded, self._files, self._reader, folder)
+        files = replace(self._files, parser=self._reader.parser)  # an index names the parser of its posts
+        return PostIndex.build(as_posts(posts), encoded, files, self._reader, folder)
 
 
 def as_posts(texts: str | Sequence[str | Post]) -> list[Post]:

@@ -31,7 +31,7 @@ from mathamr.retrieval import backends
 from mathamr.retrieval.explanation import Explanation
 from mathamr.retrieval.index import STRATEGIES, Strategy
 from mathamr.search.catalog import Catalog
-from mathamr.search.query import EncodedQuery, QueryEncoder, TypedQuery
+from mathamr.search.query import EncodedQuery, QueryEncoder, TypedQuery, is_same_parser
 from mathamr.search.selection import CANDIDATES, EVERYTHING, Page, Selection
 from mathamr.search.structured import StructuredFormulas
 from mathamr.structure.matching import Match
@@ -80,6 +80,7 @@ class Engine:
 
     def __init__(self, catalog: Catalog, reader: QueryEncoder) -> None:
         self.catalog = catalog
+        self._parser = reader.parser
         self._trees = FormulaTrees()
         self._encode = lru_cache(ENCODED_QUERIES_KEPT)(reader.encode)
 
@@ -104,9 +105,9 @@ class Engine:
     @property
     def note(self) -> str:
         """Warning about the index to show to users, or ""."""
-        if not self.catalog.parser or self.catalog.parser.startswith("embedded"):
+        if is_same_parser(self.catalog.parser, self._parser):
             return ""
-        return f"the posts were parsed by {self.catalog.parser}, but the query is parsed by the embedded parser"
+        return f"the posts were parsed by {self.catalog.parser}, but the query is parsed by {self._parser}"
 
     @property
     def strategies(self) -> list[Strategy]:

@@ -113,6 +113,11 @@ class QueryEncoder:
         self._spec = spec
         self._make = GraphMaker(parser, formulas_db)
 
+    @property
+    def parser(self) -> str:
+        """Name, version and model of the AMR parser, as a collection records them."""
+        return self._make([]).parser
+
     def encode(self, query: str) -> EncodedQuery:
         """Encode a query as it was typed.
 
@@ -161,6 +166,19 @@ class QueryEncoder:
         device = next(self._encoder.parameters()).device
         arrays = [to_arrays(graph, self._spec, self._vocabulary) for graph in graphs]
         return list(self._encoder(collate(arrays).to(device)).to("cpu"))
+
+
+def is_same_parser(recorded: str, used: str) -> bool:
+    """Return whether graphs of the parser ``recorded`` fit those of ``used``, by name, version and model.
+
+    A record without a version fits every version; no record fits every parser.
+
+    >>> is_same_parser("embedded 2 en_core_web_sm 3.8.0", "embedded 2 en_core_web_lg 3.8.0")
+    False
+    >>> is_same_parser("embedded", "embedded 2 en_core_web_sm 3.8.0")
+    True
+    """
+    return recorded in ("", used, used.partition(" ")[0])
 
 
 def query_sets(queries: Sequence[EncodedQuery]) -> VectorSets:

@@ -28,6 +28,7 @@ from typing import Generic, TypeVar
 from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.latex_text import parts
 from graphs.corpus.text.placeholders import extract
+from graphs.corpus.text.text_formulas import find
 from graphs.errors import ConfigError
 from graphs.stores.posts import PostTexts
 from mathamr.search.query import MAX_CHARACTERS
@@ -36,10 +37,8 @@ T = TypeVar("T")
 CANDIDATES = 1000  # best results that a search with a filter looks at
 KINDS = ("", "answer", "question")
 FORMULAS = ("", "with", "without")
-_FORMULA = r"\$\$.*?\$\$|\$[^$]*\$|\\\(.*?\\\)|\\\[.*?\\\]"
-_FILTER = re.compile(
-    rf'{_FORMULA}|"(?P<phrase>(?:\$[^$]*\$|[^"$])+)"|(?<!\S)-(?P<without>[^\W\d_][\w’\'-]+)', re.DOTALL
-)
+_FILTER = re.compile(r'"(?P<phrase>[^"]+)"|(?<!\S)-(?P<without>[^\W\d_][\w’\'-]+)')
+_COVER = "\ue000"  # character in place of those of a formula: no space, no letter, no sign
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -149,18 +148,30 @@ def read_filters(query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     phrases: list[str] = []
     without: list[str] = []
 
-    def read(match: re.Match[str]) -> str:
-        if (phrase := match["phrase"]) is not None:
-            if _words_of(phrase).strip():
-                phrases.append(phrase)
-            return phrase
-        if (word := match["without"]) is not None:
-            without.append(word)
-            return ""
-        return match[0]
-
-    text = _FILTER.sub(read, query)
+    pieces: list[str] = []
+    position = 0
+    for match in _FILTER.finditer(_covered(query)):
+        pieces.append(query[position : match.start()])
+        position = match.end()
+        if match["without"] is not None:
+            without.append(match["without"])
+            continue
+        phrase = query[slice(*match.span("phrase"))]
+        pieces.append(phrase)
+        if _words_of(phrase).strip():
+            phrases.append(phrase)
+    text = "".join([*pieces, query[position:]])
     return (text.strip() if without else text), tuple(phrases), tuple(without)
+
+
+def _covered(query: str) -> str:
+    """Return a query of the same length without the signs within its formulas."""
+    pieces: list[str] = []
+    position = 0
+    for start, end, _ in find(query):
+        pieces += [query[position:start], _COVER * (end - start)]
+        position = end
+    return "".join([*pieces, query[position:]])
 
 
 def _words_of(query: str) -> str:

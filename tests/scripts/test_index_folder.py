@@ -12,6 +12,8 @@ import pytest
 import scripts.index
 import scripts.search
 from experiments import cli
+from graphs.amr.embedded import EmbeddedParser
+from graphs.stores.collection import Collection
 from mathamr import MathAMR
 from mathamr.stages.retrieval import folder_index
 from tests.documents.blocks import ROOT, blocks_of
@@ -67,6 +69,31 @@ def test_a_folder_is_indexed_searched_and_updated(
     (tmp_path / "gone.txt").write_text(posts[0])
     assert scripts.index.main([*words, "--update", "--remove", str(tmp_path / "gone.txt")]) == 0
     assert [place for place, _ in found(out, capsys)] == [posts[1].partition("~")[0]]
+
+
+def test_an_update_by_another_parser_makes_all_graphs_and_vectors_anew(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes, out = tmp_path / "notes", tmp_path / "index"
+    notes.mkdir()
+    (notes / "a.md").write_text("Both $\\sqrt2$ and $\\sqrt3$ are irrational.\n")
+    words = [str(notes), "--model", str(model), "--out", str(out), "--update"]
+    assert scripts.index.main(words) == 0
+    monkeypatch.setattr(EmbeddedParser, "version", "later")
+    capsys.readouterr()
+    assert scripts.index.main(words) == 0
+    printed = capsys.readouterr()
+    assert "all passages are parsed anew by embedded later" in " ".join(printed.err.split())
+    assert "encoded:   1 posts" in printed.out
+    assert "kept from the index before" not in printed.out
+    (notes / "b.md").write_text("Neither $\\sqrt2$ nor $\\sqrt3$ is rational.\n")
+    assert scripts.index.main(words) == 0
+    assert "1 kept from the index before" in capsys.readouterr().out
+    (graphs,) = (out / "folder").glob("collection-*.db")
+    with Collection(graphs) as made:
+        assert str(made.meta["parser"]).startswith("embedded later ")
+    assert scripts.index.main(words) == 0
+    assert "nothing has changed" in capsys.readouterr().out
 
 
 def test_an_update_that_was_killed_after_the_switch_is_not_taken_for_the_state_before(

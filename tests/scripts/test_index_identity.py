@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 import scripts.index
+import scripts.make_run
 import scripts.preprocess
 import scripts.search
+from graphs import database
+from graphs.amr.embedded import EmbeddedParser
+from graphs.corpus.jsonl import JsonLines
 from graphs.errors import MathAMRError
-from graphs.stores import exchange
+from graphs.graph.graph_maker import ParserFactory
+from graphs.stores import collection, exchange
 from graphs.stores.collection import Collection
+from mathamr.search import catalog
 from mathamr.search.catalog import Catalog
 from mathamr.search.engine import Engine
 from tests.scripts.small_collection import index_arguments
@@ -51,6 +60,78 @@ def test_settings_of_a_server_need_a_server(
     with pytest.raises(SystemExit):
         scripts.index.main(arguments)
     assert f"{option[0]} needs a Qdrant server; give its URL by --location" in capsys.readouterr().err
+
+
+OTHER_PARSER = "amrlib 1 bart-large"
+
+
+def of_other_parser(graphs: Path, path: Path) -> Path:
+    """Copy graphs as if another parser had made them."""
+    shutil.copyfile(graphs, path)
+    with collection.writer(path) as connection:
+        database.write_meta(connection, parser=OTHER_PARSER)
+        connection.commit()
+    return path
+
+
+def test_vectors_of_another_parser_are_not_kept(
+    work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither those of the index before, nor those that a build left when it was stopped."""
+    own = index_arguments(work, tmp_path / "index")
+    other = list(own)
+    other[own.index("--graphs-db") + 1] = str(of_other_parser(work / "collection.db", tmp_path / "other.db"))
+    assert scripts.index.main(own) == 0
+    capsys.readouterr()
+    assert scripts.index.main([*other, "--update"]) == 2
+    error = capsys.readouterr().err
+    assert "the index was made of graphs of the parser embedded 2 " in error
+    assert f"these are of {OTHER_PARSER}; build without --update" in error
+    with monkeypatch.context() as patched:
+        patched.setattr(catalog, "build", Mock(side_effect=KeyboardInterrupt))
+        assert scripts.index.main(own) == 130
+    assert scripts.index.main(other) == 0
+    assert "encoded:   4 posts" in capsys.readouterr().out
+    with closing(Catalog.open(tmp_path / "index")) as index:
+        assert index.parser == OTHER_PARSER
+
+
+def test_a_run_says_that_topics_have_another_parser_than_the_posts(
+    work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = index_arguments(work, tmp_path / "index")
+    arguments[arguments.index("--graphs-db") + 1] = str(of_other_parser(work / "collection.db", tmp_path / "other.db"))
+    assert scripts.index.main(arguments) == 0
+    note = f"the posts of the index were parsed by {OTHER_PARSER}, but topics by embedded 2 "
+    build_topics(work, tmp_path / "topics.db")
+    of_other_parser(tmp_path / "topics.db", tmp_path / "other-topics.db")
+    said = {}
+    for name in ("", "topics.db", "other-topics.db"):
+        graphs = ["--graphs-db", str(tmp_path / name)] if name else []
+        words = ["index", "--index", str(tmp_path / "index"), "--corpus", "jsonl", "--root", str(work), "--task", "2"]
+        capsys.readouterr()
+        assert scripts.make_run.main([*words, *graphs, "--out", str(tmp_path / "run.tsv")]) == 0
+        said[name] = " ".join(capsys.readouterr().err.split()).count(note)
+    assert said == {"": 1, "topics.db": 1, "other-topics.db": 0}
+
+
+def test_graphs_of_an_earlier_text_of_a_topic_are_refused(
+    work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert scripts.index.main(index_arguments(work, tmp_path / "index")) == 0
+    build_topics(work, tmp_path / "topics.db", body="Why is it irrational?")
+    words = ["index", "--index", str(tmp_path / "index"), "--corpus", "jsonl", "--root", str(work), "--task", "2"]
+    words += ["--graphs-db", str(tmp_path / "topics.db"), "--out", str(tmp_path / "run.tsv")]
+    assert scripts.make_run.main(words) == 2
+    error = capsys.readouterr().err
+    assert "topics.db: the graph of topic B.1 was made from another text: formula query:B.1:0 is in" in error
+    assert not (tmp_path / "run.tsv").exists()
+
+
+def build_topics(work: Path, path: Path, **changes: str) -> None:
+    """Make graphs of the topics of Task 2, or of such topics with other texts."""
+    posts = [replace(topic.post, **changes) for topic in JsonLines(work).topics(2, [])]
+    collection.build(path, posts, ParserFactory(EmbeddedParser), source="topics")
 
 
 def test_pairs_of_other_posts_are_refused(

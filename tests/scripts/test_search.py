@@ -55,6 +55,19 @@ def test_posts_are_removed_and_added(
     assert len(grown.formulas) == len(whole.formulas)
 
 
+def test_ids_to_remove_that_the_index_lacks_are_named(
+    work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gone").write_text("12\n99\n1\n", encoding="utf-8-sig")
+    assert scripts.index.main(index_arguments(work, tmp_path / "index", "--remove", str(tmp_path / "gone"))) == 0
+    assert "2 of 3 ids to remove are not in the index: 1, 99; check the ids" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    smaller = Catalog.open(tmp_path / "index")
+    assert sorted(smaller.vectors.post_ids()) == ["11", "13", "14"]
+    smaller.close()
+
+
 def test_a_search_shows_title_text_score_and_why(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert scripts.search.main([f"index={index}", "k=4", ANSWERS["14"]]) == 0
     lines = capsys.readouterr().out.splitlines()

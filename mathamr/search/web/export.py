@@ -94,11 +94,13 @@ def in_bibtex(sentence: str, text: PlaceholderText | None = None) -> str:
 def _math(formula: FormulaRef) -> str:
     r"""Return a formula between dollars, as text if it would not stay in its entry. BibTeX counts ``\{`` as a brace.
 
-    >>> _math(FormulaRef("1", "\\{x\\mid x>0")), _math(FormulaRef("1", "\\frac{1"))
-    ('$\\lbrace x\\mid x>0$', '\\textbackslash{}frac\\textbraceleft{}1')
+    >>> _math(FormulaRef("1", "\\{x\\mid x>0")), _math(FormulaRef("1", "\\frac{1")), _math(FormulaRef("1", "x\\ "))
+    ('$\\lbrace x\\mid x>0$', '\\textbackslash{}frac\\textbraceleft{}1', '$x\\ $')
     """
     names = {"{": r"\lbrace ", "}": r"\rbrace "}
     latex = re.sub(r"\\([\\{}])", lambda match: names.get(match[1], match[0]), " ".join(formula.latex.split()))
+    if (len(latex) - len(latex.rstrip("\\"))) % 2:
+        latex += " "  # of the control space that it ends with; else the closing dollar would be escaped
     depth = 0
     for brace in re.findall(r"[{}]", latex):
         depth += 1 if brace == "{" else -1

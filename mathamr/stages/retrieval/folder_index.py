@@ -6,11 +6,13 @@ built = index_folder(Path("notes"), Path("index"), model, IndexBuild(), Console(
 print(built)        # 12 files, 340 passages (300 LaTeX, 40 Markdown) ...
 
 The collection, its graphs and the list of failed files are in ``OUT/folder``. The id of a passage has a digest of its
-text, so an update parses and encodes new and changed passages only.
+text, so an update parses and encodes new and changed passages only. With another AMR parser it makes all graphs and
+vectors anew.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,17 +20,19 @@ from typing import Any
 
 from graphs.corpus.corpus import open_corpus
 from graphs.errors import StoreError
+from graphs.graph.graph_maker import GraphMaker
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
 from graphs.stores import collection
 from graphs.stores.collection import Collection
 from graphs.whole_file import write_whole
-from mathamr.retrieval.folder import HEADER
+from mathamr.retrieval.folder import HEADER, read_header
 from mathamr.search import catalog
 from mathamr.stages.console import Console
 from mathamr.stages.data.failure_table import write_table
 from mathamr.stages.data.graphs import GraphBuild, build_graphs
 from mathamr.stages.data.tensors import TensorSettings, build_tensors
+from mathamr.stages.parsers import factory
 from mathamr.stages.retrieval.indexing import BuiltIndex, IndexBuild, IndexedFiles, build_search_index
 from mathamr.text.folder.collection import FolderPosts, read_folder
 from mathamr.training import checkpoint
@@ -71,12 +75,15 @@ def index_folder(
         with console.stage("reading files", unit="files") as advance:
             found = read_folder(folder, place, update=settings.update, without=[out], progress=advance)
         write_table(found.failures, place / "failures.tsv")
-        state = _state(found, model, settings)
+        build = GraphBuild(workers=workers)
+        parser = GraphMaker(factory(build.parser, build.options))([]).parser
+        state = _state(found, model, settings, parser)
         if settings.update and (out / HEADER).exists() and _read(place) == state:
             return BuiltIndex((*_summary(found, place), "nothing has changed since the last index"))
         (place / _INDEXED).unlink(missing_ok=True)  # a kill between the two writes below would leave the old state
-        files = _parsed(place, found, model, console, settings.update, workers)
-        settings = replace(settings, update=settings.update and (out / HEADER).exists())
+        keeps = settings.update and (out / HEADER).exists() and _is_parsed_by(parser, out, state["model"], console)
+        files = _parsed(place, found, model, console, settings.update, build, parser)
+        settings = replace(settings, update=keeps)
         built = build_search_index(files, open_corpus("jsonl", place), out, settings, console)
         write_whole(place / _INDEXED, json.dumps(state) + "\n")
         _remove_all_but(files.collection, place)
@@ -84,18 +91,24 @@ def index_folder(
 
 
 def _parsed(
-    place: Path, found: FolderPosts, model: FolderModel, console: Console, update: bool, workers: int
+    place: Path,
+    found: FolderPosts,
+    model: FolderModel,
+    console: Console,
+    update: bool,
+    build: GraphBuild,
+    parser: str,
 ) -> IndexedFiles:
     """Make the graphs and tensors of all passages; an update takes over the graphs that earlier calls made."""
     corpus = open_corpus("jsonl", place)
     source = corpus.fingerprints().graphs
-    graphs = place / f"collection-{found.identity}.db"
+    graphs = place / f"collection-{found.identity}-{hashlib.sha256(parser.encode()).hexdigest()[:8]}.db"
     if update and not graphs.exists():
         for before in sorted(place.glob("collection-*.db")):
-            _take_over(before, graphs, set(found.post_ids), source)
-    build_graphs(corpus.posts(), graphs, GraphBuild(workers=workers), console, source=source, total=len(found.post_ids))
+            _take_over(before, graphs, set(found.post_ids), source, parser)
+    build_graphs(corpus.posts(), graphs, build, console, source=source, total=len(found.post_ids))
     tensors = place / f"preprocessed-{found.identity}.db"
-    settings = TensorSettings(model.spec, model.vocabulary.num_labels, 1, workers)
+    settings = TensorSettings(model.spec, model.vocabulary.num_labels, 1, build.workers)
     for old in place.glob("preprocessed-*.db"):
         old.unlink()  # its vocabulary may be of another model; tensors take seconds
     with Collection(graphs) as made:
@@ -104,12 +117,16 @@ def _parsed(
     return IndexedFiles((tensors,), graphs, model.checkpoint)
 
 
-def _take_over(before: Path, graphs: Path, wanted: set[str], source: str) -> None:
-    """Copy the graphs of ``wanted`` posts from an earlier file; one that cannot be read is left aside."""
+def _take_over(before: Path, graphs: Path, wanted: set[str], source: str, parser: str) -> None:
+    """Copy the graphs of ``wanted`` posts from an earlier file; one that cannot be read is left aside.
+
+    A file of another parser is left aside, too.
+    """
     try:
         with Collection(before) as old:
-            some = (graph for graph in old if graph.post_id in wanted)
-            collection.add_graphs(graphs, some, source=source, parser=str(old.meta.get("parser", "")))
+            if old.meta.get("parser") == parser:
+                some = (graph for graph in old if graph.post_id in wanted)
+                collection.add_graphs(graphs, some, source=source, parser=parser)
     except StoreError:
         graphs.unlink(missing_ok=True)
 
@@ -122,11 +139,27 @@ def _remove_all_but(graphs: Path, place: Path) -> None:
                 path.unlink()
 
 
-def _state(found: FolderPosts, model: FolderModel, settings: IndexBuild) -> dict[str, Any]:
+def _is_parsed_by(parser: str, out: Path, model_hash: str, console: Console) -> bool:
+    """Return whether the index in ``out`` is of graphs of ``parser``; say if it is not.
+
+    Raises:
+        StoreError: an index of another model.
+    """
+    header, _ = read_header(out, catalog.FORMAT, catalog.VERSION, model_hash=model_hash)
+    before = header.get("parser")
+    if before != parser:
+        console.say(
+            f"the index was parsed by {before or 'an unknown parser'}; all passages are parsed anew by {parser}"
+        )
+    return bool(before == parser)
+
+
+def _state(found: FolderPosts, model: FolderModel, settings: IndexBuild, parser: str) -> dict[str, Any]:
     """Return everything that an index depends on, as JSON."""
     return {
         "posts": found.identity,
         "model": checkpoint.weights_hash(model.checkpoint),
+        "parser": parser,
         "kinds": sorted(settings.kinds),
         "place": [settings.backend, settings.location, settings.name],
         "server": None if settings.server is None else asdict(settings.server),

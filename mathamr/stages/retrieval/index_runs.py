@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphs.corpus.post import Topic
-from graphs.errors import Failure, RetrievalError
+from graphs.corpus.text.placeholders import extract
+from graphs.errors import Failure, RetrievalError, StoreError
 from graphs.stores.collection import Collection
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, Task
 from mathamr.model.encoding import device_of
 from mathamr.retrieval.formulas import query_vectors, rerank_by_context
 from mathamr.retrieval.index import Strategy
 from mathamr.search.catalog import Catalog
-from mathamr.search.query import EncodedQuery, QueryEncoder, query_sets
+from mathamr.search.query import EncodedQuery, QueryEncoder, is_same_parser, query_sets
 from mathamr.stages.console import Console
 from mathamr.training import checkpoint
 
@@ -72,21 +73,21 @@ def check_k(k: int) -> None:
 
 
 def search_index(index: Path, topics: Sequence[Topic], settings: IndexSearch, console: Console) -> FoundRun:
-    """Search with every topic that has a graph; say which have none.
+    """Search with every topic that has a graph; say which have none, and which parser differs from the index's.
 
     Args:
         index: folder that :func:`mathamr.stages.retrieval.indexing.build_search_index` has written.
 
     Raises:
         RetrievalError: no topic has a graph, or in Task 2 a query formula.
-        StoreError: an index of another model.
+        StoreError: an index of another model, or graphs of other texts than those of the topics.
     """
     wanted = None if settings.model is None else checkpoint.weights_hash(settings.model)
     catalog = Catalog.open(index, model_hash=wanted)
     device = device_of(settings.device)
     encoder = checkpoint.load_encoder(catalog.model, config_hash=catalog.config_hash, device=device)
     reader = QueryEncoder(encoder, catalog.vocabulary, catalog.spec, formulas_db=settings.formulas_db)
-    encoded_topics, queries = _encoded(reader, topics, settings.topic_graphs, console)
+    encoded_topics, queries = _encoded(reader, topics, settings.topic_graphs, catalog.parser, console)
     start = time.perf_counter()
     results: dict[str, list[tuple[str, float]]] | dict[str, list[Hit]]
     if settings.task == 1:
@@ -100,16 +101,22 @@ def search_index(index: Path, topics: Sequence[Topic], settings: IndexSearch, co
 
 
 def _encoded(
-    reader: QueryEncoder, topics: Sequence[Topic], graphs: Path | None, console: Console
+    reader: QueryEncoder, topics: Sequence[Topic], graphs: Path | None, parser: str, console: Console
 ) -> tuple[list[Topic], list[EncodedQuery]]:
-    """Return the topics that have a graph, and their vectors."""
+    """Return the topics that have a graph, and their vectors; ``parser`` is the one of the index."""
     if not topics:
         raise RetrievalError("there are no topics: do the years fit the collection?")
     posts = [topic.post for topic in topics]
     if graphs is None:
+        _say_other_parsers(parser, [reader.parser], console)
         encoded = reader.encode_posts(posts)
     else:
         with Collection(graphs) as source:
+            stored = frozenset(source.post_ids())
+            _check_same_formulas(source, [topic for topic in topics if topic.post.post_id in stored])
+            used = [str(source.meta.get("parser", ""))]
+            used += [reader.parser] if any(post.post_id not in stored for post in posts) else []
+            _say_other_parsers(parser, used, console)
             encoded = reader.encode_posts(posts, source)
     encoded_topics, queries = [], []
     for topic, query in zip(topics, encoded, strict=True):
@@ -121,6 +128,37 @@ def _encoded(
     if not encoded_topics:
         raise RetrievalError(f"no graph for any of the {len(topics)} topics; the lines above say why")
     return encoded_topics, queries
+
+
+def _say_other_parsers(parser: str, used: Sequence[str], console: Console) -> None:
+    """Print the parsers ``used`` for topics that differ from ``parser``, which read the posts of the index."""
+    for other in dict.fromkeys(used):
+        if other and not is_same_parser(parser, other):
+            console.say(
+                f"note: the posts of the index were parsed by {parser}, but topics by {other}; give graphs of the "
+                "topics by the parser of the posts (--graphs-db)"
+            )
+
+
+def _check_same_formulas(graphs: Collection, topics: Sequence[Topic]) -> None:
+    """Check that stored graphs have the formulas of these topics.
+
+    The fingerprint of a collection covers its posts only, so an earlier text of a topic is known by its formulas.
+    Imported graphs may lack some and are not checked.
+
+    Raises:
+        StoreError: a graph was made from another text.
+    """
+    if str(graphs.meta.get("source", "")).startswith("import "):
+        return
+    for topic in topics:
+        has = set(graphs.get(topic.post.post_id).formula_map.values())
+        if other := has.symmetric_difference(formula.formula_id for formula in extract(topic.post).formulas):
+            raise StoreError(
+                f"the graph of topic {topic.topic_id} was made from another text: formula {min(other)} is in only one "
+                "of them; build the graphs of the topics again",
+                path=graphs.path,
+            )
 
 
 def _formulas(

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from mathamr.retrieval.server.options import ServerOptions
 
 CHECK_QUERIES = 20
+_SHOWN = 5  # unknown ids that are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +111,13 @@ class BuiltIndex:
 
 
 def read_ids(path: Path) -> frozenset[str]:
-    """Return the ids in a file, one a line.
+    """Return the ids in a file, one a line, with or without the byte order mark of Windows.
 
     Raises:
         StoreError: the file cannot be read.
     """
     try:
-        return frozenset(path.read_text(encoding="utf-8").split())
+        return frozenset(path.read_text(encoding="utf-8-sig").split())
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"cannot be read: {error}", path=path) from error
 
@@ -132,8 +133,8 @@ def build_search_index(
 
     Raises:
         RetrievalError: no post is left to index.
-        StoreError: graphs of other posts than those of ``corpus``, files of different configurations, or another
-            process that builds this index.
+        StoreError: graphs of other posts than those of ``corpus``, files of different configurations, an update with
+            graphs of another parser, or another process that builds this index.
     """
     with catalog.alone(out):
         return _build(files, corpus, out, settings, console)
@@ -149,8 +150,10 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     with_tensors = {post_id for store in stores for post_id in store.post_ids()}
     with Collection(files.collection) as source:
         check_same_posts(source, corpus)
-        known = with_tensors.difference(settings.removed)
-        post_ids = [post_id for post_id in source.post_ids(*settings.kinds) if post_id in known]
+        present = [post_id for post_id in source.post_ids(*settings.kinds) if post_id in with_tensors]
+        _say_unknown(settings.removed, present, console)
+        removed = frozenset(settings.removed)
+        post_ids = [post_id for post_id in present if post_id not in removed]
         wanted = set(post_ids)
         formula_ids: dict[str, list[str]] = {}
         if first.spec.formulas != "none":
@@ -163,7 +166,7 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
             visual_ids = formulas.visual_ids(name for names in formula_ids.values() for name in names)
 
     start = time.perf_counter()
-    ordered, old = _kept(out, settings.update, post_ids, model_hash, first.config_hash)
+    ordered, old = _kept(out, settings.update, post_ids, model_hash, first.config_hash, parser)
     sets: list[VectorSets] = [] if old is None else [old]
     kept, resumed = len(ordered), 0
     missing = dict.fromkeys(post_id for post_id in post_ids if post_id not in set(ordered))
@@ -181,7 +184,7 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
                     store,
                     some,
                     folder,
-                    identity=model_hash,
+                    identity=json.dumps([model_hash, parser]),
                     posts_a_shard=settings.posts_a_shard,
                     progress=advance,
                 )
@@ -239,6 +242,13 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     return BuiltIndex((*lines, *_checked(Catalog.open(out), writing)))
 
 
+def _say_unknown(removed: Some[str], present: Sequence[str], console: Console) -> None:
+    """Print the ids to remove that are of no post of the index."""
+    if unknown := sorted(set(removed).difference(present)):
+        shown = ", ".join(unknown[:_SHOWN]) + (" ..." if len(unknown) > _SHOWN else "")
+        console.say(f"{len(unknown):,} of {len(removed):,} ids to remove are not in the index: {shown}; check the ids")
+
+
 def _checked(index: Catalog, writing: float) -> list[str]:
     """Return what was built, and how well it finds what exact search finds."""
     size, vectors = len(index), index.vectors.num_vectors
@@ -266,16 +276,24 @@ def _checked(index: Catalog, writing: float) -> list[str]:
 
 
 def _kept(
-    out: Path, update: bool, post_ids: Sequence[str], model_hash: str, config_hash: str
+    out: Path, update: bool, post_ids: Sequence[str], model_hash: str, config_hash: str, parser: str
 ) -> tuple[list[str], VectorSets | None]:
     """Return the posts whose vectors the index before has, and these; none without ``update``."""
     if not update:
         return [], None
     before = Catalog.open(out, model_hash=model_hash)
     if before.config_hash != config_hash:
+        before.close()
         raise StoreError(
             f"the index was made of graphs of configuration {before.config_hash}, these are {config_hash}; build "
             "without --update",
+            path=out,
+        )
+    if before.parser != parser:
+        before.close()
+        raise StoreError(
+            f"the index was made of graphs of the parser {before.parser or 'unknown'}, these are of "
+            f"{parser or 'an unknown one'}; build without --update",
             path=out,
         )
     has = set(before.vectors.post_ids())

@@ -278,14 +278,17 @@ def test_the_hub_gets_and_gives_the_files_of_a_model_alone(
         MathAMR.from_pretrained("lab/gone")
 
 
-def test_another_parser_is_said(model: MathAMR, tmp_path: Path) -> None:
+@pytest.mark.parametrize("parser", ["amrlib-bart-large", "embedded 1 en_core_web_sm 3.8.0"])
+def test_another_parser_is_said(parser: str, model: MathAMR, tmp_path: Path) -> None:
     place = tmp_path / "demo"
     model.save_pretrained(place)
     settings = json.loads((place / "mathamr.json").read_text())
-    settings["parser"] = "amrlib-bart-large"
+    own, settings["parser"] = settings["parser"], parser
     (place / "mathamr.json").write_text(json.dumps(settings))
-    with pytest.warns(UserWarning, match="graphs of the parser amrlib-bart-large"):
-        MathAMR.from_pretrained(place)
+    with pytest.warns(UserWarning, match=f"graphs of the parser {parser}; {own} reads texts"):
+        opened = MathAMR.from_pretrained(place)
+    opened.index(TEXTS, tmp_path / "index").close()
+    assert json.loads((tmp_path / "index" / "index.json").read_text())["parser"] == own
 
 
 def test_a_checkpoint_of_a_training_is_opened_with_its_tensors(model: MathAMR, training_folder: Path) -> None:

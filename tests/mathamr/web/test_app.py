@@ -183,6 +183,22 @@ def test_signs_of_filters_are_read_in_a_moment(query: str) -> None:
     assert time.process_time() - begun < 2
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        r"Solve \begin{equation} x^2 -ab = 0 \end{equation} for reals",
+        r"\begin{cases} x & \text{if } y \\ -xy & \text{else} \end{cases}",
+        r"It costs \$5 if $x -ab = 0$ holds",
+        r"It costs $5. Is $x -ab = 0$ solvable?",
+        r"Solve $\text{cost in \$} -ab = 0$ now",
+        r'Let $f = \text{"a b"}$',
+    ],
+)
+def test_a_sign_within_a_formula_is_no_filter(query: str) -> None:
+    assert read_filters(query) == (query, (), ())
+    assert read_filters(f'{query} -cheap "in $x$ words"') == (f"{query}  in $x$ words", ("in $x$ words",), ("cheap",))
+
+
 def test_results_are_exported_with_stable_keys(client: TestClient) -> None:
     asked = {"query": QUERY, "k": 5}
     as_json = client.post("/api/export", json=asked | {"format": "json"})
@@ -201,6 +217,15 @@ def test_results_are_exported_with_stable_keys(client: TestClient) -> None:
     assert (refused.status_code, "choose from: json, bib" in refused.json()["error"]) == (422, True)
 
 
+@pytest.mark.parametrize(("latex", "written"), [("x=1\\ ", "$x=1\\ $"), ("x=1\\\\", "$x=1\\\\$")])
+def test_the_last_dollar_of_an_exported_formula_closes_it(latex: str, written: str) -> None:
+    formula = FormulaRef("7:0", latex)
+    text = PlaceholderText(("FORMULA_0",), (formula,))
+    entry = export.entry(Result(PostText("7", text, text, []), 1.0, formula=formula), 1)
+    assert f"note = {{formula {written}, post 7" in entry
+    assert f"title = {{{{{written}}}}}" in entry
+
+
 @pytest.mark.skipif(shutil.which("bibtex") is None, reason="bibtex is not installed")
 def test_bibtex_reads_every_exported_entry(client: TestClient, tmp_path: Path) -> None:
     """Of posts with unbalanced braces, too."""
@@ -216,6 +241,17 @@ def test_bibtex_reads_every_exported_entry(client: TestClient, tmp_path: Path) -
     assert done.returncode == 0, done.stdout
     assert "Warning" not in done.stdout
     assert (tmp_path / "found.bbl").read_text(encoding="utf-8").count("\\bibitem") == 6
+
+
+@pytest.mark.parametrize("parser", ["embedded 1 en_core_web_sm 3.8.0", "embedded 2 en_core_web_lg 3.8.0", "amrlib 1 b"])
+def test_the_index_says_that_another_parser_read_its_posts(
+    parser: str, client: TestClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = engine.catalog.parser
+    assert client.get("/api/index").json()["note"] == ""
+    monkeypatch.setattr(engine.catalog, "parser", parser)
+    note = client.get("/api/index").json()["note"]
+    assert note == f"the posts were parsed by {parser}, but the query is parsed by {own}"
 
 
 def test_a_whole_post(client: TestClient) -> None:
