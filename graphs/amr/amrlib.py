@@ -21,6 +21,9 @@ from graphs.amr.penman_text import decode, encode
 from graphs.amr.transition_worker import gpu_problem
 from graphs.errors import AMRError, Failure
 
+# Of this module, for the record of a collection. 2: graphs that the model's limit cuts are failures, and are divided.
+REVISION = 2
+
 
 class AmrlibParser:
     """AMR parser of ``amrlib.load_stog_model``.
@@ -75,7 +78,7 @@ class AmrlibParser:
                 kind="no_model",
             ) from error
         self._lengths = _Lengths(self._parser)
-        self.version = metadata.version("amrlib")
+        self.version = f"{metadata.version('amrlib')}-{REVISION}"
         self.model = _model_name(folder)
 
     def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:

@@ -32,7 +32,7 @@ class PenmanFileParser:
     """Parser that looks graphs up by the post's id (:meth:`document`) or by the sentences' text (:meth:`parse`)."""
 
     name = "penman_file"
-    version = "1"
+    version = "2"  # 2: a role without a target is an error
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self._path = Path(path)

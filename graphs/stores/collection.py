@@ -106,6 +106,7 @@ def build(
     with writer(path) as connection:
         trees = "LaTeX" if formulas_db is None else "formulas.db"
         continue_only(connection, path, {"source": source, "shard": shard, "trees": trees})
+        was_finished = bool(database.read_meta(connection).get("finished"))
         database.write_meta(connection, finished=False)
         connection.execute("DELETE FROM meta WHERE key = ?", (IMPORTED,))
         connection.commit()
@@ -131,7 +132,7 @@ def build(
                     progress(made.posts)
         if whole:
             _add_selection(connection, selection)
-        database.write_meta(connection, finished=whole)
+        database.write_meta(connection, finished=whole or (was_finished and not first))
         connection.execute("DELETE FROM meta WHERE key = ?", (_RETRYING,))
         connection.commit()
     return summarize(path)

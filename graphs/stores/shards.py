@@ -125,6 +125,8 @@ def _common_meta(parts: Sequence[Collection]) -> dict[str, object]:
         if len(values) > 1:
             (one, first), (other, second), *_ = values.items()
             message = f"its {key} is {other!r}, that of {first} is {one!r}; only shards of one build can be merged"
+            if key == SELECTION:
+                message += "; build this shard again with the missing --kinds, --tasks or --years"
             raise StoreError(message, path=second)
     shards: dict[Shard, Path] = {}
     for known, part in zip(meta, parts, strict=True):

@@ -207,5 +207,5 @@ def reranked(names: Sequence[str], scores: NDArray[np.float64]) -> Ranking:
     """
     first = [(names[place], float(scores[place])) for place in best_first(names[: len(scores)], scores)]
     highest, lowest = (first[0][1], first[-1][1]) if first else (0.0, 0.0)
-    step = STEP * max(highest - lowest, abs(lowest) / 1000, 0.001)  # more than a float32 resolves
+    step = STEP * max(highest - lowest, abs(lowest) / 500, 0.001)  # more than a float32 resolves
     return first + [(name, lowest - step * place) for place, name in enumerate(names[len(scores) :], start=1)]

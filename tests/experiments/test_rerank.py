@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -185,4 +186,12 @@ def test_a_fusion_keeps_the_new_order_of_the_first_results() -> None:
     (fused,) = interpolate([before, again], [0.2, 0.8]).values()
     assert [name for name, _ in fused[:10]] == names[9::-1]
     assert [name for name, _ in again["A.1"][10:]] == names[10:]
-    assert len({np.float32(score) for _, score in again["A.1"]}) == 100
+
+
+@pytest.mark.parametrize("scores", [[0.4, 0.6], [1.05], [2.05, 2.05], [-4.1, -4.1], [1023.0], []])
+def test_results_that_are_not_scored_again_stay_in_order_in_float32(scores: list[float]) -> None:
+    names = [f"p{number}" for number in range(1000)]
+    found = reranked(names, np.array(scores))
+    assert [name for name, _ in found[len(scores) :]] == names[len(scores) :]
+    kept = [np.float32(score) for _, score in found]
+    assert all(below < above for above, below in pairwise(kept[max(len(scores) - 1, 0) :]))

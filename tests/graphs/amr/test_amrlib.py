@@ -45,7 +45,7 @@ def test_sentences_of_a_chunk_come_together_and_bad_chunks_stand_alone(parser: A
     assert answers[:2] == ["(s / say-01)", "(m / multi-sentence :snt1 (s / say-01) :snt2 (s2 / say-01))"]
     kinds = [answer.kind for answer in answers if isinstance(answer, Failure)]
     assert kinds == ["incomplete", "no_graph", "parser_error"]
-    assert (parser.name, parser.version, parser.model) == ("amrlib", "0.8.1", "stog 0_1_0")
+    assert (parser.name, parser.version, parser.model) == ("amrlib", "0.8.1-2", "stog 0_1_0")
 
 
 def test_a_missing_model_is_named(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_tiny_random_model_of_amrlib_fails_by_kind(tmp_path: Path, monkeypatch
     with pytest.raises(AMRError, match="give its folder by tokenizer=FOLDER"):
         AmrlibParser(tmp_path, batch_size=2, device="cpu")
     parser = AmrlibParser(tmp_path, batch_size=2, device="cpu", tokenizer=tmp_path / "tokenizer")
-    assert (parser.version, parser.model) == ("0.8.1", "stog tiny")
+    assert (parser.version, parser.model) == ("0.8.1-2", "stog tiny")
     long = "a group is finite " * 5
     answers = parse_chunks(parser, [["a group"], ["a group", long]])
     assert isinstance(answers[0], Failure)  # random weights give no graph

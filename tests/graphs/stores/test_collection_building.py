@@ -387,3 +387,14 @@ def test_posts_that_are_there_already_are_passed_to_their_own_function(tmp_path:
             skipped=skipped.append,
         )
     assert (sum(parsed), sum(skipped)) == (5, 3)
+
+
+def test_a_trial_leaves_a_finished_collection_finished(tmp_path: Path) -> None:
+    def trial(path: Path) -> None:
+        collection.build(path, posts(2), ParserFactory(Parrot), source="test", workers=1, whole=False)
+
+    build(tmp_path / "all.db", posts(6))
+    trial(tmp_path / "all.db")
+    assert Collection(tmp_path / "all.db").meta["finished"]
+    trial(tmp_path / "new.db")
+    assert not Collection(tmp_path / "new.db").meta["finished"]
