@@ -132,15 +132,18 @@ class MadeGraphs:
 
 
 class GraphMaker:
-    """Maker of the rows of a collection from posts. ``formulas_db`` has trees of formulas by id; it may lack some."""
+    """Maker of the rows of a collection from posts. ``formulas_db`` has trees of formulas by id; it may lack some.
+
+    ``parser_name`` is the name, version and model of the AMR parser, as a collection records them.
+    """
 
     def __init__(self, parser: ParserFactory, formulas_db: str | os.PathLike[str] | None = None) -> None:
         self._parser = parser()
         self._trees = FormulaTrees(formulas_db)
-        self._name = " ".join((self._parser.name, self._parser.version, self._parser.model))
+        self.parser_name = " ".join((self._parser.name, self._parser.version, self._parser.model))
 
     def __call__(self, posts: list[Post | Failure]) -> MadeGraphs:
-        made = MadeGraphs(self._name, len(posts))
+        made = MadeGraphs(self.parser_name, len(posts))
         texts: list[tuple[Post, PlaceholderText]] = []
         for post in posts:
             if isinstance(post, Failure):

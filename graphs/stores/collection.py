@@ -296,6 +296,10 @@ class Collection(database.OpenFile):
         """Origin of the collection: source, parser, shard; ``finished``: whether all its posts were processed."""
         return database.read_meta(self._connection)
 
+    def __contains__(self, post_id: object) -> bool:
+        """Return whether there is a graph of a post."""
+        return self._connection.execute("SELECT 1 FROM graph WHERE post_id = ?", (post_id,)).fetchone() is not None
+
     def get(self, post_id: str) -> StoredGraph:
         """Return the graph of one post.
 

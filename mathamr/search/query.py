@@ -116,7 +116,7 @@ class QueryEncoder:
     @property
     def parser(self) -> str:
         """Name, version and model of the AMR parser, as a collection records them."""
-        return self._make([]).parser
+        return self._make.parser_name
 
     def encode(self, query: str) -> EncodedQuery:
         """Encode a query as it was typed.
@@ -133,13 +133,12 @@ class QueryEncoder:
 
         Graphs in ``collection`` are reused; they were made by the parser of the posts.
         """
-        parsed = set() if collection is None else set(collection.post_ids())
         found: list[EncodedQuery | Failure] = []
         for start in range(0, len(posts), POSTS_A_BATCH):
             batch = posts[start : start + POSTS_A_BATCH]
             graphs: dict[str, StoredGraph] = {}
             if collection is not None:
-                graphs = {post.post_id: collection.get(post.post_id) for post in batch if post.post_id in parsed}
+                graphs = {post.post_id: collection.get(post.post_id) for post in batch if post.post_id in collection}
             made = self._make([post for post in batch if post.post_id not in graphs])
             graphs |= {graph.post_id: graph for graph in made.graphs}
             failures = {failure.post_id: failure for failure in made.failures}

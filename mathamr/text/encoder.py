@@ -125,7 +125,7 @@ class TextEncoder:
         notice: str = "",
     ) -> None:
         self.model, self.name, self.notice = model, name, notice
-        self._prompt: dict[Side, str] = {"query": query, "document": document}
+        self._prompt: dict[str, str] = {"query": query, "document": document}
         self._truncate_dim = truncate_dim
         self._pool: Any = None  # processes on several devices
 
@@ -241,8 +241,7 @@ class TextEncoder:
         modules = list(self.model.children())
         if not isinstance(modules[-1], Normalize):
             modules.append(Normalize())
-        prompts: dict[str, str] = {side: self._prompt[side] for side in SIDES}
-        whole = SentenceTransformer(modules=modules, prompts=prompts, device=str(self.model.device))
+        whole = SentenceTransformer(modules=modules, prompts=dict(self._prompt), device=str(self.model.device))
         whole.save(str(folder), create_model_card=False)
 
 
@@ -278,6 +277,8 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
     import torch
     from sentence_transformers import SentenceTransformer
 
+    from mathamr.model.encoding import out_of_memory
+
     adapter = Path(name, "adapter_config.json")  # of PEFT, which the library reads, it names the base model like this
     if name in _ADAPTERS or (adapter.is_file() and "base_model_name_or_path" not in adapter.read_text("utf-8")):
         raise ConfigError(
@@ -295,9 +296,9 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
                 trust_remote_code=opening.trust_remote_code,
                 model_kwargs={"dtype": torch.bfloat16 if opening.dtype == "bf16" else torch.float32},
             )
-    except torch.OutOfMemoryError:
-        raise
     except (OSError, ValueError, RuntimeError) as error:
+        if out_of_memory(error):
+            raise
         if "trust_remote_code" in str(error):
             raise ConfigError(
                 f"the encoder {name!r} brings Python code, which is not run; read the code, then use "
@@ -310,14 +311,13 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
         ) from error
     _pool(model, opening.pooling or known.pooling, name)
     query, document, notice = _prompts(model, name)
-    given = (opening.query_prompt, opening.document_prompt)
     return TextEncoder(
         model,
         name,
         query=query if opening.query_prompt is None else opening.query_prompt,
         document=document if opening.document_prompt is None else opening.document_prompt,
         truncate_dim=opening.truncate_dim,
-        notice=known.notice or (notice if given == (None, None) else ""),
+        notice=known.notice or (notice if opening.query_prompt is None and opening.document_prompt is None else ""),
     )
 
 

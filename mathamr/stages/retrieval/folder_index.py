@@ -76,7 +76,7 @@ def index_folder(
             found = read_folder(folder, place, update=settings.update, without=[out], progress=advance)
         write_table(found.failures, place / "failures.tsv")
         build = GraphBuild(workers=workers)
-        parser = GraphMaker(factory(build.parser, build.options))([]).parser
+        parser = GraphMaker(factory(build.parser, build.options)).parser_name
         state = _state(found, model, settings, parser)
         if settings.update and (out / HEADER).exists() and _read(place) == state:
             return BuiltIndex((*_summary(found, place), "nothing has changed since the last index"))

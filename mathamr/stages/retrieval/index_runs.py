@@ -112,10 +112,9 @@ def _encoded(
         encoded = reader.encode_posts(posts)
     else:
         with Collection(graphs) as source:
-            stored = frozenset(source.post_ids())
-            _check_same_formulas(source, [topic for topic in topics if topic.post.post_id in stored])
+            _check_same_formulas(source, [topic for topic in topics if topic.post.post_id in source])
             used = [str(source.meta.get("parser", ""))]
-            used += [reader.parser] if any(post.post_id not in stored for post in posts) else []
+            used += [reader.parser] if any(post.post_id not in source for post in posts) else []
             _say_other_parsers(parser, used, console)
             encoded = reader.encode_posts(posts, source)
     encoded_topics, queries = [], []

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -241,17 +242,17 @@ def test_conditions_with_baselines_of_their_own(tmp_path: Path) -> None:
     assert "8 of 8 differences" in text
 
 
-def test_in_a_chain_each_star_names_its_baseline(tmp_path: Path) -> None:
-    folder = write_plan(
-        tmp_path / "rings",
-        ["none", "ring", "full"],
-        [1],
-        baselines={"full": "ring"},
-        topic_labels={"level": {"A.1": "easy", "A.2": "easy"}},
-    )
-    for condition, score in (("none", 0.4), ("ring", 0.5), ("full", 0.7)):
+def chain(tmp_path: Path, conditions: list[str], scores: dict[str, float], **described: Any) -> Path:
+    """Return the folder of an experiment in which full is compared with ring, and ring with none."""
+    folder = write_plan(tmp_path / "rings", conditions, [1], baselines={"full": "ring", "star": "none"}, **described)
+    for condition, score in scores.items():
         finish(folder, condition, 1, score)
-    text = written(folder)
+    return folder
+
+
+def test_in_a_chain_each_star_names_its_baseline(tmp_path: Path) -> None:
+    scores = {"none": 0.4, "ring": 0.5, "full": 0.7}
+    text = written(chain(tmp_path, list(scores), scores, topic_labels={"level": {"A.1": "easy", "A.2": "easy"}}))
     assert "| ring † | 0.500* |" in text
     assert "| full | 0.700* |" in text
     assert "† baseline; \\* p < 0.05 after Bonferroni's correction, each against its own baseline (table of" in text
@@ -264,11 +265,7 @@ def test_in_a_chain_each_star_names_its_baseline(tmp_path: Path) -> None:
 
 
 def test_without_the_root_of_a_chain_the_others_are_compared(tmp_path: Path) -> None:
-    folder = write_plan(
-        tmp_path / "rings", ["none", "ring", "full", "star"], [1], baselines={"full": "ring", "star": "none"}
-    )
-    for condition, score in (("ring", 0.5), ("full", 0.7), ("star", 0.6)):
-        finish(folder, condition, 1, score)
+    folder = chain(tmp_path, ["none", "ring", "full", "star"], {"ring": 0.5, "full": 0.7, "star": 0.6})
     text = written(folder)
     assert "| full | 0.700* |" in text
     assert "| full | ring | nDCG' | +0.200* |" in text
