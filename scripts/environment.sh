@@ -4,6 +4,33 @@
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
+# uv installs everything in a quarter of pip's time. It does not read pip's configuration, which may name other places of
+# packages, so these are passed on.
+install_with_uv() {
+    local python="$1" extras="$2" places
+    "$python" -m pip install --quiet --disable-pip-version-check uv 2> /dev/null || return 1
+    places="$("$python" -m pip config list)"
+    place() { sed -n "s/^[^=]*\\.$1='\\(.*\\)'\$/\\1/p" <<< "$places" | head -n 1 | sed 's/\\n/ /g'; }  # the environment's first
+    (
+        UV_FIND_LINKS="${UV_FIND_LINKS:-$(place find-links | tr ' ' ',')}"
+        UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-$(place index-url)}"
+        UV_INDEX="${UV_INDEX:-$(place extra-index-url)}"
+        UV_CONSTRAINT="${UV_CONSTRAINT:-$(place constraint)}"
+        UV_INDEX_STRATEGY="${UV_INDEX_STRATEGY:-unsafe-best-match}"  # as pip chooses among several indexes
+        for name in UV_FIND_LINKS UV_DEFAULT_INDEX UV_INDEX UV_CONSTRAINT UV_INDEX_STRATEGY; do
+            [ -z "${!name}" ] || export "${name?}"
+        done
+        "$python" -m uv pip install --quiet --python "$python" -e ".${extras:+[$extras]}"
+    ) || { echo "uv did not install MathAMR+; trying pip ..." >&2; return 1; }
+}
+
+install_with_pip() {
+    local python="$1" extras="$2"
+    # The pip of an older Python takes more than twice as long to choose releases. Without a newer one it does, too.
+    "$python" -m pip install --quiet --disable-pip-version-check --upgrade pip 2> /dev/null || true
+    "$python" -m pip install --quiet --disable-pip-version-check -e ".${extras:+[$extras]}"
+}
+
 prepare_environment() {
     local extras="$1" venv="${VENV:-.venv}" wanted
     if [ ! -x "$venv/bin/python" ]; then
@@ -20,13 +47,11 @@ prepare_environment() {
         fi
         echo "Making an environment in $venv ..." >&2
         "$python" -m venv "$venv" || return 1
-        # The pip of an older Python takes more than twice as long to choose releases. Without a newer one it does, too.
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade pip 2> /dev/null || true
     fi
     wanted="$(cat pyproject.toml) $extras $(pwd)"
     if [ "$(cat "$venv/.installed-$extras" 2>/dev/null)" != "$wanted" ]; then
         echo "Installing MathAMR+ into $venv (the first time takes a few minutes) ..." >&2
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e ".${extras:+[$extras]}" || return 1
+        install_with_uv "$venv/bin/python" "$extras" || install_with_pip "$venv/bin/python" "$extras" || return 1
         printf '%s' "$wanted" > "$venv/.installed-$extras"
     fi
     # shellcheck source=/dev/null
