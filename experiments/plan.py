@@ -232,7 +232,7 @@ def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequenc
     """
     needs: dict[str, Sequence[str]] = {}
     known = list(dict.fromkeys(condition for condition, _ in settings))
-    for (condition, seed), own in settings.items():
+    for (condition, _), own in settings.items():
         place = f"experiment.conditions.{condition}"
         try:
             needs[condition] = own.needs()
@@ -242,19 +242,22 @@ def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequenc
             if name not in known:
                 among = f"is not among the conditions: {', '.join(known)}{suggestion(name, known)}"
                 raise ConfigError(f"{place} needs {name}, which {among}")
-        try:
-            own.check_needs({name: settings[name, seed] for name in needs[condition]})
-        except ConfigError as error:
-            raise ConfigError(f"{place}: {error}") from error
+    reached: dict[str, set[str]] = {}  # what a condition needs, directly or not
+    depths: dict[str, int] = {}
     try:
-        depths: dict[str, int] = {}
         for name in TopologicalSorter(needs).static_order():
+            reached[name] = set(needs[name]).union(*(reached[part] for part in needs[name]))
             depths[name] = 1 + max((depths[part] for part in needs[name]), default=-1)
     except CycleError as error:
         circle = error.args[1][1:]
         if len(circle) == 1:
             raise ConfigError(f"condition {circle[0]} needs itself") from error
         raise ConfigError(f"conditions need each other: {', '.join(circle)}") from error
+    for (condition, seed), own in settings.items():
+        try:
+            own.check_needs({name: settings[name, seed] for name in known if name in reached[condition]})
+        except ConfigError as error:
+            raise ConfigError(f"experiment.conditions.{condition}: {error}") from error
     return {name: needs[name] for name in sorted(known, key=depths.__getitem__)}
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from graphs.errors import RetrievalError
 from mathamr.evaluation.order import best_first
-from mathamr.evaluation.runs import MAX_PER_TOPIC, Run
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Run, official_order
 from mathamr.retrieval.index import Ranking
 from mathamr.retrieval.scores import TopicScores, documents_of, scores_in, standard_scores
 
@@ -27,17 +27,11 @@ Rankings = Mapping[str, Ranking]
 
 
 def rankings_of(run: Run) -> dict[str, Ranking]:
-    """Read the rankings of a run file by score, as the evaluation does; its lines can be in any order.
-
-    If a document is listed twice, its first line counts; equal scores go by id, descending.
-    """
-    rankings: dict[str, Ranking] = {}
-    for topic_id, hits in run.rankings.items():
-        first: dict[str, float] = {}
-        for hit in hits:
-            first.setdefault(hit.doc_id, hit.score)
-        rankings[topic_id] = _ranking(first)
-    return rankings
+    """Read the rankings of a run file, whose lines can be in any order, in that of :func:`official_order`."""
+    return {
+        topic_id: [(hit.doc_id, hit.score) for hit in official_order(hits, run.task)]
+        for topic_id, hits in run.rankings.items()
+    }
 
 
 def merge_by_visual_id(rankings: Sequence[Rankings], visual_ids: Mapping[str, str]) -> list[dict[str, Ranking]]:

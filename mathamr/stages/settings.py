@@ -158,10 +158,10 @@ class JobSettings:
         return ()
 
     def check_needs(self, needed: Mapping[str, JobSettings]) -> None:
-        """Check the settings of the conditions that :meth:`needs` names.
+        """Check the settings of the conditions that :meth:`needs` names, and of those that these need.
 
         Args:
-            needed: settings of these conditions by name, of the same seed.
+            needed: settings of all these conditions by name, of the same seed.
 
         Raises:
             ConfigError: the rankings of one of them cannot be used.

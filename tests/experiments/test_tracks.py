@@ -114,6 +114,18 @@ def test_jobs_come_after_those_that_they_need() -> None:
         planned({"twice": twice, "fused": {"track": "fusion", "fusion": {"of": ["twice", "words"]}}, "words": BM25})
 
 
+def test_judgments_teach_no_scores_whose_weights_they_teach(tmp_path: Path) -> None:
+    taught = {"words": BM25, "formulas": FORMULAS, "taught": {"track": "learned", "learned": {"of": ["words"]}}}
+    through = {"track": "fusion", "fusion": {"of": ["taught", "formulas"]}}
+    for part in ("taught", "fused"):
+        again = {"track": "learned", "learned": {"of": [part, "words"]}}
+        with pytest.raises(ConfigError, match=r"conditions\.again: .* reaches taught, .* that taught needs"):
+            planned({**taught, "fused": through, "again": again})
+    (tmp_path / "weights.json").write_text("{}")
+    saved = {"track": "learned", "learned": {"of": ["words"], "weights": str(tmp_path / "weights.json")}}
+    planned({**taught, "taught": saved, "again": {"track": "learned", "learned": {"of": ["taught", "words"]}}})
+
+
 @pytest.mark.parametrize(
     ("parts", "message"),
     [

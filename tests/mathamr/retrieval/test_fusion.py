@@ -68,3 +68,8 @@ def test_bad_arguments_and_runs_read_from_files() -> None:
 def test_a_run_file_is_read_by_its_scores_as_the_evaluation_reads_it() -> None:
     run = Run("me", {"A.1": [Hit("b", 1.5), Hit("a", 2.0), Hit("c", 1.5), Hit("b", 9.0)]})
     assert rankings_of(run) == {"A.1": [("a", 2.0), ("c", 1.5), ("b", 1.5)]}
+
+
+def test_of_a_repeated_formula_the_last_line_counts_as_in_the_evaluation() -> None:
+    hits = [Hit("f1", 1.0, "p"), Hit("f2", 5.0, "p"), Hit("f3", 9.0, "p"), Hit("f1", 9.0, "p")]
+    assert rankings_of(Run("me", {"B.1": hits}, task=2)) == {"B.1": [("f1", 9.0), ("f3", 9.0), ("f2", 5.0)]}
