@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from copy import deepcopy
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -39,13 +40,17 @@ def composed(
         changes = config.experiment.conditions[condition] or OmegaConf.create({})
         place = f"experiment.conditions.{condition}"
         _check_changes(config, changes, place, changeable, known)
+        # Changed in place and changed back: a merged copy would take longer than all else.
+        unchanged = {name: deepcopy(base._get_node(name)) for name in changes}
         try:
-            changed = OmegaConf.merge(base, changes)  # once for all seeds: it copies the whole configuration
+            base.merge_with(changes)
             for seed in seeds:
-                changed.train.seed = seed
-                made[condition, seed] = plain(changed)
+                base.train.seed = seed
+                made[condition, seed] = plain(base)
         except OmegaConfBaseException as error:
             raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
+        for name, node in unchanged.items():
+            base[name] = node
     return made
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import copyreg
 import dataclasses
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass
 from functools import cache, reduce
 from operator import or_
@@ -37,6 +37,7 @@ Settings = TypeVar("Settings")
 # Hydra's launchers send schemas to jobs by cloudpickle, which would make another object of the mark of "no default".
 copyreg.pickle(type(MISSING), lambda _: "MISSING")
 
+_hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 _REPLACED = {"train.single_vector": "train.beta=0"}
 
 
@@ -46,7 +47,7 @@ def schema_of(kind: type) -> type:
 
     OmegaConf takes a frozen dataclass as read-only; the returned one is not frozen.
     """
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     keys = [(one.name, _writable(hints[one.name]), _default(one, hints[one.name])) for one in fields(kind)]
     return make_dataclass(kind.__name__, keys)
 
@@ -91,7 +92,7 @@ def filled(kind: type[Settings], values: Mapping[str, Any], place: str) -> Setti
     for key in keys:
         if key.name not in values and key.default is MISSING and key.default_factory is MISSING:
             raise ConfigError(f"{place}.{key.name} has no value; give {place}.{key.name}=...")
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     return kind(
         **{
             str(name): _value(hints[name], value, f"{place}.{name}" if place else str(name))

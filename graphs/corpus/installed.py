@@ -12,7 +12,9 @@ installed package, as an import does.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -24,7 +26,24 @@ GROUP = "mathamr.collections"
 
 def names() -> list[str]:
     """Return the names of the collections that installed packages have."""
-    return sorted({point.name for point in entry_points(group=GROUP)})
+    return sorted({point.name for point in points(GROUP)})
+
+
+def points(group: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group; all packages are read again when one is installed or removed."""
+    return _points(group, tuple((place, _changed(place)) for place in sys.path))
+
+
+@lru_cache(maxsize=8)
+def _points(group: str, places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=group))
+
+
+def _changed(place: str) -> int:
+    try:
+        return Path(place).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def opener(name: str) -> Callable[[Path | None], object] | None:
@@ -33,22 +52,23 @@ def opener(name: str) -> Callable[[Path | None], object] | None:
     Raises:
         ConfigError: two packages have it, or the package that has it cannot be imported.
     """
-    points = list(entry_points(group=GROUP, name=name))
-    if not points:
+    named = [point for point in points(GROUP) if point.name == name]
+    if not named:
         return None
-    if len({point.value for point in points}) > 1:
-        owners = " and ".join(map(distribution, points))
+    if len({point.value for point in named}) > 1:
+        owners = " and ".join(map(distribution, named))
         raise ConfigError(f"two collections are called {name}: of {owners}; uninstall one")
+    first = named[0]
     try:
-        loaded = points[0].load()
+        loaded = first.load()
     except Exception as error:
         raise ConfigError(
-            f"collection {name} of {distribution(points[0])} ({points[0].value}) cannot be imported: "
+            f"collection {name} of {distribution(first)} ({first.value}) cannot be imported: "
             f"{type(error).__name__}: {error}; mend the package or uninstall it"
         ) from error
     if not callable(loaded):
         raise ConfigError(
-            f"collection {name} of {distribution(points[0])} ({points[0].value}) is not a class or a function"
+            f"collection {name} of {distribution(first)} ({first.value}) is not a class or a function"
         )
     return loaded
 

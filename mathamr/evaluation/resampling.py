@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,7 +72,16 @@ def sample_counts(
     size = queries if size is None else size
     if samples < 1 or size < 1:
         raise AnalysisError(f"{samples} bootstrap samples of {size} queries: both must be at least 1")
+    if samples * max(queries, size) <= BLOCK:
+        return iter((_block(queries, samples, size, seed),))
     return _counts(queries, samples, size, seed)
+
+
+@lru_cache(maxsize=1)  # all comparisons of a table resample the same topics
+def _block(queries: int, samples: int, size: int, seed: int) -> NDArray[np.float64]:
+    (counts,) = _counts(queries, samples, size, seed)
+    counts.flags.writeable = False
+    return counts
 
 
 def _counts(queries: int, samples: int, size: int, seed: int) -> Iterator[NDArray[np.float64]]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
 
@@ -123,7 +124,8 @@ class JobSettings:
     judged: ClassVar[bool] = False
 
     @classmethod
-    def groups(cls) -> dict[str, type]:
+    @cache
+    def groups(cls) -> Mapping[str, type]:
         """Return the types of the groups by name: the fields that a subclass adds or redefines."""
         shared, types = get_type_hints(JobSettings), get_type_hints(cls)
         return {one.name: types[one.name] for one in fields(cls) if types[one.name] != shared.get(one.name)}

@@ -24,10 +24,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from graphs.corpus.installed import distribution
+from graphs.corpus.installed import distribution, points
 from graphs.errors import ConfigError, suggestion
 from mathamr.systems.settings.built_in import BUILT_IN
 
@@ -137,15 +137,15 @@ def check_abilities(kind: type[System[Any]], topic_sets: Sequence[TopicSet]) -> 
 
 def _entry_points() -> dict[str, EntryPoint]:
     """Return the entry points by the names of their systems."""
-    points: dict[str, EntryPoint] = {}
-    for point in entry_points(group=GROUP):
-        other = points.setdefault(point.name, point)
+    named: dict[str, EntryPoint] = {}
+    for point in points(GROUP):
+        other = named.setdefault(point.name, point)
         owner = distribution(other) if other is not point else "mathamr-plus" if point.name in BUILT_IN else None
         if owner is not None:
             raise ConfigError(
                 f"two systems are called {point.name}: of {owner} and of {distribution(point)}; uninstall one"
             )
-    return points
+    return named
 
 
 def _load(point: EntryPoint) -> type[System[Any]]:

@@ -1,7 +1,7 @@
 """Experiments in tests keep no logbook with Weights & Biases, unless a test asks for one. And jobs without training."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from experiments.job import Outcome, run_job
 from experiments.models import Models
 from experiments.plan import Job
 from experiments.report.blocks import Figure
+from graphs.amr.embedded.parser import EmbeddedParser
 from graphs.corpus.post import Judgment, PlaceholderText, Post, Topic
 from graphs.stores.posts import PostText
 from mathamr.retrieval.explanation import Explanation, VirtualNode
@@ -171,6 +172,20 @@ def without_wandb(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick_composition() -> Iterator[None]:
     """Let Hydra read and merge the files of ``conf/`` once, not in each test."""
     with composed_once():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_parser() -> Iterator[None]:
+    """Let the embedded parser parse the same sentences once, not in each test."""
+    parse, parsed = EmbeddedParser.parse, dict[tuple[str, ...], Any]()
+
+    def parse_new(self: EmbeddedParser, chunks: Sequence[Sequence[str]]) -> list[Any]:
+        new = [list(chunk) for chunk in dict.fromkeys(map(tuple, chunks)) if chunk not in parsed]
+        parsed.update(zip(map(tuple, new), parse(self, new), strict=True))
+        return [parsed[tuple(chunk)] for chunk in chunks]
+
+    with patch.object(EmbeddedParser, "parse", parse_new):
         yield
 
 

@@ -205,7 +205,9 @@ def _seen(rows: Sequence[Sequence[str]]) -> Representation | None:
 
 def _judgments(file: PackedFile, names: Sequence[str]) -> Recognised:
     content = file.head(WHOLE_BYTES).removeprefix(_BOM)
-    judged = Counter((letter.decode(), year_of(int(number))) for letter, number in _JUDGMENT.findall(content))
+    judged: Counter[tuple[str, int]] = Counter()
+    for (letter, number), count in Counter(_JUDGMENT.findall(content)).items():
+        judged[letter.decode(), year_of(int(number))] += count
     tasks = {_TASKS[letter] for letter, _ in judged} or {_named_task(names)}
     year = max((year for _, year in judged), default=0) or _named_year(names)
     task = tasks.pop() if len(tasks) == 1 else 0
