@@ -188,7 +188,7 @@ SLOW = {
 
 def test_an_experiment_is_planned_and_refused_without_slow_imports() -> None:
     program = (
-        "import sys, experiments.run, experiments.report.figures.charts, experiments.report.tables\n"
+        "import sys, experiments.run, experiments.report.figures.charts, experiments.report.writing\n"
         "import mathamr.retrieval, mathamr.text.encoder, mathamr.training.checkpoint\n"
         f"print(*sorted(set({sorted(SLOW)}) & set(sys.modules)))"
     )

@@ -44,7 +44,7 @@ from mathamr.analysis import projections
 from mathamr.analysis.bootstrap import accuracy, hits_of_run, ndcg, reciprocal_rank
 from mathamr.analysis.collapse import KINDS, Collapse, collapse
 from mathamr.analysis.components import plane
-from mathamr.analysis.isotropy import Standardizing, TopRemoval, Whitening, isoscore, partition_isotropy
+from mathamr.analysis.isotropy import AS_THEY_ARE, TRANSFORMATIONS, isoscore, partition_isotropy
 from mathamr.analysis.overlap import density, overlap
 from mathamr.analysis.shift import nearest_distances
 from mathamr.analysis.similarities import Floats, Survey, cosine, maxsim, of_kind, survey, unit_vectors
@@ -62,12 +62,6 @@ OWN = "maxsim"
 POINTS = 121  # where densities are told
 DRAWN = 2_000  # largest number of nearest distances, or lengths of tokens, are kept
 FEWEST_STATEMENTS = 3  # that a picture shows
-AS_THEY_ARE = "as they are"
-TRANSFORMATIONS: dict[str, Callable[[Floats], Callable[[Floats], Floats]]] = {
-    "standardized": Standardizing.fit,
-    "whitened": Whitening.fit,
-    "top components removed": TopRemoval.fit,
-}
 
 
 def check(analyses: Sequence[str], config: GeometryConfig) -> None:

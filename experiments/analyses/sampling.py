@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from experiments.plan import Job
 from mathamr.evaluation.metrics import RELEVANT
 from mathamr.evaluation.runs import Qrels
 from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, SelectPosts, TopicSet
-from mathamr.systems.system import System
+
+if TYPE_CHECKING:
+    from mathamr.systems.system import System
 
 
 @dataclass(frozen=True)

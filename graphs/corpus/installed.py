@@ -67,9 +67,7 @@ def opener(name: str) -> Callable[[Path | None], object] | None:
             f"{type(error).__name__}: {error}; mend the package or uninstall it"
         ) from error
     if not callable(loaded):
-        raise ConfigError(
-            f"collection {name} of {distribution(first)} ({first.value}) is not a class or a function"
-        )
+        raise ConfigError(f"collection {name} of {distribution(first)} ({first.value}) is not a class or a function")
     return loaded
 
 

@@ -16,6 +16,7 @@ set of vectors and applied to any set, so queries and documents are transformed 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -154,3 +155,14 @@ def _centred(vectors: ArrayLike, mean: Floats) -> Floats:
             f"vectors of {array.shape[1]} dimensions; the transformation was fitted to {len(mean)} dimensions"
         )
     return array - mean.astype(array.dtype)
+
+
+AS_THEY_ARE = "as they are"
+"""Name of vectors that are not transformed."""
+
+TRANSFORMATIONS: dict[str, Callable[[ArrayLike], Callable[[ArrayLike], Floats]]] = {
+    "standardized": Standardizing.fit,
+    "whitened": Whitening.fit,
+    "top components removed": TopRemoval.fit,
+}
+"""Each transformation under its name: a function that fits it to vectors (n, d)."""

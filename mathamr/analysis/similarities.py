@@ -21,14 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 
 from graphs.errors import AnalysisError
-from mathamr.maxsim import VectorSets, scores
+
+if TYPE_CHECKING:  # torch takes a second, and reports need single vectors only
+    from mathamr.maxsim import VectorSets
 
 Floats = NDArray[np.floating[Any]]
 BLOCK = 8_000_000  # similarities held at once: 32 MB
@@ -124,6 +125,10 @@ class _MaxSim:
         self.num_queries, self.num_documents = len(queries), len(documents)
 
     def rows(self, start: int, stop: int) -> Floats:
+        import torch
+
+        from mathamr.maxsim import scores
+
         with torch.no_grad():
             some = self._queries.select(torch.arange(start, stop))
             block: Floats = scores(some, self._documents, normalize=True).numpy()
@@ -154,6 +159,10 @@ def maxsim(queries: VectorSets, documents: VectorSets) -> Similarities:
     Raises:
         AnalysisError: the errors of :func:`unit_vectors`; rows are counted over all sets.
     """
+    import torch
+
+    from mathamr.maxsim import VectorSets
+
     sets = [
         VectorSets(torch.from_numpy(unit_vectors(one.vectors.numpy(), name)), one.ptr)
         for one, name in ((queries, "queries"), (documents, "documents"))
@@ -166,6 +175,8 @@ def of_kind(sets: VectorSets, kinds: NDArray[np.integer], kind: int) -> tuple[Ve
 
     A set with a formula (0) and a document (2), and one with a document:
 
+    >>> import torch
+    >>> from mathamr.maxsim import VectorSets
     >>> sets = VectorSets.of([torch.eye(2), torch.ones(1, 2)])
     >>> some, which = of_kind(sets, np.array([0, 2, 2]), 0)
     >>> some.vectors, which
@@ -177,6 +188,10 @@ def of_kind(sets: VectorSets, kinds: NDArray[np.integer], kind: int) -> tuple[Ve
     Raises:
         AnalysisError: missing kinds, or no vector of this kind.
     """
+    import torch
+
+    from mathamr.maxsim import VectorSets
+
     if len(kinds) != len(sets.vectors):
         raise AnalysisError(f"{len(kinds)} kinds for {len(sets.vectors)} vectors; give each vector one kind")
     among = np.asarray(kinds) == kind

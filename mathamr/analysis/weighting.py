@@ -2,6 +2,8 @@
 
 A query with a formula that every document has and a sentence that one has. The plain scores are equal:
 
+>>> import torch
+>>> from mathamr.maxsim import VectorSets
 >>> query = VectorSets.of([torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])])
 >>> documents = VectorSets.of([torch.eye(3)[:2], torch.eye(3)[[0, 2]], torch.eye(3)[[0, 2]]])
 >>> found = weighted(query, np.array([0, 1]), documents)
@@ -26,14 +28,16 @@ centred             minus half the document's mean score over the queries, which
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from graphs.errors import AnalysisError
-from mathamr.analysis.similarities import Floats
-from mathamr.maxsim import VectorSets
+
+if TYPE_CHECKING:  # torch takes a second, and reports read the names of the ways
+    from mathamr.analysis.similarities import Floats
+    from mathamr.maxsim import VectorSets
 
 AS_IT_IS = "as it is"
 _SIMILAR = (0.5, 0.7, 0.9)
@@ -100,7 +104,7 @@ def weighted_reference(queries: VectorSets, documents: VectorSets, weights: Floa
     for i, (begin, end) in enumerate(pairwise(queries.ptr.tolist())):
         for j, (first, last) in enumerate(pairwise(documents.ptr.tolist())):
             for v in range(begin, end):
-                matches = [float(torch.dot(queries.vectors[v], documents.vectors[u])) for u in range(first, last)]
+                matches = [float(queries.vectors[v] @ documents.vectors[u]) for u in range(first, last)]
                 scores[i, j] += weights[v] * max(matches)
         scores[i] /= weights[begin:end].sum()
     return scores

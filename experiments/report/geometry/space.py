@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.analyses.geometry import AS_THEY_ARE
 from experiments.report.blocks import Block, Heading, Table, Text
 from experiments.report.figures import geometry as geometry_figures
 from experiments.report.figures.geometry import Content
@@ -21,6 +20,7 @@ from experiments.report.results import Experiment, content_of
 from experiments.report.tables import p_value, spread
 from graphs.errors import AnalysisError, StoreError
 from mathamr.analysis.correlation import FEWEST, correlation
+from mathamr.analysis.isotropy import AS_THEY_ARE
 from mathamr.analysis.shift import shift
 
 Contents = Mapping[str, Sequence[Content]]  # condition -> content for each seed
