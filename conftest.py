@@ -36,7 +36,14 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_finish() -> None:
     gc.freeze()  # later garbage collections need not walk what was collected here
+    gc.set_threshold(10_000)
     gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    gc.collect(1)
+    gc.freeze()  # nor what a test imported and left
 
 
 def pytest_sessionfinish() -> None:

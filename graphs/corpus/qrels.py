@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from graphs.corpus.post import Judgment
@@ -56,6 +57,7 @@ def judgments_of(rows: Iterable[Row], path: Path) -> list[Judgment]:
     return list(judgments.values())
 
 
+@lru_cache(maxsize=256)  # a collection has a handful of grades on a million lines
 def grade_of(written: str) -> int | None:
     """Return a grade as a number from 0; ``None`` if ``written`` is not a whole number.
 

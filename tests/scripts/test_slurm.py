@@ -68,7 +68,7 @@ class Slurm:
         deadline = time.monotonic() + SECONDS
         while not ready():
             assert time.monotonic() < deadline, tell()
-            time.sleep(0.2)
+            time.sleep(0.5)  # a question to Slurm takes processor time that its jobs need
 
     def log(self, job: str) -> str:
         """What a job has printed so far."""
