@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs import database
-from graphs.corpus.files import FormulaFiles
+from graphs.corpus.files import FormulaFiles, hash_contents
 from graphs.corpus.packed import PackedFile
 from graphs.errors import CorpusError, Failure, FormulaError, StoreError
 from graphs.formulas.content import parse_opt
@@ -82,7 +82,6 @@ def build(
     *,
     letters: Letters = "plain",
     posts: frozenset[str] | None = None,
-    topics: str = "",
     workers: int = 1,
     progress: Callable[[Progress], None] | None = None,
 ) -> BuildSummary:
@@ -91,8 +90,7 @@ def build(
     Args:
         letters: choice of :func:`graphs.formulas.presentation.parse_slt`; a database holds one kind.
         posts: posts whose formulas are read, in addition to those of all topics; None: all posts. A further call with
-            other posts adds theirs.
-        topics: hash of the topics' files; they are read again if it has changed.
+            other posts adds theirs, and reads topics' files that have changed again.
         workers: processes that parse, in addition to the one that writes.
         progress: function called after every piece.
 
@@ -100,7 +98,7 @@ def build(
         StoreError: another process that writes to the file, or a file begun with other files or letters.
         CorpusError: a missing file, or one that is not a formula file.
     """
-    sources = [_of_choice(source, posts, topics) for source in _sources(files)]
+    sources = [_of_choice(source, posts) for source in _sources(files)]
     with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
         begun_with = database.read_meta(connection).get("letters", letters)
@@ -142,22 +140,25 @@ def _sources(files: FormulaFiles) -> list[Source]:
     return sources
 
 
-def _of_choice(source: Source, posts: frozenset[str] | None, topics: str) -> Source:
-    """Return ``source`` under a name that includes the choice of posts: another choice reads the file again."""
+def _of_choice(source: Source, posts: frozenset[str] | None) -> Source:
+    """Return ``source`` under a name that includes the choice of posts: another choice reads the file again.
+
+    The small files of topics have their content in the name instead, since later releases correct them.
+    """
     if source.prefix:
-        return replace(source, choice=topics[:12])
+        return replace(source, choice=hash_contents({"": source.file})[:12])
     if posts is None:
         return source
     return replace(source, choice=blake2b("\0".join(sorted(posts)).encode(), digest_size=6).hexdigest())
 
 
 def source_sizes(files: FormulaFiles) -> dict[str, int]:
-    """Return the size of each formula file, by its name in databases.
+    """Return the size of each formula file, by its name in databases that have all posts.
 
     Raises:
         CorpusError: a missing file, or one that is not a formula file.
     """
-    return {source.name: source.size for source in _sources(files)}
+    return {source.name: source.size for source in (_of_choice(source, None) for source in _sources(files))}
 
 
 def _pair(slt: PackedFile | None, opt: PackedFile | None, prefix: str) -> list[Source]:

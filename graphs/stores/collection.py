@@ -34,6 +34,7 @@ from graphs.errors import Failure, StoreError, encodable
 from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph, single, worker_died
 from graphs.processes import batched, ordered_map
 from graphs.row_digests import check_row, row_digest
+from graphs.stores.origin import TOPICS, comparable, continue_only
 
 PURPOSE = "MathAMR+ graphs"
 IMPORTED = "imported"  # in the meta table if all graphs are of an import, which the next import may replace
@@ -82,6 +83,7 @@ def build(
     skipped: Callable[[int], None] | None = None,
     whole: bool = True,
     selection: Iterable[str] = (),
+    topics: str = "",
 ) -> BuildSummary:
     """Make the graph of every post that ``path`` does not hold yet.
 
@@ -99,13 +101,15 @@ def build(
         skipped: called with the number of posts that the file has already; None: ``progress`` is.
         whole: the posts are all of the collection (or shard); a file of chosen posts is never ``finished``.
         selection: names of the kinds of posts, recorded once all of them are done: shards of others are not merged.
+        topics: fingerprint of the topics, if they are among the posts; resuming with other topics is refused.
 
     Raises:
         StoreError: when another process writes to the file, or it was begun from another collection or parser.
     """
     with writer(path) as connection:
         trees = "LaTeX" if formulas_db is None else "formulas.db"
-        continue_only(connection, path, {"source": source, "shard": shard, "trees": trees})
+        begun = {"source": source, "shard": shard, "trees": trees, TOPICS: comparable(connection, topics)}
+        continue_only(connection, path, begun)
         was_finished = bool(database.read_meta(connection).get("finished"))
         database.write_meta(connection, finished=False)
         connection.execute("DELETE FROM meta WHERE key = ?", (IMPORTED,))
@@ -269,16 +273,6 @@ def _ids_present(connection: sqlite3.Connection, post_ids: Sequence[str]) -> set
         for table in ("graph", "failure")
         for row in connection.execute(f"SELECT post_id FROM {table} WHERE post_id IN ({marks})", post_ids)
     }
-
-
-def continue_only(connection: sqlite3.Connection, path: str | os.PathLike[str], wanted: dict[str, str]) -> None:
-    """Refuse to go on with a file that was begun from something else."""
-    meta = database.read_meta(connection)
-    for key, value in wanted.items():
-        if value and meta.setdefault(key, value) != value:
-            message = f"begun with {key} {meta[key]!r}, now asked to go on with {value!r}; build into another file"
-            raise StoreError(message, path=path)
-    database.write_meta(connection, **{key: value for key, value in wanted.items() if value})
 
 
 class Collection(database.OpenFile):

@@ -44,16 +44,16 @@ from graphs.stores.collection import (
     BuildSummary,
     Collection,
     StoredGraph,
-    continue_only,
     row_of,
     summarize,
     writer,
 )
+from graphs.stores.origin import TOPICS, continue_only
 from graphs.whole_file import whole_file
 
 _COMMIT_EVERY = 1000  # graphs
 _HEADER = "# ::collection "
-_IDENTITY = ("source", "parser", "trees", "shard")  # of the meta table, in the header
+_IDENTITY = ("source", "parser", "trees", "shard", TOPICS)  # of the meta table, in the header
 
 
 def export_penman(collection: Collection, path: str | os.PathLike[str]) -> int:

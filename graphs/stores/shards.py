@@ -35,9 +35,14 @@ from graphs.stores.collection import (
     summarize,
     writer,
 )
+from graphs.stores.origin import TOPICS
 
 _COMMIT_EVERY = 1000  # graphs
-_COMMON = ("source", "parser", "trees", SELECTION)  # of the meta table: the same in all shards
+_COMMON = ("source", "parser", "trees", SELECTION, TOPICS)  # of the meta table: the same in all shards
+_WAYS_OUT = {
+    SELECTION: "; build this shard again with the missing --kinds, --tasks or --years",
+    TOPICS: "; build the shards of the earlier topics again, into other files",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +130,7 @@ def _common_meta(parts: Sequence[Collection]) -> dict[str, object]:
         if len(values) > 1:
             (one, first), (other, second), *_ = values.items()
             message = f"its {key} is {other!r}, that of {first} is {one!r}; only shards of one build can be merged"
-            if key == SELECTION:
-                message += "; build this shard again with the missing --kinds, --tasks or --years"
-            raise StoreError(message, path=second)
+            raise StoreError(message + _WAYS_OUT.get(key, ""), path=second)
     shards: dict[Shard, Path] = {}
     for known, part in zip(meta, parts, strict=True):
         if not known.get("finished"):
@@ -143,4 +146,6 @@ def _common_meta(parts: Sequence[Collection]) -> dict[str, object]:
     if missing:
         raise StoreError(f"{len(missing)} of {counts[0]} shards are missing: {', '.join(missing[:8])}")
     common = {key: known[key] for known in meta for key in _COMMON if key in known}
+    if not all(TOPICS in known for known in meta):
+        common.pop(TOPICS, None)  # the topics of an older version's shard are unknown
     return {**common, "shard": "1/1", "finished": True}

@@ -22,24 +22,24 @@ from pathlib import Path
 from typing import Literal, cast
 
 from graphs.corpus.corpus import Documents
-from graphs.corpus.files import FormulaFiles, hash_contents
+from graphs.corpus.files import hash_contents
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError, Failure
-from graphs.formulas import store as formula_store
-from graphs.formulas.store import FormulaStore
 from graphs.graph.virtual_nodes import FormulaMode
 from graphs.graph.vocabulary import Counts, Row
 from graphs.ids import Ids
 from graphs.shared_files import key, read_json, write_json
-from graphs.stores import collection
 from graphs.stores.collection import Collection
+from graphs.stores.origin import TOPICS
 from graphs.whole_file import write_whole
 from mathamr.stages import parsers
 from mathamr.stages.console import Console
-from mathamr.stages.data.formulas import FormulaSettings, build_formula_trees
+from mathamr.stages.data.formulas import FormulaSettings, build_formula_trees, check_formulas
 from mathamr.stages.data.graphs import POSTS, GraphBuild, build_graphs, list_failures
+from mathamr.stages.data.identity import refuse_shard
 from mathamr.stages.data.post_files import PostFiles, held
+from mathamr.stages.data.topic_graphs import copy_topics
 from mathamr.stages.data.versions import graphs_version, is_done
 from mathamr.stages.needed import NeededPosts
 from mathamr.stages.settings import JobSettings, ParsedSettings
@@ -102,7 +102,7 @@ class ParsedCollection:
         """Return the collection of the topics' graphs."""
         given = self._named_file(config, "collection")
         made_of = [self._corpus.fingerprints().topics, self._of_formulas(config)]
-        made_of += [] if given is None else [file_identity(given)]
+        made_of += [] if given is None else [file_identity(given), TOPICS]  # before, copies of other topics' graphs
         return self._folder / f"topic-graphs-{parsers.name(config)}-{key(made_of)[:8]}.db"
 
     def _of_formulas(self, config: ParsedSettings) -> str:
@@ -139,7 +139,7 @@ class ParsedCollection:
         if not missing:
             return
         if given is not None:
-            copied = _copy_topics(given, path, missing, self._corpus.fingerprints().graphs)
+            copied = copy_topics(given, path, missing, self._corpus, parsers.parser_of(config), self._console)
             missing = {post_id: post for post_id, post in missing.items() if post_id not in copied}
         if missing:
             self._add(path, config, missing.values(), formulas, "topics to graphs", "topics", len(missing))
@@ -147,22 +147,21 @@ class ParsedCollection:
                 path.unlink()
                 raise ConfigError(
                     f"data.collection={given} was parsed by {given_parser(given)!r}, and the topics would be by "
-                    f"graph.parser={config.graph.parser}; choose the same parser, or give a collection with the topics"
+                    f"graph.parser={config.graph.parser}; choose the same parser, or give a collection of these topics"
                 )
 
     def _check_given(self, given: Path) -> None:
         """Refuse a collection that was made from other posts or in part; say how much of what is needed it has."""
         with Collection(given) as graphs:
+            refuse_shard(graphs)
             meta = graphs.meta
-        source, shard, mine = str(meta.get("source", "")), str(meta.get("shard") or "1/1"), self._corpus.fingerprints()
+        source, mine = str(meta.get("source", "")), self._corpus.fingerprints()
         imported = source.startswith("import ")
         if source != mine.graphs and not imported:
             raise ConfigError(
                 f"data.collection={given} was made from the collection {source[:12]}, data.root holds "
                 f"{mine.graphs[:12]}; build it again from data.root"
             )
-        if shard != "1/1":
-            raise ConfigError(f"data.collection={given} is shard {shard}; merge all shards with mathamr collection")
         if not meta.get("finished") and self._needed is None:
             raise ConfigError(f"data.collection={given} is not finished; run its build again until it ends")
         wanted = Ids(self._files.text_ids()) if self._needed is None else sorted(self._needed.all)
@@ -218,7 +217,7 @@ class ParsedCollection:
         files = self._corpus.formulas()
         given = self._named_file(config, "formulas")
         if given is not None:
-            self._check_formulas(given, files)
+            check_formulas(given, files, config.data.years, f"data.formulas={given}")
             return given
         if files is None:
             return None
@@ -237,27 +236,13 @@ class ParsedCollection:
         if whole or posts == frozenset():
             files = replace(files, latex=(), slt=(), opt=())  # the posts' are there already
         settings = FormulaSettings(workers=config.workers)
-        build_formula_trees(files, path, settings, self._console, posts, topics=topics)
+        build_formula_trees(files, path, settings, self._console, posts)
         if posts is None:
             write_json(stamp, {"topics": topics})
             done.write_text(graphs_version(), encoding="utf-8")
         else:
             write_json(stamp, {"topics": topics, "posts": sorted(posts.union(covered.get("posts", ())))})
         return path
-
-    def _check_formulas(self, given: Path, files: FormulaFiles | None) -> None:
-        """Refuse trees that were not made from the collection's files."""
-        if files is None:
-            raise ConfigError(f"data.formulas={given}: collection {self._corpus.name} publishes no formulas")
-        with FormulaStore.open(given) as store:
-            known = store.sources()
-        wanted = formula_store.source_sizes(replace(files, topics=()))
-        others = [name for name, size in wanted.items() if known.get(name) != size]
-        if others:
-            raise ConfigError(
-                f"data.formulas={given} was not made from {len(others)} of {len(wanted)} formula files of data.root, "
-                f"e.g. {others[0]}; build it again with mathamr build formulas"
-            )
 
     def _named_file(self, config: JobSettings, name: Literal["collection", "formulas"]) -> Path | None:
         """Return the file that ``data.NAME`` names; sources have none.
@@ -364,16 +349,6 @@ def _ids_present(path: Path) -> frozenset[str]:
         return frozenset()
     with Collection(path) as source:
         return frozenset([*source.post_ids(), *(failure.post_id for failure in source.failures())])
-
-
-def _copy_topics(given: Path, path: Path, topics: Iterable[str], source: str) -> frozenset[str]:
-    """Copy the graphs of topics that a given collection has; return their ids."""
-    with Collection(given) as graphs:
-        rows = [graphs.get(post_id) for post_id in frozenset(graphs.post_ids("topic")).intersection(topics)]
-        parser = str(graphs.meta.get("parser", "unknown"))
-    if rows:
-        collection.add_graphs(path, rows, source=source, parser=parser)
-    return frozenset(row.post_id for row in rows)
 
 
 def _is_whole(path: Path) -> bool:

@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,21 @@ from experiments.config import register, validated
 from experiments.plan import Job, plan
 from experiments.run import run
 from graphs import database
+from graphs.amr.embedded import EmbeddedParser
 from graphs.corpus.corpus import open_corpus
+from graphs.corpus.files import FormulaFiles, TopicFormulaFiles
+from graphs.corpus.jsonl import JsonLines
+from graphs.corpus.packed import PackedFile
+from graphs.corpus.post import Post
 from graphs.errors import ConfigError
+from graphs.formulas import store as formula_store
+from graphs.graph.graph_maker import ParserFactory
+from graphs.stores import collection as collection_db
 from graphs.stores.collection import Collection, writer
+from mathamr.stages.collection import ParsedCollection
+from mathamr.stages.console import Console
+from mathamr.stages.needed import NeededPosts
+from mathamr.stages.settings import ParsedSettings
 from mathamr.systems.bm25 import BM25System
 from mathamr.training.graph import trainer
 from tests.experiments.tiny_settings import TINY
@@ -234,3 +248,89 @@ def test_judged_topics_that_there_are_no_texts_of_are_refused(collection: Path, 
         file.write("T.77\t0\ta1\t3\n")
     with pytest.raises(ConfigError, match=r"1 judged topics of Task 1 are not among the topics, e\.g\. T\.77"):
         run(composed(collection, tmp_path / "out", *FULL, conditions={"words": {"track": "bm25"}}), "command")
+
+
+def parsed_topics(
+    given: str, collection: Path, outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> tuple[dict[str, str], str]:
+    """Return the graphs of the topics that a job uses, and what it said of them."""
+    corpus = JsonLines(collection)
+    (job,) = jobs(composed(collection, outputs, *FULL, f"data.collection={given}", conditions={"graph": {}}))
+    assert isinstance(job.settings, ParsedSettings)
+    parsed = ParsedCollection(corpus, outputs, Console(), NeededPosts(frozenset({"q0"}), frozenset()))
+    capsys.readouterr()
+    parsed.make(job.settings, [topic.post for topic in corpus.topics(1)[:2]])
+    with Collection(parsed.topics_path(job.settings)) as graphs:
+        return {post_id: penman for post_id, penman, _ in graphs.rows()}, capsys.readouterr().err
+
+
+def test_topics_that_changed_are_not_taken_from_a_collection(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def topics() -> tuple[dict[str, str], str]:
+        return parsed_topics(str(given), collection, tmp_path / f"out{next(number)}", capsys)
+
+    number, given, corpus = count(), tmp_path / "given.db", JsonLines(collection)
+    posts = [post for post in corpus.posts() if isinstance(post, Post) and post.post_id == "q0"]
+    posts += [topic.post for topic in corpus.topics(1)[:2]]
+    prints = corpus.fingerprints()
+    collection_db.build(
+        given, posts, ParserFactory(EmbeddedParser), source=prints.graphs, topics=prints.topics, whole=False
+    )
+    with Collection(given) as graphs:
+        before = {post_id: penman for post_id, penman, _ in graphs.rows("topic")}
+        parser = graphs.meta["parser"]
+    same, said = topics()
+    assert (same, "again" in said) == (before, False)
+
+    text = (collection / "topics.jsonl").read_text()
+    (collection / "topics.jsonl").write_text(text.replace("Finite", "Small"))
+    changed, said = topics()
+    assert "given.db was made from other topics than those of data.root: 2 are parsed again" in said
+    assert all("small" in penman for penman in changed.values())
+
+    change_meta(given, topics_hash=None)
+    assert topics()[0] == changed
+    change_meta(given, parser="embedded 0 none")
+    unknown, said = topics()
+    assert "does not record the texts of its topics: 2 topics are used as they are" in said
+    assert unknown == before
+    change_meta(given, topics_hash="of others")
+    with pytest.raises(ConfigError, match="was parsed by 'embedded 0 none', and the topics would be by"):
+        topics()
+    assert parser != "embedded 0 none"
+
+
+def change_meta(path: Path, **values: str | None) -> None:
+    with writer(path) as connection:
+        for name, value in values.items():
+            connection.execute("DELETE FROM meta WHERE key = ?", (name,))
+            if value is not None:
+                database.write_meta(connection, **{name: value})
+        connection.commit()
+
+
+def test_trees_of_changed_topics_are_refused(collection: Path, tmp_path: Path) -> None:
+    """Of the years in use; mathamr build formulas reads the changed file, and nothing else."""
+
+    class Published(JsonLines):
+        def formulas(self) -> FormulaFiles:
+            topics = [TopicFormulaFiles(f"{year}:", None, PackedFile(tables[year]), None) for year in (2020, 2021)]
+            return FormulaFiles((), (PackedFile(tables[0]),), (), tuple(topics))
+
+    tables = {year: tmp_path / f"{year}.tsv" for year in (0, 2020, 2021)}
+    for year, table in tables.items():
+        table.write_text(f"id\t{'topic_id' if year else 'post_id'}\tformula\r\n1\tT.1\t<math><mi>x</mi></math>\r\n")
+    corpus, trees = Published(collection), tmp_path / "trees.db"
+    formula_store.build(trees, corpus.formulas())
+    config = composed(collection, tmp_path / "out", f"data.formulas={trees}", conditions={"graph": {}})
+    (job,) = jobs(config)
+    settings = replace(job.settings, data=replace(job.settings.data, years=[2020]))
+    parsed = ParsedCollection(corpus, tmp_path / "out", Console())
+    for year in (2021, 2020):
+        assert parsed.formulas(settings) == trees
+        tables[year].write_text(tables[year].read_text().replace("x", "y"))
+    with pytest.raises(ConfigError, match=r"data\.formulas=.* not made from 1 of 2 .* slt 2020:\S*2020\.tsv of"):
+        parsed.formulas(settings)
+    formula_store.build(trees, corpus.formulas())
+    assert parsed.formulas(settings) == trees

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection as Some
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from graphs.corpus.files import FormulaFiles
 from graphs.errors import ConfigError
 from graphs.formulas.mathml import Letters
-from graphs.formulas.store import BuildSummary, FormulaStore, Progress, build
+from graphs.formulas.store import BuildSummary, FormulaStore, Progress, build, source_sizes
 from mathamr.stages.console import Console, Stage
 
 
@@ -43,8 +43,6 @@ def build_formula_trees(
     settings: FormulaSettings,
     console: Console,
     posts: Some[str] | None = None,
-    *,
-    topics: str = "",
 ) -> BuildSummary:
     """Build formulas.db, or resume an interrupted build.
 
@@ -52,7 +50,6 @@ def build_formula_trees(
         files: published formulas.
         out: output database (resumed if it exists).
         posts: ids of the posts whose formulas are read; None: all.
-        topics: hash of the topics' files, which are read again when it has changed.
 
     Raises:
         MathAMRError: a file that cannot be read, or a database of other files.
@@ -64,7 +61,6 @@ def build_formula_trees(
             out,
             files,
             posts=wanted,
-            topics=topics,
             letters=settings.letters,
             workers=settings.workers,
             progress=_Share(stage),
@@ -72,6 +68,31 @@ def build_formula_trees(
     console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
     console.failures("formulas without a tree from MathML (made from LaTeX instead)", summary.failures)
     return summary
+
+
+def check_formulas(path: Path, files: FormulaFiles | None, years: Some[int] | None, named: str) -> None:
+    """Refuse a formulas.db that lacks formulas of the posts or topics, because it is unfinished or of other files.
+
+    Args:
+        years: years of the topics in use; empty: all; None: no topics.
+        named: the file as messages name it, e.g. ``data.formulas=FILE``.
+
+    Raises:
+        ConfigError: it lacks a file, or the collection publishes no formulas.
+    """
+    if files is None:
+        raise ConfigError(f"{named}: the collection publishes no formulas; leave formulas.db out")
+    with FormulaStore.open(path) as store:
+        known = store.sources()
+    prefixes = None if years is None else {f"{year}:" for year in years}
+    topics = () if prefixes is None else [one for one in files.topics if not prefixes or one.prefix in prefixes]
+    wanted = source_sizes(replace(files, topics=tuple(topics)))
+    if missing := [name for name, size in wanted.items() if known.get(name) != size]:
+        raise ConfigError(
+            f"{named} was not made from {len(missing)} of {len(wanted)} formula files of the collection, "
+            f"e.g. {missing[0]}; run mathamr build formulas to its end: it adds missing files, and changed ones of "
+            "topics"
+        )
 
 
 def check_workers(workers: int) -> None:

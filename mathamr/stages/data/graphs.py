@@ -27,7 +27,8 @@ from mathamr.stages import parsers
 from mathamr.stages.console import Console, Stage, duration
 from mathamr.stages.data.census import count
 from mathamr.stages.data.failure_table import write_table
-from mathamr.stages.data.formulas import check_workers
+from mathamr.stages.data.formulas import check_formulas, check_workers
+from mathamr.stages.data.topic_graphs import say_unknown_topics
 from mathamr.stages.settings import GraphConfig
 
 POSTS = ("question", "answer")
@@ -72,6 +73,7 @@ def build_graphs(
     shard: str = "1/1",
     whole: bool = True,
     selection: Iterable[str] = (),
+    topics: str = "",
 ) -> BuildSummary:
     """Make the graph of each post that ``out`` does not hold yet.
 
@@ -86,6 +88,7 @@ def build_graphs(
         shard: part of the collection, as ``3/16``.
         whole: whether these are all posts of the collection or shard.
         selection: names of the kinds of posts; shards of different kinds are not merged.
+        topics: fingerprint of the topics, if they are among the posts.
     """
     parser = parsers.factory(settings.parser, settings.options)
     with console.stage(name, total=total, unit=unit) as advance:
@@ -102,6 +105,7 @@ def build_graphs(
             skipped=estimate.skipped if estimate else advance,
             whole=whole,
             selection=selection,
+            topics=topics,
         )
     attached = ", ".join(f"{how} {number:,}" for how, number in sorted(summary.attachments.items()))
     console.say(
@@ -165,9 +169,13 @@ def build_collection(
         graph: vocabulary that is counted.
 
     Raises:
-        MathAMRError: posts or formulas that cannot be read, or a database of another collection.
+        MathAMRError: posts or formulas that cannot be read, a formulas.db without all formulas, or a database of
+            another collection or of other topics.
     """
-    if settings.formulas_db is None and corpus.formulas() is not None:
+    prints, has_topics = corpus.fingerprints(), "topic" in settings.kinds
+    if (formulas_db := settings.formulas_db) is not None:
+        check_formulas(formulas_db, corpus.formulas(), settings.years if has_topics else None, str(formulas_db))
+    elif corpus.formulas() is not None:
         console.say("trees come from LaTeX; with formulas.db they are those that the collection publishes")
     if settings.retry_failures and out.exists():
         forgotten = collection.forget_failures(out)
@@ -178,13 +186,16 @@ def build_collection(
         out,
         settings.build,
         console,
-        source=corpus.fingerprints().graphs,
-        formulas_db=settings.formulas_db,
+        source=prints.graphs,
+        formulas_db=formulas_db,
         total=settings.limit,
         shard=str(settings.shard),
         whole=settings.limit is None,
         selection=settings.selection,
+        topics=prints.topics if has_topics else "",
     )
+    if has_topics:
+        say_unknown_topics(out, console)
     counted = count(out, graph, console, workers=settings.build.workers)
     write_whole(out.with_suffix(".stats.json"), counted.to_json() + "\n")
     return counted

@@ -16,8 +16,49 @@ from os import PathLike
 from graphs.corpus.corpus import Corpus
 from graphs.errors import StoreError
 from graphs.stores.collection import Collection
+from graphs.stores.origin import TOPICS
+from mathamr.stages.console import Console
 
 SHOWN = 12  # digits of a fingerprint in a message
+
+
+def check_same_topics(graphs: Collection, corpus: Corpus) -> None:
+    """Check that graphs of topics were made from the topics of ``corpus``, where the collection records it.
+
+    Raises:
+        StoreError: they were made from other topics, or from an earlier state of them.
+    """
+    if graphs.meta.get(TOPICS) not in (None, corpus.fingerprints().topics):
+        raise StoreError(
+            "its graphs of topics were made from other topics; build the graphs of the topics into another file",
+            path=graphs.path,
+        )
+
+
+def refuse_shard(graphs: Collection) -> None:
+    """Refuse a shard, which has only a part of the posts.
+
+    Raises:
+        StoreError: it is a shard.
+    """
+    if (shard := str(graphs.meta.get("shard") or "1/1")) != "1/1":
+        raise StoreError(
+            f"this collection is shard {shard}; merge all shards with mathamr collection merge", path=graphs.path
+        )
+
+
+def check_whole(graphs: Collection, console: Console) -> None:
+    """Refuse a shard, and warn of a collection whose build was stopped or limited.
+
+    Raises:
+        StoreError: it is a shard.
+    """
+    refuse_shard(graphs)
+    if not graphs.meta.get("finished"):
+        console.say(
+            f"warning: {graphs.path} is unfinished: {len(graphs):,} posts; to complete it, run mathamr build graphs "
+            "again, without --limit"
+        )
 
 
 def check_same_posts(graphs: Collection, corpus: Corpus) -> None:

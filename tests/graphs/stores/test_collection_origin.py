@@ -1,0 +1,172 @@
+"""A build continues only with the topics that it was begun with, and takes trees from a complete formulas.db."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from parrot import Parrot, posts
+
+from graphs import database
+from graphs.corpus.files import FormulaFiles, TopicFormulaFiles
+from graphs.corpus.jsonl import JsonLines
+from graphs.corpus.packed import PackedFile
+from graphs.corpus.post import Post, Topic
+from graphs.errors import ConfigError, StoreError
+from graphs.formulas import store
+from graphs.graph.graph_maker import ParserFactory
+from graphs.stores import collection, exchange, shards
+from graphs.stores.collection import Collection
+from graphs.stores.origin import TOPICS
+from graphs.stores.shards import Shard
+from mathamr.stages.console import Console
+from mathamr.stages.data.graphs import POSTS, CollectionSettings, GraphBuild, build_collection
+from mathamr.stages.settings import GraphConfig
+
+GRAPH = GraphConfig(
+    parser="penman_file",
+    structure="none",
+    connectivity="none",
+    formulas="both",
+    vocabulary_size=100,
+    number_threshold=1,
+)
+
+
+def with_topics(path: Path, topics: str, shard: str = "1/1") -> None:
+    stream = Shard.parse(shard).of([*posts(6), *(Post(f"T.{i}", "topic", body="Why?") for i in range(6))])
+    collection.build(path, stream, ParserFactory(Parrot), source="test", shard=shard, topics=topics)
+
+
+def topics_of(path: Path) -> object:
+    with Collection(path) as graphs:
+        return graphs.meta.get(TOPICS)
+
+
+def forget_topics(path: Path) -> None:
+    """Leave the file as an earlier version made it."""
+    with collection.writer(path) as connection:
+        connection.execute("DELETE FROM meta WHERE key = ?", (TOPICS,))
+        connection.commit()
+
+
+def test_a_collection_of_one_state_of_the_topics_is_not_continued_with_another(tmp_path: Path) -> None:
+    path = tmp_path / "c.db"
+    with_topics(path, "1f")
+    with_topics(path, "1f")
+    with pytest.raises(StoreError, match=r"begun with topics_hash '1f', now asked .* '2e'; .*leave the topics out"):
+        with_topics(path, "2e")
+    collection.build(path, posts(7), ParserFactory(Parrot), source="test")
+    assert topics_of(path) == "1f"
+    forget_topics(path)
+    with_topics(path, "2e")
+    assert topics_of(path) is None  # its graphs may be of others
+    collection.build(tmp_path / "posts.db", posts(7), ParserFactory(Parrot), source="test")
+    with_topics(tmp_path / "posts.db", "2e")
+    assert topics_of(tmp_path / "posts.db") == "2e"
+
+
+def test_the_state_of_the_topics_passes_through_merges_and_penman_files(tmp_path: Path) -> None:
+    one, two = tmp_path / "1.db", tmp_path / "2.db"
+    with_topics(one, "1f", "1/2")
+    with_topics(two, "2e", "2/2")
+    with pytest.raises(StoreError, match=r"its topics_hash is '2e', that of .*1.db is '1f'.* earlier topics again"):
+        shards.merge(tmp_path / "merged.db", [one, two])
+    with collection.writer(two) as connection:
+        database.write_meta(connection, **{TOPICS: "1f"})
+        connection.commit()
+    shards.merge(tmp_path / "merged.db", [one, two])
+    with Collection(tmp_path / "merged.db") as graphs:
+        exchange.export_penman(graphs, tmp_path / "c.penman")
+    exchange.import_penman(tmp_path / "c.penman", tmp_path / "again.db")
+    assert topics_of(tmp_path / "merged.db") == topics_of(tmp_path / "again.db") == "1f"
+    forget_topics(two)
+    shards.merge(tmp_path / "unknown.db", [one, two])
+    assert topics_of(tmp_path / "unknown.db") is None
+
+
+class Published(JsonLines):
+    """A collection that publishes trees: in two files of its posts, and in files of its topics of two years."""
+
+    def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
+        return super().topics(task, ())
+
+    def formulas(self) -> FormulaFiles:
+        def file(name: str) -> PackedFile:
+            return PackedFile(self.root / f"{name}.tsv")
+
+        topics = [TopicFormulaFiles(f"{year}:", None, file(str(year)), None) for year in (2020, 2021)]
+        return FormulaFiles((), (file("1"), file("2")), (), tuple(topics))
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Published:
+    """Two posts and a topic, their graphs, and published trees."""
+    for name, column in (("1", "post_id"), ("2", "post_id"), ("2020", "topic_id"), ("2021", "topic_id")):
+        rows = [["id", column, "formula"], [f"q_{name}", "1", "<math><mi>x</mi></math>"]]
+        (tmp_path / f"{name}.tsv").write_text("".join("\t".join(row) + "\r\n" for row in rows))
+    (tmp_path / "graphs.penman").write_text("".join(f"# ::id {i}\n(a / ask-01)\n\n" for i in ("1", "2", "query:T.1")))
+    written = [{"post_id": i, "kind": "question", "body": "I ask.", "markup": "text"} for i in ("1", "2")]
+    (tmp_path / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in written))
+    write_topic(tmp_path, "One")
+    return Published(tmp_path)
+
+
+def write_topic(folder: Path, title: str) -> None:
+    topic = {"post_id": "T.1", "title": title, "body": "I ask.", "markup": "text"}
+    (folder / "topics.jsonl").write_text(json.dumps(topic) + "\n")
+
+
+def built(corpus: JsonLines, folder: Path, *kinds: str, formulas: Path | None = None) -> Path:
+    parser = GraphBuild("penman_file", {"path": folder / "graphs.penman"})
+    settings = CollectionSettings(parser, kinds, years=[2020] if formulas else [], formulas_db=formulas)
+    build_collection(corpus, folder / "c.db", settings, GRAPH, Console())
+    return folder / "c.db"
+
+
+def test_changed_topics_are_not_searched_with_their_old_graphs(
+    tmp_path: Path, corpus: Published, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = built(JsonLines(tmp_path), tmp_path, *POSTS, "topic")
+    assert topics_of(path) == JsonLines(tmp_path).fingerprints().topics
+    write_topic(tmp_path, "Two")
+    with pytest.raises(StoreError, match="begun with topics_hash"):
+        built(JsonLines(tmp_path), tmp_path, *POSTS, "topic")
+    built(JsonLines(tmp_path), tmp_path, *POSTS)
+    assert "does not record" not in capsys.readouterr().err
+    forget_topics(path)
+    built(JsonLines(tmp_path), tmp_path, *POSTS, "topic")
+    assert "an earlier version, which does not record their texts" in capsys.readouterr().err
+
+
+def test_trees_come_from_a_complete_formulas_db_of_this_collection(tmp_path: Path, corpus: Published) -> None:
+    path, files = tmp_path / "formulas.db", corpus.formulas()
+    store.build(path, replace(files, slt=files.slt[:1], topics=()))
+    with pytest.raises(ConfigError, match=r"not made from 1 of 2 .*2\.tsv; run mathamr build formulas"):
+        built(corpus, tmp_path, *POSTS, formulas=path)
+    assert not (tmp_path / "c.db").exists()
+    store.build(path, replace(files, topics=files.topics[1:]))
+    with pytest.raises(ConfigError, match=r"not made from 1 of 3 .* slt 2020:\S*2020\.tsv of"):
+        built(corpus, tmp_path, *POSTS, "topic", formulas=path)
+    built(corpus, tmp_path, *POSTS, formulas=path)
+    with pytest.raises(ConfigError, match=r"formulas\.db: the collection publishes no formulas"):
+        built(JsonLines(tmp_path), tmp_path, *POSTS, formulas=path)
+    store.build(path, files)
+    built(corpus, tmp_path, *POSTS, "topic", formulas=path)
+
+
+def test_a_changed_formula_file_of_topics_is_read_again(tmp_path: Path, corpus: Published) -> None:
+    path, files, topic = tmp_path / "formulas.db", corpus.formulas(), tmp_path / "2020.tsv"
+    for letter in "xy":  # of one size
+        topic.write_text(topic.read_text().replace("x", letter))
+        assert store.source_sizes(files).keys() > store.source_sizes(replace(files, topics=())).keys()
+        store.build(path, files)
+        with store.FormulaStore.open(path) as trees:
+            assert store.source_sizes(files).items() <= trees.sources().items()
+            found = trees.get("2020:q_2020")
+        assert found is not None
+        assert found.slt is not None
+        assert found.slt.tangent_string() == f"[V!{letter}]"
