@@ -195,8 +195,13 @@ def _folder_model(given: argparse.Namespace) -> FolderModel:
 
 
 def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:
+    from graphs.stores.collection import Collection
+    from mathamr.stages.console import Console
+    from mathamr.stages.data.identity import check_whole
     from mathamr.stages.retrieval.indexing import IndexedFiles
 
+    with Collection(given.graphs_db) as graphs:
+        check_whole(graphs, Console())
     files = IndexedFiles((given.tensors,), given.graphs_db, given.model, given.formulas)
     return files, corpus_of(given), given.out
 

@@ -89,9 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> str:
 def of_index(given: argparse.Namespace) -> str:
     """Search an index with topics."""
     from graphs.corpus.corpus import benchmark
+    from graphs.stores.collection import Collection
     from mathamr.evaluation.runs import write_run
     from mathamr.retrieval.index import Strategy
     from mathamr.stages.console import Console
+    from mathamr.stages.data.identity import check_same_topics
     from mathamr.stages.retrieval.index_runs import IndexSearch, search_index
 
     settings = IndexSearch(
@@ -105,7 +107,11 @@ def of_index(given: argparse.Namespace) -> str:
         given.device,
         given.name,
     )
-    topics = benchmark(corpus_of(given)).topics(given.task, given.years)
+    corpus = corpus_of(given)
+    if given.graphs_db is not None:
+        with Collection(given.graphs_db) as graphs:
+            check_same_topics(graphs, corpus)
+    topics = benchmark(corpus).topics(given.task, given.years)
     found = search_index(given.index, topics, settings, Console())
     write_run(found.run, given.out)
     count, results = len(found.run.rankings), sum(map(len, found.run.rankings.values()))

@@ -67,11 +67,16 @@ OTHER_PARSER = "amrlib 1 bart-large"
 
 def of_other_parser(graphs: Path, path: Path) -> Path:
     """Copy graphs as if another parser had made them."""
+    write_meta(graphs, path, parser=OTHER_PARSER)
+    return path
+
+
+def write_meta(graphs: Path, path: Path, **values: object) -> None:
+    """Copy graphs, with other values in the meta table."""
     shutil.copyfile(graphs, path)
     with collection.writer(path) as connection:
-        database.write_meta(connection, parser=OTHER_PARSER)
+        database.write_meta(connection, **values)
         connection.commit()
-    return path
 
 
 def test_vectors_of_another_parser_are_not_kept(
@@ -126,6 +131,36 @@ def test_graphs_of_an_earlier_text_of_a_topic_are_refused(
     error = capsys.readouterr().err
     assert "topics.db: the graph of topic B.1 was made from another text: formula query:B.1:0 is in" in error
     assert not (tmp_path / "run.tsv").exists()
+
+
+def test_graphs_of_an_earlier_state_of_the_topics_are_refused(
+    work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_meta(work / "collection.db", tmp_path / "topics.db", topics_hash="1f")
+    words = ["index", "--index", str(tmp_path / "index"), "--corpus", "jsonl", "--root", str(work)]
+    words += ["--graphs-db", str(tmp_path / "topics.db"), "--out", str(tmp_path / "run.tsv")]
+    assert scripts.make_run.main(words) == 2
+    assert "topics.db: its graphs of topics were made from other topics; build" in capsys.readouterr().err
+
+
+def test_a_collection_in_part_is_noticed(work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both by ``mathamr index`` and by ``mathamr build tensors``."""
+    part, trial = tmp_path / "part.db", tmp_path / "trial.db"
+    write_meta(work / "collection.db", part, shard="2/8")
+    write_meta(work / "collection.db", trial, finished=False)
+    data = ["--corpus", "jsonl", "--root", str(work), "--out", str(tmp_path / "work"), "train.positives=answers"]
+    for graphs, code, said in (
+        (part, 2, "part.db: this collection is shard 2/8; merge all shards"),
+        (trial, 0, "trial.db is unfinished: 5 posts; to complete it, run mathamr build graphs"),
+    ):
+        arguments = index_arguments(work, tmp_path / "index")
+        arguments[arguments.index("--graphs-db") + 1] = str(graphs)
+        for main, words in (
+            (scripts.index.main, arguments),
+            (scripts.preprocess.main, [*data, f"--graphs-db={graphs}"]),
+        ):
+            assert main(words) == code
+            assert said in " ".join(capsys.readouterr().err.split())
 
 
 def build_topics(work: Path, path: Path, **changes: str) -> None:

@@ -19,7 +19,7 @@ from graphs.whole_file import write_whole
 from mathamr.negatives import mining
 from mathamr.stages.console import Console
 from mathamr.stages.data.graphs import POSTS
-from mathamr.stages.data.identity import check_same_posts
+from mathamr.stages.data.identity import check_same_posts, check_whole
 from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, count_labels
 from mathamr.training.config import TrainConfig
 
@@ -44,7 +44,8 @@ def prepare_training(
         out: folder of the files; finished work is kept.
 
     Raises:
-        MathAMRError: a collection without such pairs, files of other settings, or another process in this folder.
+        MathAMRError: a shard, a collection without such pairs, files of other settings, or another process in this
+            folder.
     """
     pairs = training_pairs(corpus, train.positives, train.least_score)
     with only_writer(out, "preparing files in this folder"):
@@ -63,6 +64,7 @@ def _prepare(
     tensors, pair_file, negative_file = (out / name for name in ("preprocessed.db", "pairs.tsv", "negatives.tsv"))
     with Collection(collection) as source:
         check_same_posts(source, corpus)
+        check_whole(source, console)
         rows = source.rows(*POSTS)
         counts = count_labels(rows, settings.spec.formulas, console, total=len(source), workers=settings.workers)
         labels = build_vocabulary([counts], settings, console)

@@ -142,8 +142,8 @@ def _say_other_parsers(parser: str, used: Sequence[str], console: Console) -> No
 def _check_same_formulas(graphs: Collection, topics: Sequence[Topic]) -> None:
     """Check that stored graphs have the formulas of these topics.
 
-    The fingerprint of a collection covers its posts only, so an earlier text of a topic is known by the ids of its
-    formulas; other words, or other LaTeX under the same ids, are not noticed. Imported graphs are not checked.
+    A collection of an earlier version does not record its topics, so an earlier text of a topic is known by the ids of
+    its formulas; other words, or other LaTeX under the same ids, are not noticed. Imported graphs are not checked.
 
     Raises:
         StoreError: a graph was made from another text.
