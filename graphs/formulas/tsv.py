@@ -6,8 +6,8 @@
             row                               # Row('1552', '9253', '695948', '<math ...>'), or the reason for none
 
 The files are those that Python's ``csv`` writes with tabs: a header, CRLF, and quoted fields if they contain quotation
-marks or line ends. Columns are found by name, since they differ: posts have ``post_id`` and ``visual_id``, topics have
-``topic_id`` and no visual id. The formula is always in the last column.
+marks or line ends (:mod:`graphs.corpus.arqmath.tsv_rows`). Columns are found by name, since they differ: posts have
+``post_id`` and ``visual_id``, topics have ``topic_id`` and no visual id. The formula is always in the last column.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from graphs.corpus.arqmath.tsv_rows import quoted_rows
 from graphs.corpus.packed import PackedFile
 from graphs.errors import CorpusError
 from graphs.formulas.tree import TreeKind
 
 PIECE_BYTES = 1 << 20
-MAX_PIECE_BYTES = 1 << 25  # bound for an unclosed quotation mark
 _HEADER_BYTES = 1 << 16
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -99,10 +99,7 @@ def open_source(file: PackedFile, representation: TreeKind, *, prefix: str = "")
 
 
 def pieces(source: Source, start: Place) -> Iterator[Piece]:
-    """Yield the file from ``start`` (``Place(0, 0)``: from its header), a megabyte at a time.
-
-    A place is between two rows if an even number of quotation marks precedes it, and a line has just ended.
-    """
+    """Yield the file from ``start`` (``Place(0, 0)``: from its header), a megabyte at a time."""
     packed = not source.file.is_plain
     with source.file.open() as file:
         if start.offset == 0:
@@ -111,20 +108,17 @@ def pieces(source: Source, start: Place) -> Iterator[Piece]:
             _skip(file, start.offset)
         else:
             file.seek(start.offset)
-        while block := file.read(PIECE_BYTES):
-            quotes, lines = block.count(b'"'), block.count(b"\n")
-            offset = start.offset + len(block)
-            complete = block.endswith(b"\n") and quotes % 2 == 0
-            rest = [block]
-            while not complete and (line := file.readline(MAX_PIECE_BYTES)):
-                quotes += line.count(b'"')
-                lines += line.count(b"\n")
-                offset += len(line)
-                complete = quotes % 2 == 0 or offset - start.offset > MAX_PIECE_BYTES
-                rest += [line] if packed else []
-            end = Place(offset, start.line + lines)
-            yield Piece(source, start, end, b"".join(rest) if packed else None)
-            start = end
+        offset, line, parts = start.offset, start.line, []
+        for row, _ in quoted_rows(file):
+            offset += len(row)
+            line += row.count(b"\n")
+            parts += [row] if packed else []
+            if offset - start.offset >= PIECE_BYTES:
+                end = Place(offset, line)
+                yield Piece(source, start, end, b"".join(parts) if packed else None)
+                start, parts = end, []
+        if offset > start.offset:
+            yield Piece(source, start, Place(offset, line), b"".join(parts) if packed else None)
 
 
 def _skip(file: io.BufferedReader, size: int) -> None:
@@ -143,14 +137,16 @@ def rows(piece: Piece) -> Iterator[tuple[int, Row | str]]:
             data = file.read(piece.end.offset - piece.start.offset)
     if csv.field_size_limit() < len(data):
         csv.field_size_limit(len(data))
-    # Bytes that are not UTF-8 become surrogates: the reader of MathML refuses them, and the loop below those in ids.
-    reader = csv.reader(io.StringIO(data.decode(errors="surrogateescape"), newline="\n"), delimiter="\t")
-    while True:
-        line = piece.start.line + reader.line_num + 1
+    following = piece.start.line + 1
+    for row, closed in quoted_rows(io.BytesIO(data)):
+        line, following = following, following + row.count(b"\n")
+        if not closed:
+            yield line, "a quotation mark is not closed"
+            continue
+        # Bytes that are not UTF-8 become surrogates: the reader of MathML refuses them, and the loop those in ids.
+        text = row.decode(errors="surrogateescape")
         try:
-            fields = next(reader)
-        except StopIteration:
-            return
+            fields = next(csv.reader([text], delimiter="\t"), [])
         except csv.Error as error:
             yield line, str(error)
             continue

@@ -17,11 +17,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, NamedTuple, cast, get_args
 
 from graphs.corpus.arqmath.judgments import read_packed
 from graphs.corpus.arqmath.layout import Layout, Place
 from graphs.corpus.arqmath.recognition import Edition, Representation, year_of
+from graphs.corpus.arqmath.tsv_rows import MAX_ROW_BYTES, quoted_rows
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.stock.holdings import Holdings, Missing, Step
@@ -34,7 +35,6 @@ YEARS = (2020, 2021, 2022)
 RELEVANT = 2  # grades from here on count as relevant in the lab's MAP', P'@10 and Bpref
 
 _BLOCK = 1 << 16
-_MAX_ROW = 1 << 25  # bytes; a quotation mark that is never closed ends here
 _STOPS = "experiments stop there"
 _NO_DUPLICATES = "train.positives=duplicates and all stop there"
 _REPRESENTED: dict[Representation, str] = {
@@ -121,15 +121,22 @@ class PublishedStock:
     def _formulas(self, name: Representation, files: Sequence[PackedFile], progress: Callable[[int], None]) -> None:
         counts = self._counts
         counts.update({f"formulas.{name}": 0, f"formulas.{name}.tables": len(files)})
+        unclosed, first = 0, ""
         for file in files:
             try:
-                rows, empty = count_rows(_Watched(file, progress))
+                table = count_rows(_Watched(file, progress))
             except CorpusError as error:
                 what = f"a part of the {_REPRESENTED[name]} of the formulas ({error})"
                 self._missing.append(Missing(what, _STOPS, "formulas", stops=True))
                 continue
-            counts[f"formulas.{name}"] += rows
-            counts[f"formulas.{name}.empty"] += empty
+            counts[f"formulas.{name}"] += table.rows
+            counts[f"formulas.{name}.empty"] += table.empty
+            unclosed += table.unclosed
+            first = first or (f"{file}:{table.first}" if table.unclosed else "")
+        if unclosed:
+            found = "a row" if unclosed == 1 else f"{unclosed:,} rows"
+            what = f"the end of a quotation in {found} with {_REPRESENTED[name]} of formulas (the first: {first})"
+            self._missing.append(Missing(what, "left out where these formulas are read", "formulas"))
 
     def _topics_and_judgments(self) -> None:
         for (task, year), place in self._layout.topics.items():
@@ -271,32 +278,42 @@ def _year(topic_id: str) -> int:
     return year_of(int(number)) if number.isdecimal() else 0
 
 
-def count_rows(file: PackedFile) -> tuple[int, int]:
-    """Return the number of rows of a formula TSV without its header, and of those whose last column is empty.
+class TableCounts(NamedTuple):
+    """Numbers of rows of a formula TSV without its header.
 
-    A line end within quotation marks is no end of a row.
+    Attributes:
+        rows: all rows.
+        empty: rows whose last column is empty.
+        unclosed: rows with a quotation mark that is not closed.
+        first: line of the first of these, or 0.
     """
-    rows = empty = 0
+
+    rows: int
+    empty: int
+    unclosed: int
+    first: int
+
+
+def count_rows(file: PackedFile) -> TableCounts:
+    """Count the rows of a formula TSV."""
+    rows = empty = unclosed = first = 0
     with file.open() as stream:
-        stream.readline(_MAX_ROW)
-        quoted, size = False, 0
-        while line := stream.readline(_MAX_ROW):
-            if line.count(b'"') & 1:
-                quoted = not quoted
-            size = size + len(line) if quoted else 0
-            if quoted and size < _MAX_ROW:
-                continue
-            quoted = False
-            stripped = line.rstrip(b"\r\n")
+        stream.readline(MAX_ROW_BYTES)
+        line = 2
+        for row, closed in quoted_rows(stream):
+            if not closed:
+                unclosed, first = unclosed + 1, first or line
+            line += row.count(b"\n")
+            stripped = row.rstrip(b"\r\n")
             if stripped:
                 rows += 1
                 empty += stripped.endswith(b"\t")
-    return rows, empty
+    return TableCounts(rows, empty, unclosed, first)
 
 
 def _rows(file: PackedFile) -> Iterator[tuple[str, str]]:
     """Yield the id and the last column of every row."""
-    csv.field_size_limit(max(csv.field_size_limit(), _MAX_ROW))
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
     with file.open() as stream, io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="") as text:
         try:
             rows = csv.reader(text, delimiter="\t")

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphs.corpus.arqmath import tsv_rows
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.files import FormulaFiles, TopicFormulaFiles
 from graphs.corpus.packed import PackedFile, members
@@ -422,13 +423,40 @@ def test_pieces_have_every_row_once_wherever_they_end(
 
 def test_a_quotation_mark_that_is_never_closed_costs_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tsv, "PIECE_BYTES", 100)
-    monkeypatch.setattr(tsv, "MAX_PIECE_BYTES", 300)
+    monkeypatch.setattr(tsv_rows, "MAX_ROW_BYTES", 300)
     path = tmp_path / "1.tsv"
     path.write_text('id\tpost_id\tformula\n1\t2\t"<math>\n' + "3\t4\t<math/>\n" * 100)
     source = open_source(PackedFile(path), "slt")
     sizes = [piece.end.offset - piece.start.offset for piece in pieces(source, Place(0, 0))]
     assert max(sizes) < 400
     assert sum(sizes) == source.size - len("id\tpost_id\tformula\n")
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_an_unclosed_quotation_mark_costs_its_own_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """Rows before and after it have their trees; also one whose field has line ends, and one without csv's quotes."""
+    monkeypatch.setattr(tsv, "PIECE_BYTES", size)
+    ids = [1, 2, 3, 4, 5, 6]
+    formulas = ["x", '<math alttext="x">\n<mi>x</mi></math>', *map(slt_of, (3, 4, 5, 6))]
+    path = write_tsv(tmp_path / "slt_representation_v3/1.tsv", HEADER, list(map(post_row, ids, formulas)))
+    lines = path.read_bytes().split(b"\r\n")
+    lines[1] = lines[1][:-1] + b'x" + 1'  # an ordinary character within a field
+    lines[3], lines[6] = lines[3][:60], lines[6][:60]  # the marks that close formulas 3 and 6
+    path.write_bytes(b"\r\n".join(lines))
+    summary = build(tmp_path / "formulas.db", FormulaFiles((), (PackedFile(path),), (), ()))
+    assert summary.failures == {("slt", "no_math"): 1, ("slt", "row"): 2}
+    with FormulaStore.open(tmp_path / "formulas.db") as opened:
+        found = opened.get_many([str(number) for number in ids])
+        messages = [failure.message for failure in opened.failure_records() if failure.kind == "row"]
+    assert {one: formula.slt is not None for one, formula in found.items()} == {
+        "1": False,
+        "2": True,
+        "4": True,
+        "5": True,
+    }
+    assert messages == [f"slt {path}:{line}: a quotation mark is not closed" for line in (5, 8)]
 
 
 def test_bytes_that_are_no_text_cost_one_row(tmp_path: Path) -> None:
