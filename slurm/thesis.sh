@@ -33,8 +33,12 @@ shards=${SHARDS:-16}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 read -ra experiments <<< "${EXPERIMENTS:-formula_representation vn_structure vn_connectivity vn_initialization \
 retrieval_strategy auxiliary_loss arqmath3_benchmark}"
-outputs=outputs
-for word in "$@"; do [[ $word == outputs=* ]] && outputs=${word#outputs=}; done
+outputs=outputs quote= # quotation marks that Hydra needs around the folder
+for word in "$@"; do
+    [[ $word == outputs=* ]] || continue
+    outputs=${word#outputs=} quote=
+    case $outputs in \"*\" | \'*\') quote=${outputs:0:1} outputs=${outputs:1:-1} ;; esac
+done
 export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}
 cd "$here"
 if ! command -v "$python" > /dev/null; then
@@ -47,7 +51,7 @@ given=("$@")
 parsed=$outputs/parsed/collection.db
 parses=false
 if [[ -n ${PARSE:-} ]]; then
-    if [[ -f $parsed ]]; then given+=("data.collection=$parsed"); else parses=true; fi
+    if [[ -f $parsed ]]; then given+=("data.collection=$quote$parsed$quote"); else parses=true; fi
 fi
 unset JOBS # an exported one, e.g. for make, would be the number of elements in slurm/seeds_array.sbatch
 
@@ -116,7 +120,7 @@ if $parses; then
     submit merge "--dependency=afterok:$last" --time=04:00:00 \
         --wrap "$(wrapped scripts/collection.py merge "$parsed" "${parts[@]}")"
     after=("--dependency=afterok:$last")
-    given+=("data.collection=$parsed")
+    given+=("data.collection=$quote$parsed$quote")
 fi
 for name in "${experiments[@]}"; do
     ((jobs[$name])) || continue

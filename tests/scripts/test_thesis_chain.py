@@ -22,8 +22,8 @@ echo $((100 + $(wc -l < "$CALLS")))
 """
 
 
-def chain(tmp_path: Path, *words: str, **variables: str) -> tuple[str, list[str]]:
-    """Return what the script prints, and the calls of sbatch."""
+def chain(tmp_path: Path, *words: str, outputs: str | None = None, **variables: str) -> tuple[str, list[str]]:
+    """Return what the script prints, and the calls of sbatch; ``outputs`` is a value as Hydra reads it."""
     sbatch, calls = tmp_path / "bin" / "sbatch", tmp_path / "calls"
     sbatch.parent.mkdir(exist_ok=True)
     sbatch.write_text(SBATCH, encoding="utf-8")
@@ -37,7 +37,7 @@ def chain(tmp_path: Path, *words: str, **variables: str) -> tuple[str, list[str]
         "EXPERIMENTS": "vn_structure vn_connectivity",
         **variables,
     }
-    command = [str(ROOT / "slurm" / "thesis.sh"), *words, f"outputs={tmp_path / 'outputs'}"]
+    command = [str(ROOT / "slurm" / "thesis.sh"), *words, f"outputs={outputs or tmp_path / 'outputs'}"]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout, calls.read_text(encoding="utf-8").splitlines()
@@ -142,6 +142,19 @@ def test_merged_graphs_are_not_parsed_again_and_jobs_are_known_by_them(tmp_path:
     assert "--array=1-2%4" in experiment
     assert "--dependency" not in prepare
     assert "--dependency=afterany:102" in report
+
+
+def test_quotation_marks_of_hydra_are_no_part_of_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "thü out"
+    parsed = folder / "parsed" / "collection.db"
+    parsed.parent.mkdir(parents=True)
+    parsed.touch()
+    variables = {"PYTHON": stand_in(tmp_path), "LISTED": os.devnull, "EXPERIMENTS": "vn_connectivity"}
+    _, (prepare, *_, report) = chain(tmp_path, PARSE="--corpus jsonl", outputs=f'"{folder}"', **variables)
+    assert f"--output={folder}/logs/%x-%j.log" in prepare
+    assert f'outputs="{folder}" data.collection="{parsed}"' in prepare
+    assert '"' not in report
+    assert (folder / "logs").is_dir()
 
 
 def stand_in(tmp_path: Path) -> str:
