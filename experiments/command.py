@@ -1,4 +1,4 @@
-"""Shared options and exit codes of all commands.
+"""Shared options, settings and exit codes of all commands.
 
     @command
     def main(arguments: Sequence[str] | None = None) -> str:
@@ -218,6 +218,21 @@ def check_needs(given: argparse.Namespace, needs: Mapping[str, str]) -> None:
     for option, other in needs.items():
         if option in chosen and other not in chosen:
             raise ConfigError(f"--{option.replace('_', '-')} has no effect without --{other}; add it")
+
+
+def setting(key: str, value: str | Path) -> str:
+    r"""Return ``KEY=VALUE`` for Hydra, with a value in quotation marks unless it is a plain path.
+
+    Hydra reads a backslash as itself, except before a quotation mark and at the end.
+
+    >>> print(setting("data.root", "/data/ARQMath"), setting("data.root", '/tmp/mäth, "new\\" \\'))
+    data.root=/data/ARQMath data.root="/tmp/mäth, \"new\\\" \\"
+    """
+    text = str(value)
+    if re.fullmatch(r"[\w.-]*/[\w./-]*", text, re.ASCII):
+        return f"{key}={text}"
+    quoted = re.sub(r'(\\*)("|\Z)', lambda match: match[1] * 2 + match[2].replace('"', r"\""), text)
+    return f'{key}="{quoted}"'
 
 
 def parser_of(text: str) -> argparse.ArgumentParser:

@@ -17,6 +17,7 @@ from typing import Any, cast
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
+from experiments.command import setting
 from experiments.config import register, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from graphs.amr import parsers
@@ -96,7 +97,7 @@ def configuration_of(command: str, root: Path | None = None) -> DictConfig:
         words = []
     if words[:3] != _PROGRAM:
         raise ConfigError(f"experiment.json names the command {command!r}, which is not one of experiments.run")
-    moved = [] if root is None else [f"data.root={root}"]
+    moved = [] if root is None else [setting("data.root", root)]
     register()
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):

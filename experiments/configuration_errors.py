@@ -6,17 +6,25 @@
 unknown key train.epcohs; did you mean train.epochs?
 >>> print(refusal(MissingConfigException("Could not find 'train/fast'", "train/fast", ["laptop", "best"]), list))
 conf/train has no fast.yaml; choose from: best, laptop
+>>> from hydra.core.override_parser.overrides_parser import OverridesParser
+>>> try:
+...     OverridesParser.create().parse_overrides(["data.root=/tmp/mäth"])
+... except OverrideParseException as error:
+...     print(refusal(error, list))
+'data.root=/tmp/mäth' cannot be read: unexpected 'ä'; write 'data.root="/tmp/mäth"'
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 from yaml import MarkedYAMLError
 
+from experiments.command import setting
 from graphs.errors import ConfigError, suggestion
 
 CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException, MarkedYAMLError, ValueError)
@@ -39,10 +47,10 @@ def refusal(error: Exception, known: Callable[[], Iterable[str]]) -> ConfigError
     if isinstance(error, MissingConfigException):
         return _missing(error, lines[0])
     if isinstance(error, OverrideParseException):
-        override = error.override
-        if "missing EQUAL" in text:
-            return ConfigError(f"{override!r} is not a setting; write KEY=VALUE, or +exp=NAME for an experiment")
-        return ConfigError(f"{override!r} cannot be read: {lines[-2] if len(lines) > 1 else lines[0]}; quote the value")
+        return _unreadable(error.override or "", text)
+    if match := re.search(r"Ambiguous value for argument '(.+)'", text):
+        key, _, value = match[1].partition("=")
+        return ConfigError(f"{match[1]} is a text or a list; write {_in_shell(match[1])} or '{key}=[{value}]'")
     if match := re.search(r"Could not override '([^']+)'", text):
         return ConfigError(f"unknown key {match[1]}{suggestion(match[1], known())}")
     if match := re.search(r"An item is already at '([^']+)'", text):
@@ -57,6 +65,31 @@ def refusal(error: Exception, known: Callable[[], Iterable[str]]) -> ConfigError
         what = _of_value(cause)
         return ConfigError(f"{given}: {what.removeprefix(given.lstrip('~').partition('=')[0] + ': ')}")
     return ConfigError(_of_value(lines))
+
+
+def _unreadable(override: str, text: str) -> ConfigError:
+    """Return the error for a word that is no ``KEY=VALUE`` of Hydra, whose message is ``text``."""
+    if "missing EQUAL" in text:
+        return ConfigError(f"{override!r} is not a setting; write KEY=VALUE, or +exp=NAME for an experiment")
+    reason, *more = (line for line in text.splitlines() if not line.startswith(("Error parsing", "See http")))
+    if more and more[0].strip() == "^":  # below the character that is meant
+        reason = f"unexpected {reason[more[0].index('^') :][:1]!r}"
+    key, _, value = override.partition("=")
+    if not re.fullmatch(r"[+~]*[\w./@:-]+", key, re.ASCII):
+        way_out = "use a key of conf/"
+    elif value.startswith(("[", "{", '"', "'")):
+        way_out = "close brackets and quotation marks, and put texts in quotation marks"
+    elif value.startswith("~/"):  # a shell puts the folder in at the start of a word only
+        way_out = f"write {key}=$HOME{value[1:]}"
+    else:
+        way_out = f"write {_in_shell(override)}"
+    return ConfigError(f"{override!r} cannot be read: {reason}; {way_out}")
+
+
+def _in_shell(override: str) -> str:
+    """Return ``KEY=VALUE`` with quotation marks for Hydra, and around them those for a shell."""
+    key, _, value = override.partition("=")
+    return shlex.quote(setting(key, value))
 
 
 def _missing(error: MissingConfigException, first: str) -> ConfigError:

@@ -34,7 +34,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.command import command, parser_of
+from experiments.command import command, parser_of, setting
 from graphs.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     from experiments.report.reproduction import rows
 
-    for setting in given.settings:
-        if not FREE.fullmatch(setting):
-            raise ConfigError(f"{setting} would change what is reproduced; workers=8 or train.device=cuda would not")
+    for word in given.settings:
+        if not FREE.fullmatch(word):
+            raise ConfigError(f"{word} would change what is reproduced; workers=8 or train.device=cuda would not")
     wanted = rows(given.table)
     if given.list and given.json:
         print("\n".join(json.dumps(content(row, given.outputs)) for row in wanted))
@@ -136,8 +136,12 @@ def root_of(data: Data) -> Path | None:
 def command_of(row: Expectation, outputs: Path) -> list[str]:
     """Return the command of one row; its last argument chooses the row."""
     *arguments, only = row.arguments()
-    root = [f"data.root={root_of(row.data) or '$' + row.data.variable}"] if row.data.variable else []
-    return ["python", "-m", "experiments.run", *arguments, *root, f"outputs={place_of(row, outputs)}", only]
+    root = root_of(row.data)
+    if root is not None:
+        arguments.append(setting("data.root", root))
+    elif row.data.variable:
+        arguments.append(f"data.root=${row.data.variable}")
+    return ["python", "-m", "experiments.run", *arguments, setting("outputs", place_of(row, outputs)), only]
 
 
 def content(row: Expectation, outputs: Path, verdict: Verdict | None = None) -> dict[str, Any]:

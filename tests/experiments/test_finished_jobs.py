@@ -8,6 +8,7 @@ from hydra import compose, initialize_config_dir
 
 import scripts.index
 import scripts.search
+from experiments.composition import configuration_of
 from experiments.config import register, validated
 from experiments.indexes.finished_jobs import finished_job
 from experiments.run import run
@@ -71,3 +72,9 @@ def test_a_finished_job_is_indexed_and_searched(experiment: Path, capsys: pytest
     with pytest.raises(ConfigError, match=r"of the tensors preprocessed-\*\.db none fits .*; give --tensors"):
         finished_job(experiment, "circular")
     assert finished_job(experiment, "circular", tensors=job.tensors[0]).tensors == job.tensors
+
+
+def test_a_finished_job_is_read_from_a_folder_of_any_name() -> None:
+    root = '/tmp/mäth, "a(b" \\'
+    command = "python -m experiments.run +exp=vn_connectivity data=arqmath data.root=/gone"
+    assert configuration_of(command, Path(root)).data.root == root

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from experiments.report import reproduction, results, thesis
 from experiments.report.reproduction import judge, rows, table_names
@@ -188,6 +189,14 @@ def test_the_list_tells_commands(capsys: pytest.CaptureFixture[str], monkeypatch
     command = "python -m experiments.run +exp=vn_connectivity data=arqmath train.epochs=3 'experiment.seeds=[42,43,44]'"
     assert command in printed
     assert "needs arqmath-mini, not there: Posts*" in printed
+
+
+def test_folders_of_any_name_reach_hydra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARQMATH_MINI", "/tmp/mäth")
+    words = reproduce.command_of(rows("mini-4.11")[0], Path("/tmp/a(b, 'c'"))
+    read = {one.key_or_group: one.value() for one in OverridesParser.create().parse_overrides(words[3:])}
+    assert read["data.root"] == "/tmp/mäth"
+    assert read["outputs"] == "/tmp/a(b, 'c'/arqmath-mini"
 
 
 @pytest.mark.parametrize(

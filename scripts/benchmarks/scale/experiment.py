@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import shlex
 import sys
 import threading
 import time
@@ -31,6 +32,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
+from experiments.command import setting
 from experiments.composition import parser_options
 from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.corpus.post import Post
@@ -162,13 +164,13 @@ def run(folder: Path, changes: Sequence[str]) -> None:
     from experiments import run as runs
     from experiments.config import CONF, register, validated
 
-    words = [*RUN, f"data.root={folder / 'tree'}", f"data.collection={folder / 'collection.db'}"]
-    words += [f"outputs={folder / 'outputs'}", "experiment.name=full_scale", *changes]
+    words = [*RUN, setting("data.root", folder / "tree"), setting("data.collection", folder / "collection.db")]
+    words += [setting("outputs", folder / "outputs"), "experiment.name=full_scale", *changes]
     register()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         composed = validated(compose("config", words))
     console = MeasuringConsole(folder / "stages.jsonl")
-    ended = runs.run(composed, " ".join(["python", "-m", "experiments.run", *words]), console)
+    ended = runs.run(composed, shlex.join(["python", "-m", "experiments.run", *words]), console)
     console.end()
     if ended.failed:
         raise SystemExit(ended.table)
