@@ -27,6 +27,7 @@ import contextlib
 import errno
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -233,6 +234,15 @@ def setting(key: str, value: str | Path) -> str:
         return f"{key}={text}"
     quoted = re.sub(r'(\\*)("|\Z)', lambda match: match[1] * 2 + match[2].replace('"', r"\""), text)
     return f'{key}="{quoted}"'
+
+
+def search_hint(index: Path) -> str:
+    """Return a line with the command that searches an index, to be pasted into a shell.
+
+    >>> search_hint(Path("an index"))
+    "search:    mathamr search 'index=an index' 'QUERY'"
+    """
+    return f"search:    mathamr search {shlex.quote(f'index={index}')} 'QUERY'"
 
 
 def parser_of(text: str) -> argparse.ArgumentParser:

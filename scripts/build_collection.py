@@ -20,6 +20,7 @@ again to resume.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     console = Console()
     counted = build_collection(corpus_of(given), given.out, settings, graph_config(), console)
     if counted.failures:
-        console.say(f"  each failure with its reason: mathamr collection failures {given.out}")
+        console.say(f"  each failure with its reason: mathamr collection failures {shlex.quote(str(given.out))}")
     return table(counted)
 
 

@@ -22,6 +22,7 @@ codes: 0 written; 1 a file cannot be read or written; 2 invalid arguments.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -117,7 +118,7 @@ def get(given: argparse.Namespace, console: Console) -> int:
         return 1 if needed or coming else 0
     print(f"{given.to}: {len(files) - len(problems)} of {len(files)} files")
     if not needed:
-        print(f"next: mathamr data check --root {given.to}")
+        print(f"next: mathamr data check --root {shlex.quote(str(given.to))}")
     return 1 if needed else 0
 
 

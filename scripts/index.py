@@ -36,7 +36,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.command import add_corpus, command, corpus_of, parser_of
+from experiments.command import add_corpus, command, corpus_of, parser_of, search_hint
 
 if TYPE_CHECKING:
     from graphs.corpus.corpus import Corpus
@@ -127,11 +127,12 @@ def main(arguments: Sequence[str] | None = None) -> str:
     if given.folder is not None:
         from mathamr.stages.retrieval.folder_index import index_folder
 
-        built = index_folder(given.folder, given.out, _folder_model(given), settings, Console(), workers=given.workers)
-        return f"{built}\nsearch:    mathamr search index={given.out} 'QUERY'"
-    files, corpus, out = _of_files(given) if given.job is None else _of_job(given)
-    built = build_search_index(files, corpus, out, settings, Console())
-    return f"{built}\nsearch:    mathamr search index={out} 'QUERY'"
+        out = given.out
+        built = index_folder(given.folder, out, _folder_model(given), settings, Console(), workers=given.workers)
+    else:
+        files, corpus, out = _of_files(given) if given.job is None else _of_job(given)
+        built = build_search_index(files, corpus, out, settings, Console())
+    return f"{built}\n{search_hint(out)}"
 
 
 def _is_graph(given: argparse.Namespace) -> bool:

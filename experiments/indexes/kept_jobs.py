@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.command import search_hint
 from experiments.composition import configuration_of
 from experiments.config import read
 from experiments.indexes.finished_jobs import finished_condition
@@ -71,7 +72,7 @@ def index_job(
     write_index(out, posts_db, lambda place: keeper.keep(job, place), identity)
     return (
         f"index:     {count:,} posts of {identity.collection}, ranked by {condition} of {experiment['name']}, "
-        f"seed {seed}\nsearch:    mathamr search index={out} 'QUERY'"
+        f"seed {seed}\n{search_hint(out)}"
     )
 
 

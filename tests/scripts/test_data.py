@@ -183,6 +183,14 @@ def test_the_json_has_the_keys_that_programs_read(collection: Path, capsys: pyte
     assert (found["missing"], found["can_run"], found["reason"]) == ([], True, "")
 
 
+def test_a_folder_with_a_blank_is_quoted_for_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "a b"
+    root.mkdir()
+    (root / "Posts.V1.3.xml").write_text('<posts><row Id="1" PostTypeId="1" Body="x"/></posts>')
+    assert data.main(["check", "--root", str(root)]) == 1
+    assert f"mathamr data get arqmath --to '{root}' --only collection" in capsys.readouterr().out
+
+
 def test_a_collection_that_lacks_what_experiments_need(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "Posts.V1.3.xml").write_text('<posts><row Id="1" PostTypeId="1" Body="x"/></posts>')
     assert data.main(["check", "--root", str(tmp_path)]) == 1

@@ -36,7 +36,7 @@ def found(index: Path, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, st
 def test_a_folder_is_indexed_searched_and_updated(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    notes, out = tmp_path / "notes", tmp_path / "notes/index"
+    notes, out = tmp_path / "notes", tmp_path / "notes/an ïndex"
     notes.mkdir()
     (notes / "a.tex").write_text(
         "\\section{Roots}\n\n\\begin{lemma}\nBoth $\\sqrt2$ and $\\sqrt3$ are irrational.\n\\end{lemma}\n"
@@ -48,6 +48,7 @@ def test_a_folder_is_indexed_searched_and_updated(
     printed = capsys.readouterr().out
     assert "2 files, 2 passages (1 LaTeX, 1 Markdown)" in printed
     assert "c.pdf: a PDF has no formulas in LaTeX" in printed
+    assert printed.endswith(f"\nsearch:    mathamr search 'index={out}' 'QUERY'\n")
     assert found(out, capsys) == [("a.tex:3", "Lemma. Roots"), ("b.md:3", "Integrals")]
     assert "c.pdf" in (out / "folder/failures.tsv").read_text(encoding="utf-8")
 

@@ -18,6 +18,7 @@ Experiments can run.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from graphs.corpus.download import PARTS
@@ -90,7 +91,7 @@ def table(holdings: Holdings, place: str) -> str:
         lines += [f"  {one.what}: {one.consequence}" for one in holdings.missing]
     parts = [part for part in PARTS if any(one.part == part for one in holdings.missing)]
     if parts:
-        lines += ["get it:", f"  mathamr data get arqmath --to {place} --only {' '.join(parts)}"]
+        lines += ["get it:", f"  mathamr data get arqmath --to {shlex.quote(place)} --only {' '.join(parts)}"]
     if holdings.unread:
         lines += ["", "not read:"]
         lines += [f"  {file}: {note}" for file, note in holdings.unread.items()]
