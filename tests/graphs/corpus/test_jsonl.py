@@ -45,6 +45,18 @@ def test_an_accepted_answer_makes_the_only_pair(root: Path) -> None:
     assert list(JsonLines(root).pairs()) == [Pair("q1", "a2")]
 
 
+def test_an_answer_that_several_questions_accept_makes_a_pair_with_each(root: Path) -> None:
+    questions = [{"post_id": f"q{n}", "kind": "question", "accepted_answer_id": f"a{n % 2 + 1}"} for n in range(4)]
+    (root / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in [*questions, *POSTS[1:]]))
+    assert list(JsonLines(root).pairs()) == [Pair("q0", "a1"), Pair("q2", "a1"), Pair("q1", "a2"), Pair("q3", "a2")]
+
+
+def test_accepted_answers_that_are_not_in_the_collection_do_not_count(root: Path) -> None:
+    posts = [{**POSTS[0], "accepted_answer_id": "a9"}, *POSTS[1:]]
+    (root / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts))
+    assert list(JsonLines(root).pairs()) == [Pair("q1", "a1"), Pair("q1", "a2")]
+
+
 def test_packed_files_are_read_and_cut_ones_are_an_error(root: Path) -> None:
     packed = gzip.compress((root / "posts.jsonl").read_bytes())
     (root / "posts.jsonl").unlink()
