@@ -23,7 +23,7 @@ Posts = Callable[[], Iterable[Post | Failure]]
 
 
 def accepted_pairs(posts: Posts) -> Iterator[Pair]:
-    """Yield (question, accepted answer) if any accepted answer is here, else (question, answer) for every answer.
+    """Yield (question, accepted answer) if any such answer is here, else (question, answer) for every answer.
 
     Pairs come in the order of the answers, and those of one answer in the order of its questions; both posts of a pair
     are among ``posts``.

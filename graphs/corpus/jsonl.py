@@ -141,7 +141,7 @@ class JsonLines(JsonPosts):
         return read_qrels(path)
 
     def pairs(self) -> Iterator[Pair]:
-        """Yield (question, accepted answer) if any accepted answer is here, else (question, answer) for every answer."""
+        """Yield (question, accepted answer) if any such answer is here, else (question, answer) for every answer."""
         return self.pairs_of(self.posts)
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:

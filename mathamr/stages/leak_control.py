@@ -60,7 +60,8 @@ def own_pairs(
     if not apart.kept:
         raise ConfigError(
             f"collection {corpus.name} has no training pairs; use a track that trains nothing, e.g. track=bm25, or a "
-            "collection with questions and answers, or with a split train"
+            "collection with questions and answers (accepted_answer_id of a question or parent_id of its answers; "
+            "train.positives selects the pairs), or with a split train"
         )
     return apart
 

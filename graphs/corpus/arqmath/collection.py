@@ -144,7 +144,7 @@ class ArqMath:
                     raise CorpusError(f"row without a usable {error.args[0]}", path=str(file), line=line) from error
 
     def pairs(self) -> Iterator[Pair]:
-        """(question, accepted answer) if any accepted answer is here, else (question, answer) for every answer."""
+        """(question, accepted answer) if any such answer is here, else (question, answer) for every answer."""
         return self.pairs_of(self._intact_posts)
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:

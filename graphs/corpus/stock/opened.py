@@ -13,7 +13,6 @@ Posts are read one after the other. Kept are the ids of judged documents, and 8 
 
 from __future__ import annotations
 
-import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +24,7 @@ from graphs.corpus.forms import SOURCES
 from graphs.corpus.post import Judgment, Topic
 from graphs.corpus.qrels import relevant_grade
 from graphs.corpus.queries.collection import NamedTests
+from graphs.corpus.stock.accepted import AcceptedAnswers, number
 from graphs.corpus.stock.holdings import Holdings, Missing, Step
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure, MathAMRError
@@ -63,6 +63,7 @@ class OpenedStock:
         self._missing: list[Missing] = []
         self._tests: list[_Test] = []
         self._is_source = corpus.name in SOURCES
+        self._accepted = AcceptedAnswers()
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps, to be run in this order."""
@@ -83,7 +84,7 @@ class OpenedStock:
         counts = self._counts
         keys = ("posts.question", "posts.answer", "posts.with_formulas", "posts.broken", "formulas")
         counts.update(dict.fromkeys(keys, 0))
-        ids, accepted, has_threads, first = array("Q"), 0, False, ""
+        ids, has_threads, first = array("Q"), False, ""
         try:
             for post in self._corpus.posts():
                 progress(1)
@@ -91,9 +92,12 @@ class OpenedStock:
                     counts["posts.broken"] += 1
                     first = first or post.message
                     continue
-                ids.append(_number(post.post_id))
+                ids.append(number(post.post_id))
                 counts[f"posts.{post.kind}"] += 1
-                accepted += bool(post.accepted_answer_id)
+                if post.kind == "question":
+                    self._accepted.add_question(post.accepted_answer_id)
+                else:
+                    self._accepted.add_answer(post.post_id)
                 has_threads = has_threads or (post.kind == "answer" and post.parent_id is not None)
                 formulas = [formula.formula_id for formula in extract(post).formulas]
                 counts["formulas"] += len(formulas)
@@ -109,7 +113,7 @@ class OpenedStock:
             what = f"{broken:,} broken {'post' if broken == 1 else 'posts'} (the first: {first})"
             self._missing.append(Missing(what, "left out of every experiment"))
         if has_threads and not self._is_source:
-            counts["accepted"] = accepted
+            counts["accepted"] = self._accepted.count
         if repeated := len(ids) - _different(ids):
             counts["posts.repeated"] = repeated
             what = (
@@ -186,8 +190,8 @@ class OpenedStock:
             yield Missing("answers", f"nothing can be {'learned' if self._is_source else 'searched'}", stops=True)
         elif not counts["formulas"]:
             yield Missing("formulas", "graphs have sentences alone")
-        if "accepted" in counts and not counts["accepted"]:
-            yield Missing("accepted answers", "every answer makes a training pair with its question")
+        if "accepted" in counts and (accepted := self._accepted.missing()):
+            yield accepted
         if not counts["pairs"] and not self._is_source:
             yield Missing("training pairs", "nothing can be trained: use track=bm25, or track=text text.epochs=0")
         if not self._is_source:
@@ -226,11 +230,6 @@ def _held_out(corpus: NamedTests, name: str) -> tuple[Sequence[Topic], Sequence[
 
 def _of_task(corpus: Benchmark, task: int) -> tuple[Sequence[Topic], Sequence[Judgment]]:
     return corpus.topics(task, []), corpus.judgments(task, [])
-
-
-def _number(post_id: str) -> int:
-    """Return 64 bits of an id."""
-    return int.from_bytes(hashlib.blake2b(post_id.encode(errors="surrogatepass"), digest_size=8).digest(), "big")
 
 
 def _different(ids: array[int]) -> int:

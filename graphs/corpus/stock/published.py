@@ -25,6 +25,7 @@ from graphs.corpus.arqmath.recognition import Edition, Representation, year_of
 from graphs.corpus.arqmath.tsv_rows import MAX_ROW_BYTES, quoted_rows
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
 from graphs.corpus.packed import PackedFile
+from graphs.corpus.stock.accepted import AcceptedAnswers
 from graphs.corpus.stock.holdings import Holdings, Missing, Step
 from graphs.errors import CorpusError, Failure
 
@@ -51,6 +52,7 @@ class PublishedStock:
         self._layout = Layout(root)
         self._counts: Counter[str] = Counter()
         self._missing: list[Missing] = []
+        self._accepted = AcceptedAnswers()
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps, to be run in this order."""
@@ -99,12 +101,16 @@ class PublishedStock:
                     counts["posts.other"] += 1
                     continue
                 counts["posts.question" if kind == "1" else "posts.answer"] += 1
-                counts["accepted"] += kind == "1" and bool(row.get("AcceptedAnswerId"))
+                if kind == "1":
+                    self._accepted.add_question(row.get("AcceptedAnswerId"))
+                else:
+                    self._accepted.add_answer(row["Id"])
                 markup = row.get("Body", "") + row.get("Title", "")
                 counts["posts.with_formulas"] += "math-container" in markup
         except CorpusError as error:
             what = f"the end of the posts ({error})"
             self._missing.append(Missing(what, "every experiment leaves out the posts after it", "collection"))
+        counts["accepted"] = self._accepted.count
         if damaged:
             counts["posts.damaged"] = damaged
             what = f"{damaged:,} damaged {'post' if damaged == 1 else 'posts'} (the first: {first})"
@@ -198,8 +204,8 @@ class PublishedStock:
         counts = self._counts
         if not counts["posts.question"] + counts["posts.answer"]:
             yield Missing("posts", "nothing can be trained or searched", "collection")
-        elif not counts["accepted"]:
-            yield Missing("accepted answers", "every answer makes a training pair with its question")
+        elif accepted := self._accepted.missing():
+            yield accepted
         if "links" not in counts:
             yield Missing("links between posts", "train.positives=duplicates has no duplicates", "collection")
         yield from self._absent_formulas()

@@ -49,6 +49,19 @@ def test_a_collection_of_json_lines(tmp_path: Path) -> None:
     assert found.reason == ""
 
 
+def test_accepted_answers_that_are_not_in_the_collection_are_missing(tmp_path: Path) -> None:
+    root = write_form("jsonl", tmp_path)
+    add(root / "posts.jsonl", '{"post_id": "q8", "kind": "question", "accepted_answer_id": "a8"}')
+    found = holdings("jsonl", root)
+    assert (found.counts["accepted"], found.counts["pairs"]) == (1, 2)
+    assert missing(found) == ["all 1 accepted answers"]
+    assert found.missing[0].consequence == "every answer makes a training pair with its question"
+    add(root / "posts.jsonl", '{"post_id": "q9", "kind": "question", "accepted_answer_id": "a1"}')
+    found = holdings("jsonl", root)
+    assert (found.counts["accepted"], found.counts["pairs"]) == (2, 1)
+    assert missing(found) == ["1 of 2 accepted answers"]
+
+
 def test_broken_and_repeated_posts_are_counted(tmp_path: Path) -> None:
     root = write_form("jsonl", tmp_path)
     add(root / "posts.jsonl", '{"post_id": "a1", "kind": "answer", "body": "Again."}')

@@ -137,7 +137,14 @@ def test_posts_that_break_off_are_counted_to_the_break(tmp_path: Path) -> None:
         "posts.other": 1,
     }
     assert found.counts["accepted"] == 1
+    assert not any("accepted" in what for what in missing(found))
     assert any(what.startswith("the end of the posts") and "Posts.V1.3.xml:6" in what for what in missing(found))
+
+
+def test_accepted_answers_outside_the_posts_are_missing(tmp_path: Path) -> None:
+    rows = ['<row Id="1" PostTypeId="1" AcceptedAnswerId="9" Body="x"/>', '<row Id="2" PostTypeId="2" ParentId="1"/>']
+    (tmp_path / "Posts.V1.3.xml").write_text(f"<posts>{''.join(rows)}</posts>")
+    assert "all 1 accepted answers" in missing(holdings(tmp_path))
 
 
 def test_files_in_conflict_are_named(tree: Path) -> None:
