@@ -24,6 +24,7 @@ from graphs.whole_file import whole_file
 from mathamr.stages.console import Console
 from mathamr.text.benchmarks import folded
 from mathamr.text.folder.latex import read_latex
+from mathamr.text.folder.passages import MIN_LETTERS
 from mathamr.text.latex_source import assemble
 from mathamr.text.sources.archives import read_files
 from mathamr.text.sources.papers import newest, paper_id
@@ -106,7 +107,9 @@ class _Reader:
         return [
             one.text.encode("utf-8", "ignore").decode()  # without lone surrogates, which no file can hold
             for one in passages
-            if len(one.text.split()) >= _LEAST_WORDS and (self._parts is None or self._parts.search(one.title))
+            if len(one.text.split()) >= _LEAST_WORDS
+            and sum(map(str.isalpha, one.text)) >= MIN_LETTERS
+            and (self._parts is None or self._parts.search(one.title))
         ]
 
 

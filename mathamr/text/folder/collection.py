@@ -29,13 +29,13 @@ from graphs.corpus.jsonl import JsonPosts, read_lines
 from graphs.errors import CorpusError, Failure, MathAMRError
 from graphs.whole_file import write_whole
 from mathamr.text.folder import html, latex, markdown, notebook
-from mathamr.text.folder.passages import Passage
+from mathamr.text.folder.passages import MIN_LETTERS, Passage
 from mathamr.text.folder.preambles import STYLES, Preambles
 from mathamr.text.folder.scan import ARCHIVES, failure, scan
 from mathamr.text.sources import archives
 
 POSTS, FILES = "posts.jsonl", "files.json"
-_FORMAT = 2  # of files.json, and of what is read from a file; another number reads everything again
+_FORMAT = 3  # of files.json, and of what is read from a file; another number reads everything again
 _FORMS = {
     "LaTeX": latex.SUFFIXES,
     "Markdown": markdown.SUFFIXES,
@@ -60,6 +60,7 @@ class FolderPosts:
         kept: number of files that were read before and have not changed.
         removed: number of files that are gone since the last time.
         other: number of files of other kinds.
+        remnants: number of passages left out, which have a few letters and no formula.
         forms: number of posts by the format of their file.
         failures: files that cannot be read.
     """
@@ -70,6 +71,7 @@ class FolderPosts:
     kept: int = 0
     removed: int = 0
     other: int = 0
+    remnants: int = 0
     forms: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
 
@@ -85,6 +87,8 @@ class FolderPosts:
             lines += [f"{self.read:,} new or changed, {self.kept:,} unchanged, {self.removed:,} removed"]
         if self.other:
             lines += [f"{_count(self.other, 'file')} of other kinds left out"]
+        if self.remnants:
+            lines += [f"{_count(self.remnants, 'passage')} of fewer than {MIN_LETTERS} letters left out"]
         return "\n".join(lines)
 
 
@@ -115,15 +119,16 @@ def read_folder(
     preambles = Preambles({name: text for name, text in sources.items() if name.lower().endswith(_LATEX)})
     for name, path in found.files.items():
         try:
-            posts, digest = _posts_of(name, path, sources.get(name), preambles, before, result)
+            content = _content(name, path, sources.get(name), preambles, before, result)
         except MathAMRError as error:
             result.failures.append(failure(name, "unreadable", getattr(error, "message", str(error))))
-            posts, digest = None, ""
-        if posts is not None:
-            own = {str(post["post_id"]): post for post in posts}
+            content = None
+        if content is not None:
+            own = {str(post["post_id"]): post for post in content.posts}
             records |= own
-            state[name] = {"digest": digest, "posts": list(own)}
+            state[name] = {"digest": content.digest, "posts": list(own), "remnants": content.remnants}
             result.files += not name.lower().endswith(STYLES)
+            result.remnants += content.remnants
             result.forms[_form(name)] += len(own)
         if progress is not None:
             progress(1)
@@ -139,6 +144,15 @@ def read_folder(
     write_whole(out / POSTS, "".join(json.dumps(record) + "\n" for record in records.values()))
     write_whole(out / FILES, json.dumps({"format": _FORMAT, "files": state}, indent=1) + "\n")
     return result
+
+
+@dataclass(frozen=True)
+class _Content:
+    """Posts of a file, the digest of the file, and the number of passages left out."""
+
+    posts: list[Record]
+    digest: str
+    remnants: int
 
 
 @dataclass(frozen=True)
@@ -159,12 +173,12 @@ class _Before:
             return cls({}, {})
         return cls(files, {str(line.get("post_id")): line for line in lines if isinstance(line, dict)})
 
-    def posts(self, name: str, digest: str) -> list[Record] | None:
-        """Return the posts of a file that has not changed; None for any other file."""
+    def content(self, name: str, digest: str) -> _Content | None:
+        """Return the content of a file that has not changed; None for any other file."""
         known = self.files.get(name)
         if known is None or known["digest"] != digest or not all(post in self.records for post in known["posts"]):
             return None
-        return [self.records[post] for post in known["posts"]]
+        return _Content([self.records[post] for post in known["posts"]], digest, known["remnants"])
 
 
 def _sources(files: Mapping[str, Path], failures: list[Failure]) -> dict[str, str]:
@@ -185,25 +199,26 @@ def _sources(files: Mapping[str, Path], failures: list[Failure]) -> dict[str, st
     return texts
 
 
-def _posts_of(
+def _content(
     name: str, path: Path, text: str | None, preambles: Preambles, before: _Before, result: FolderPosts
-) -> tuple[list[Record] | None, str]:
-    """Return the posts of a file and its digest; None for a file that has failed before."""
+) -> _Content | None:
+    """Return the content of a file; None for a file that has failed before."""
     lower = name.lower()
     declarations = ""
     if lower.endswith(ARCHIVES):
         digest = _digest(path)
     elif text is None:
-        return None, ""
+        return None
     else:
         declarations = preambles.of(name) if lower.endswith(_LATEX) else ""
         digest = hashlib.sha256(f"{declarations}\0{text}".encode(errors="replace")).hexdigest()
-    if (known := before.posts(name, digest)) is not None:
+    if (known := before.content(name, digest)) is not None:
         result.kept += 1
-        return known, digest
-    posts = [_record(passage) for passage in _passages(name, path, text or "", declarations)]
+        return known
+    passages = list(_passages(name, path, text or "", declarations))
+    posts = [_record(passage) for passage in passages if not passage.is_remnant]
     result.read += 1
-    return posts, digest
+    return _Content(posts, digest, len(passages) - len(posts))
 
 
 def _passages(name: str, path: Path, text: str, declarations: str) -> Iterator[Passage]:

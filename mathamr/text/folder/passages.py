@@ -24,25 +24,38 @@ from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from graphs.corpus.post import Post
+from graphs.corpus.text.text_formulas import find
 from mathamr.text.sentences import split
 
 ROOM = 1_500  # characters of paragraphs that are joined to one passage
 MAX_CHARACTERS = 8_000  # of a passage; longer ones are cut between sentences
 MAX_TITLE = 200  # characters of a heading
-MIN_LETTERS = 8  # of a passage; shorter ones are page numbers and remains of a layout
+MIN_LETTERS = 8  # of a paragraph without formulas; shorter ones are page numbers and remains of a layout
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
     """Passage with ``$...$`` formulas: ``file`` below the folder, and ``place`` in it, a line or a cell and a line.
 
-    ``title`` has the kind and name of a statement, and the headings above it.
+    ``title`` has the kind and name of a statement, and the headings above it. Statements are kept separate, such as
+    theorems.
     """
 
     file: str
     place: str
     title: str
     text: str
+    is_statement: bool = False
+
+    @property
+    def is_remnant(self) -> bool:
+        """Return whether few letters are all that the passage has; a formula, or a short statement, is more.
+
+        >>> [Passage("a.md", "1", "a", text).is_remnant for text in ("Page 7", "$x=1$", "A few words.")]
+        [True, False, False]
+        """
+        letters = sum(map(str.isalpha, self.text))
+        return letters < (1 if self.is_statement else MIN_LETTERS) and not find(self.text)
 
     @property
     def post_id(self) -> str:
@@ -94,10 +107,10 @@ class Outline:
     def statement(self, place: str, name: str, text: str) -> None:
         """Add a passage that is kept separate, such as a theorem."""
         self._end_paragraphs()
-        self._add(place, " ".join(name.split())[:MAX_TITLE], " ".join(text.split()))
+        self._add(place, " ".join(name.split())[:MAX_TITLE], " ".join(text.split()), is_statement=True)
 
     def close(self) -> list[Passage]:
-        """Return all passages."""
+        """Return all passages, remnants included."""
         self._end_paragraphs()
         return list(self._passages.values())
 
@@ -106,12 +119,12 @@ class Outline:
             self._add(self._place, "", " ".join(self._paragraphs))
             self._paragraphs, self._size = [], 0
 
-    def _add(self, place: str, name: str, text: str) -> None:
+    def _add(self, place: str, name: str, text: str, *, is_statement: bool = False) -> None:
         path = ": ".join(self._headings[level] for level in sorted(self._headings)) or self._name
         title = ". ".join(filter(None, (name, path)))
         for part in [text] if len(text) <= MAX_CHARACTERS else _parts(text):
-            if sum(map(str.isalpha, part)) >= MIN_LETTERS:
-                passage = Passage(self._file, place, title, part)
+            if part:
+                passage = Passage(self._file, place, title, part, is_statement)
                 self._passages.setdefault(passage.post_id, passage)
 
 

@@ -18,6 +18,7 @@ We count them below every bound.
 
 \section{Main results}
 \begin{theorem}[Euclid] There are infinitely many primes $p\in\N$. \end{theorem}
+\begin{lemma} $a + b = c$ \end{lemma}
 \begin{proof} Multiply all of them and add one. \end{proof}
 Lagrange found more of them.
 \section{Acknowledgements} The authors thank all of their friends.

@@ -59,6 +59,26 @@ def test_every_form_becomes_posts_with_their_places(folder: Path, tmp_path: Path
     assert str(found).startswith("6 files, 6 passages (2 LaTeX, 1 ")
 
 
+def test_short_formulas_and_statements_are_kept_and_remnants_counted(tmp_path: Path) -> None:
+    folder, out = tmp_path / "notes", tmp_path / "out"
+    folder.mkdir()
+    (folder / "a.md").write_text("# H\n\n$$x^2+y^2=z^2$$\n", encoding="utf-8")
+    (folder / "b.tex").write_text(
+        "\\begin{lemma} $2k+1=n$ \\end{lemma}\n\n\\begin{proof} Trivial. \\end{proof}\n\\begin{proof} . \\end{proof}\n"
+        "\\begin{equation} e^{i\\pi}=-1 \\end{equation}\n",
+        encoding="utf-8",
+    )
+    (folder / "c.html").write_text("<p>Page 7</p><h2>A</h2><div class='lemma'>\\(k=1\\)</div>", encoding="utf-8")
+    (folder / "d.ipynb").write_text(NOTEBOOK.replace("A cell of a notebook.", "12 of $34"), encoding="utf-8")
+    found = read_folder(folder, out)
+    assert list(posts_of(out).values()) == ["$$x^2+y^2=z^2$$", "$2k+1=n$", "Trivial.", "$e^{i\\pi}=-1$", "\\(k=1\\)"]
+    assert str(found).splitlines()[-1] == "3 passages of fewer than 8 letters left out"
+    assert str(read_folder(folder, out, update=True)).splitlines()[1:] == [
+        "0 new or changed, 4 unchanged, 0 removed",
+        "3 passages of fewer than 8 letters left out",
+    ]
+
+
 def test_an_update_reads_what_has_changed(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = read_folder(folder, out)
