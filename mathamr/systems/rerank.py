@@ -156,7 +156,7 @@ class RerankSystem(System[RerankSettings]):
                 for other topics; what is trained does not depend on them.
 
         Raises:
-            ConfigError: no question of a pair has vectors.
+            ConfigError: no question of a pair has vectors, or no pair has negatives.
         """
         own, kept = settings.rerank, self._pairs(settings.train).kept
         known = frozenset(vectors.encoded([post for pair in kept for post in (pair.question_id, pair.answer_id)]))
@@ -177,6 +177,17 @@ class RerankSystem(System[RerankSettings]):
         places = [(row[pair.question_id], column[pair.answer_id]) for pair in pairs]
         with torch.no_grad():
             examples = mine(question_sets, read, places, count=own.negatives, closest=settings.train.negative_closest)
+        if not examples:
+            has_others = len(set(places)) < len(questions) * len(answers)
+            raise ConfigError(
+                f"rerank.scorer=attention: no training pair of {len(pairs):,} has negatives, because "
+                + (
+                    f"all other answers score above train.negative_closest={settings.train.negative_closest} times the "
+                    "right one; raise it (at most 1.0), or set null"
+                    if has_others
+                    else "there are no other answers; use more training pairs, or rerank.scorer=cross_encoder"
+                )
+            )
 
         def report(epoch: int, loss: float) -> None:
             self.console.say(f"  cross-scorer: epoch {epoch + 1} of {own.epochs}, loss {loss:.4f}")

@@ -14,6 +14,7 @@ from graphs.errors import ConfigError
 from mathamr.evaluation.runs import read_run
 from mathamr.ranking.cross_encoder import open_cross_encoder
 from mathamr.retrieval.fusion import interpolate
+from mathamr.systems import rerank
 from mathamr.systems.rerank import reranked
 from tests.experiments.test_threads import run
 from tests.experiments.test_tracks import configured, planned
@@ -70,7 +71,9 @@ def test_a_cross_encoder_computes_in_float32_whatever_its_checkpoint_has(cross_e
     np.testing.assert_array_equal(half_scores, exact_scores)
 
 
-def test_attention_is_trained_on_pairs_and_scores_the_vectors(collection: Path, tmp_path: Path) -> None:
+def test_attention_is_trained_on_pairs_and_scores_the_vectors(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     jobs = run({"text": TEXT, "question": QUESTION, "again": AGAIN}, collection, tmp_path / "out", "rerank.epochs=1")
     before, after = (read_run(jobs / f"{name}-seed1" / "run.tsv", task=1).rankings for name in ("text", "again"))
     assert {topic: {hit.doc_id for hit in hits} for topic, hits in before.items()} == {
@@ -79,6 +82,10 @@ def test_attention_is_trained_on_pairs_and_scores_the_vectors(collection: Path, 
     result = json.loads((jobs / "again-seed1" / "result.json").read_text())
     assert result["pairs_left_out"] == 0
     assert (jobs / "again-seed1" / "leaks.tsv").is_file()
+    monkeypatch.setattr(rerank, "mine", lambda *sets, **options: [])
+    conditions = {"text": TEXT, "question": QUESTION, "again": AGAIN}
+    with pytest.raises(AssertionError, match=r"score above train\.negative_closest=0\.9 times the right one; raise it"):
+        run(conditions, collection, tmp_path / "out", "train.negative_closest=0.9")
 
 
 def test_attention_does_not_depend_on_vectors_that_other_experiments_made(collection: Path, tmp_path: Path) -> None:
