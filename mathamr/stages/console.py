@@ -34,12 +34,18 @@ class Stage:
 
     def __init__(self, name: str, total: int | None, unit: str, report: Callable[[Stage], None]) -> None:
         self.name, self.total, self.unit, self.done = name, total, unit, 0
+        self._skipped = 0
         self.start = time.monotonic()
         self._report = report
 
     def __call__(self, count: int) -> None:
         self.done += count
         self._report(self)
+
+    def skip(self, count: int) -> None:
+        """Add items that an earlier run has finished; they do not count for the rate."""
+        self._skipped += count
+        self(count)
 
     def expect(self, total: int) -> None:
         """Set the expected number of items."""
@@ -49,7 +55,7 @@ class Stage:
     @property
     def rate(self) -> float:
         """Items a second so far."""
-        return self.done / max(time.monotonic() - self.start, 1e-9)
+        return (self.done - self._skipped) / max(time.monotonic() - self.start, 1e-9)
 
 
 class Console:
@@ -106,7 +112,8 @@ class Console:
             rate = stage.rate
             left = ""
             if stage.total is not None:
-                left = f" of {stage.total:,}, {duration((stage.total - stage.done) / rate)} left"
+                left = f" of {stage.total:,}"
+                left += f", {duration((stage.total - stage.done) / rate)} left" if rate else ""
             self.say(f"  {stage.name}: {stage.done:,} {stage.unit}{left}, {rate:,.1f} {stage.unit}/s")
 
         return report

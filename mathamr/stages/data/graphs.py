@@ -102,7 +102,7 @@ def build_graphs(
             formulas_db=formulas_db,
             workers=settings.workers,
             progress=estimate or advance,
-            skipped=estimate.skipped if estimate else advance,
+            skipped=advance.skip,
             whole=whole,
             selection=selection,
             topics=topics,
@@ -235,10 +235,6 @@ class _Estimate:
         self._calls = self._measured = self._begun = 0
         self._start = 0.0
         self._said = False
-
-    def skipped(self, number: int) -> None:
-        """Count posts that the file has already."""
-        self._stage(number)
 
     def __call__(self, number: int) -> None:
         """Count posts that were parsed."""

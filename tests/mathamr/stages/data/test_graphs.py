@@ -21,8 +21,9 @@ def test_the_estimate_leaves_the_start_of_processes_out(
     path.write_bytes(b"")
     now = 0.0
     monkeypatch.setattr(graphs, "monotonic", lambda: now)
-    estimate = graphs._Estimate(Stage("posts", 10_000, "posts", lambda stage: None), path, workers, Console())
-    estimate.skipped(1_000)
+    stage = Stage("posts", 10_000, "posts", lambda stage: None)
+    estimate = graphs._Estimate(stage, path, workers, Console())
+    stage.skip(1_000)
     now = 500.0
     for number in count():
         estimate(batch)
@@ -36,3 +37,13 @@ def test_the_estimate_leaves_the_start_of_processes_out(
     left = 10_000 - 1_000 - workers * batch - measured
     assert f"estimate from {measured} posts: {left:,} posts take {graphs.duration(left / 2)};" in said
     assert f"{left * 1_000 / 1e6:.1f} MB of graphs" in said
+
+
+def test_the_rate_leaves_out_what_an_earlier_run_has_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    stage = Stage("posts", None, "posts", lambda stage: None)
+    stage.skip(500)
+    stage(30)
+    now = 10.0
+    assert (stage.done, stage.rate) == (530, 3.0)
