@@ -85,8 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         requested = _requested(words)
         if isinstance(requested, str):
-            print(requested)
-            return 0
+            text = requested
+            return command(lambda arguments: text)([])
         function, name, rest = requested
         sys.argv = [name, *rest]
         return function(rest)

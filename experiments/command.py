@@ -75,7 +75,7 @@ def command(function: Callable[[Sequence[str] | None], str | int | None]) -> Mai
         words = list(sys.argv[1:] if arguments is None else arguments)
         debug = take_debug(words)
         try:
-            result = function(words)
+            result = _called(function, words)
             if isinstance(result, str) and result and int(os.environ.get("RANK", "0")) == 0:
                 print(result)
             sys.stdout.flush()
@@ -86,6 +86,15 @@ def command(function: Callable[[Sequence[str] | None], str | int | None]) -> Mai
         return result if isinstance(result, int) else 0
 
     return main
+
+
+def _called(function: Callable[[Sequence[str] | None], str | int | None], words: Sequence[str]) -> str | int | None:
+    """Call a command's function; what argparse has printed before it ends the program is written at once."""
+    try:
+        return function(words)
+    except SystemExit:
+        sys.stdout.flush()
+        raise
 
 
 def take_debug(words: list[str]) -> bool:

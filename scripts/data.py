@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = given.run(given, Console())
         return code
     except (MathAMRError, OSError) as error:
-        if isinstance(error, ConfigError):
+        if isinstance(error, ConfigError | BrokenPipeError):
             raise
         print(error, file=sys.stderr)
         return 1

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments import cli
 from experiments.run import start
 from tests.scripts.in_process import run_script
 
@@ -86,3 +87,17 @@ def test_an_output_that_nobody_reads_is_no_error(tmp_path: Path) -> None:
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, cwd=ROOT, stdout=closed, stderr=subprocess.PIPE, env=environment, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("buffering", [1, -1])
+@pytest.mark.parametrize("words", [["--version"], ["data", "--help"], ["data", "check", "--root", "."]])
+def test_every_command_ends_quietly_if_its_reader_has_gone(
+    words: list[str], buffering: int, posts: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(posts)
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w", buffering=buffering) as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        assert cli.main(words) == 0
+    assert "pipe" not in capsys.readouterr().err
