@@ -103,7 +103,9 @@ def _check_place(folder: Path, model: ModelFiles) -> None:
     """Refuse to replace anything but a model; warn when another model is replaced."""
     if not folder.exists():
         return
-    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ["."]
+    if not folder.is_dir():
+        raise StoreError("is a file, and a model is a folder; name a new folder", path=folder)
+    names = sorted(path.name for path in folder.iterdir())
     if others := [name for name in names if name not in FILES]:
         raise StoreError(f"the folder holds other files, e.g. {others[0]}; name a new folder", path=folder)
     if not names:

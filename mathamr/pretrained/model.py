@@ -185,7 +185,7 @@ class MathAMR:
         If an argument is omitted, the card keeps the entry of the opened model.
 
         Args:
-            path: new or empty folder, or the folder of a saved model, which is replaced.
+            path: new or empty folder, or the folder of a saved model, which is replaced; a link is followed.
             data: training data, as stated on the card.
             scores: measured values by name.
             limits: limits, as stated on the card.
@@ -196,7 +196,7 @@ class MathAMR:
         Raises:
             StoreError: the folder holds other files, or cannot be written.
         """
-        place = Path(path).absolute()
+        place = Path(path).resolve()
         self._write(place, place.name, data=data, scores=scores, limits=limits)
 
     def _write(

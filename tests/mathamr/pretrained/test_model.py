@@ -225,6 +225,17 @@ def test_a_folder_with_other_files_is_not_written_to(model: MathAMR, tmp_path: P
     with pytest.raises(StoreError, match=r"other files, e.g. thesis.tex"):
         model.save_pretrained(tmp_path)
     assert (tmp_path / "thesis.tex").exists()
+    with pytest.raises(StoreError, match=r"thesis.tex: is a file, and a model is a folder; name a new folder"):
+        model.save_pretrained(tmp_path / "thesis.tex")
+
+
+def test_a_link_to_a_folder_is_followed(model: MathAMR, tmp_path: Path) -> None:
+    link = tmp_path / "current"
+    link.symlink_to("v1", target_is_directory=True)
+    for _ in ("new", "replaced"):
+        model.save_pretrained(link)
+        assert (link.is_symlink(), link.resolve()) == (True, tmp_path / "v1")
+        assert sorted(path.name for path in (tmp_path / "v1").iterdir()) == sorted(model_folder.FILES)
 
 
 def test_a_name_that_is_nothing_is_refused(model: MathAMR) -> None:
