@@ -34,12 +34,15 @@ def composed(
     base = OmegaConf.create(config)
     base.experiment.conditions = {}
     OmegaConf.set_struct(base, True)
+    mappings = [key for group in changeable for key in _mappings(base.get(group), group)]
+    for key in mappings:
+        OmegaConf.set_struct(OmegaConf.select(base, key), False)
     known = list(dict.fromkeys(key for group in changeable for key in _leaves(config.get(group), group)))
     made = {}
     for condition in conditions:
         changes = config.experiment.conditions[condition] or OmegaConf.create({})
         place = f"experiment.conditions.{condition}"
-        _check_changes(config, changes, place, changeable, known)
+        _check_changes(config, changes, place, changeable, known, mappings)
         # Changed in place and changed back: a merged copy would take longer than all else.
         unchanged = {name: deepcopy(base._get_node(name)) for name in changes}
         try:
@@ -55,24 +58,31 @@ def composed(
 
 
 def _check_changes(
-    config: DictConfig, changes: Any, place: str, changeable: Sequence[str], known: Collection[str]
+    config: DictConfig,
+    changes: Any,
+    place: str,
+    changeable: Sequence[str],
+    known: Collection[str],
+    mappings: Sequence[str],
 ) -> None:
-    """Check that a condition changes only ``known`` settings, those of ``changeable`` groups."""
+    """Check that a condition changes only ``known`` settings of ``changeable`` groups, and entries of ``mappings``."""
     if not isinstance(changes, DictConfig):
         raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
     for key in _leaves(changes, ""):
         group = key.split(".")[0]
         if key == "train.seed":
             raise ConfigError(f"{place}.{key}: seeds are those of experiment.seeds, for every condition")
-        if key in known:
+        if key in known or any(key.startswith(f"{mapping}.") for mapping in mappings):
             continue
-        if key in changeable:
+        if key in changeable or key in mappings:
             raise ConfigError(f"{place}.{key} is a group of settings; write e.g. {key}: {{...}}")
         if group in config and group not in changeable:
             raise ConfigError(
                 f"{place}.{key}: all conditions share {group}; a condition can change {', '.join(changeable)}"
             )
-        raise ConfigError(f"{place}.{key} is not a setting{suggestion(key, known) or f'; see conf/{group}'}")
+        raise ConfigError(
+            f"{place}.{key} is not a setting{suggestion(key, [*known, *mappings]) or f'; see conf/{group}'}"
+        )
 
 
 def _leaves(value: Any, key: str) -> Iterator[str]:
@@ -87,3 +97,20 @@ def _leaves(value: Any, key: str) -> Iterator[str]:
     for name in value:
         inner = value._get_node(name)  # not value[name]: a setting without a value is one as well
         yield from _leaves(inner, f"{key}.{name!s}" if key else str(name))
+
+
+def _mappings(value: Any, key: str) -> Iterator[str]:
+    """Dotted names of the settings that are mappings, whose keys no type names.
+
+    >>> from experiments.config import register
+    >>> from mathamr.systems.settings.built_in import GivenRunConfig
+    >>> list(_mappings(OmegaConf.structured(GivenRunConfig), "run"))
+    ['run.paths']
+    """
+    if not isinstance(value, DictConfig) or value._is_none() or OmegaConf.get_type(value) is dict:
+        return
+    for name in value:
+        inner = value._get_node(name)
+        if OmegaConf.get_type(inner) is dict:
+            yield f"{key}.{name!s}"
+        yield from _mappings(inner, f"{key}.{name!s}")

@@ -52,7 +52,10 @@ def refusal(error: Exception, known: Callable[[], Iterable[str]]) -> ConfigError
         key, _, value = match[1].partition("=")
         return ConfigError(f"{match[1]} is a text or a list; write {_in_shell(match[1])} or '{key}=[{value}]'")
     if match := re.search(r"Could not override '([^']+)'", text):
-        return ConfigError(f"unknown key {match[1]}{suggestion(match[1], known())}")
+        keys = list(known())
+        if match[1] in keys:  # a mapping, with an entry that it does not have yet
+            return ConfigError(f"{match[1]} gets new entries; write a + before it: +{match[1]}={{...}}")
+        return ConfigError(f"unknown key {match[1]}{suggestion(match[1], keys)}")
     if match := re.search(r"An item is already at '([^']+)'", text):
         return ConfigError(f"{match[1]} has a value already; leave out the + before it")
     if match := re.search(r"In '(exp/[^']+)'.*\s+Key 'exp' not in", text):

@@ -1,6 +1,7 @@
 """What is run, what is not run again, and what is refused before anything runs."""
 
 import json
+import re
 import subprocess
 import sys
 from copy import deepcopy
@@ -16,7 +17,9 @@ from experiments.config import register
 from experiments.plan import Job, finished, plan, select, with_needs
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
+from mathamr.systems.settings.built_in import GivenRunSettings
 from mathamr.systems.settings.trained import GraphSettings
+from tests.experiments.tiny_settings import trial
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Fingerprints(posts="posts", topics="topics", judgments="judgments")
@@ -143,6 +146,26 @@ def test_conditions_that_search_in_different_ways_share_a_model() -> None:
     jobs = plan(config(conditions=ways, baseline="maxsim", seeds=[1, 2]), DATA)
     assert len({job.key for job in jobs}) == 4
     assert len({job.model_key for job in jobs}) == 2
+
+
+def test_a_condition_names_the_run_files_of_tests(tmp_path: Path) -> None:
+    files = {test: str(tmp_path / f"{test}.tsv") for test in ("easy", "hard")}
+    for path in files.values():
+        Path(path).write_text(f"A.1\t{path}\t1\t2.0\tx\n")
+    composed = trial("data=pairs", "experiment.tasks=[easy,hard]", "experiment.baseline=own")
+    composed.experiment.conditions = {
+        "own": {"track": "run", "run": {"paths": files}},
+        "easy": {"track": "run", "run": {"paths": {"easy": files["easy"]}}},
+    }
+    settings = [job.settings for job in plan(composed, DATA)]
+    assert [one.run.paths for one in settings if isinstance(one, GivenRunSettings)] == [files, {"easy": files["easy"]}]
+    for paths, message in (
+        ("easy.tsv", "experiment.conditions.own.run.paths is a group of settings; write e.g. run.paths: {"),
+        (None, "experiment.conditions.own.run.paths is a group of settings"),
+    ):
+        composed.experiment.conditions.own = {"track": "run", "run": {"paths": paths}}
+        with pytest.raises(ConfigError, match=re.escape(message)):
+            plan(composed, DATA)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ def test_a_build_says_what_is_wrong(posts: Path, words: list[str], message: str)
         (["hydra.searchpath=[file://FOLDER/conf]", "+exp=tabs"], "tabs.yaml:3: not YAML: found character '\\t'"),
         (["hydra.searchpath=[file://FOLDER/conf]", "+exp=bare"], "does not begin with the line '# @package _global_'"),
         (["++nope.key=3"], "unknown key nope"),
+        (["run.paths={easy: e.tsv}"], "run.paths gets new entries; write a + before it: +run.paths={...}"),
     ],
 )
 def test_an_experiment_says_what_is_wrong_and_ends_with_2(
