@@ -12,11 +12,11 @@ from typing import cast, get_args
 
 from experiments.config import ExperimentConfig
 from graphs.corpus.arqmath import ArqMath
-from graphs.corpus.corpus import Corpus, benchmark
+from graphs.corpus.corpus import Corpus, benchmark, check_ids
 from graphs.corpus.post import Judgment, Topic
 from graphs.corpus.qrels import discriminates
 from graphs.corpus.queries.collection import NamedTests
-from graphs.errors import ConfigError, CorpusError, suggestion
+from graphs.errors import ConfigError, suggestion
 from mathamr.evaluation.metrics import Regime, measure_of, measures_of_grade, relevant_grade
 from mathamr.evaluation.result_names import TestName, key, title
 from mathamr.evaluation.runs import Task
@@ -66,7 +66,7 @@ def read_topic_sets(
         CorpusError: two topics have one id and different texts.
     """
     topic_sets = [topic_set_of(data, experiment, corpus, files, task) for task in tasks]
-    check_ids(corpus, topic_sets)
+    check_ids(corpus, (topic for topic_set in topic_sets for topic in topic_set.topics))
     for topic_set in topic_sets:
         if topic_set.judged_by:
             console.say(f"  judgments of {title(topic_set.test_name)}: {topic_set.judged_by}")
@@ -194,19 +194,3 @@ def _other_editions(corpus: Corpus, task: int, years: Sequence[int]) -> dict[int
     return {
         year: str(name) for (of, year), name in sorted(corpus.other_editions().items()) if of == task and year in years
     }
-
-
-def check_ids(corpus: Corpus, topic_sets: Sequence[TopicSet]) -> None:
-    """Check that topics with one id have one text: graphs and vectors are kept by ids.
-
-    Raises:
-        CorpusError: two topics have one id and different texts.
-    """
-    known: dict[str, tuple[str, str]] = {}
-    for topic in (topic for topic_set in topic_sets for topic in topic_set.topics):
-        text = (topic.post.title, topic.post.body)
-        if known.setdefault(topic.post.post_id, text) != text:
-            raise CorpusError(
-                f"two topics of collection {corpus.name} have the id {topic.topic_id!r} and different texts, one of "
-                f"them {(text[0] or text[1])[:60]!r}; give each topic another id"
-            )

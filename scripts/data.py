@@ -255,7 +255,9 @@ def export(given: argparse.Namespace, console: Console) -> int:
             progress=advance,
         )
     if written.failures:
-        console.say(f"{written.failures:,} posts could not be read and are left out")
+        console.say(
+            f"{written.failures:,} posts could not be read, or have the id of an earlier post, and are left out"
+        )
     if written.judgments_left_out:
         console.say(f"{written.judgments_left_out:,} judgments of missing documents are left out")
     print(

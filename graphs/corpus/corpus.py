@@ -170,6 +170,22 @@ def answers_ask(corpus: Named) -> bool:
     return corpus.name in ("titles", "pairs")
 
 
+def check_ids(corpus: Named, topics: Iterable[Topic]) -> None:
+    """Check that topics with one id have one text: graphs, vectors and exported queries are kept by ids.
+
+    Raises:
+        CorpusError: two topics have one id and different texts.
+    """
+    known: dict[str, tuple[str, str]] = {}
+    for topic in topics:
+        text = (topic.post.title, topic.post.body)
+        if known.setdefault(topic.post.post_id, text) != text:
+            raise CorpusError(
+                f"two topics of collection {corpus.name} have the id {topic.topic_id!r} and different texts, one of "
+                f"them {(text[0] or text[1])[:60]!r}; give each topic another id"
+            )
+
+
 def open_corpus(
     name: str,
     root: str | Path | None = None,

@@ -20,10 +20,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TextIO
 
-from graphs.corpus.corpus import Corpus, answers_ask, benchmark
+from graphs.corpus.corpus import Corpus, answers_ask, benchmark, check_ids
 from graphs.corpus.leaks import pairs_without_topics
 from graphs.corpus.pairs import training_pairs
-from graphs.corpus.post import QUERY, Post
+from graphs.corpus.post import QUERY, Post, Topic
 from graphs.corpus.queries.collection import HeldOut, NamedTests
 from graphs.corpus.text.placeholders import extract
 from graphs.corpus.text.text_formulas import MAX_INLINE, find, is_formula
@@ -37,7 +37,10 @@ _HEADER = "query-id\tcorpus-id\tscore\n"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Numbers of written records, of posts that could not be read, and of judgments of documents that are missing."""
+    """Numbers of written records, of posts left out, and of judgments of documents that are missing.
+
+    ``failures``: posts that could not be read, or that have the id of an earlier post.
+    """
 
     documents: int
     queries: int
@@ -68,7 +71,8 @@ def export_beir(
 
     Raises:
         ConfigError: Task 2, because BEIR has no form for formulas in context; or a split that cannot be a file name.
-        CorpusError: no judged topics, or ids that cannot be written to a file of judgments.
+        CorpusError: no judged topics, two topics with one id and different texts, or ids that cannot be written to a
+            file of judgments.
     """
     if task == 2:
         raise ConfigError("task 2 finds formulas in posts, which BEIR's form cannot tell; export task 1")
@@ -82,6 +86,7 @@ def export_beir(
         held_out = HeldOut(tests.topics(task, years), tests.judgments(task, years))
     if not held_out.topics or not held_out.judgments:
         raise CorpusError(f"collection {corpus.name} has no judged topics for task {task} and years {list(years)}")
+    check_ids(corpus, held_out.topics)
     found, topics = training_pairs(corpus, "accepted", 0), () if held_out.learned else held_out.topics
     pairs = pairs_without_topics(found, corpus.posts(), topics, answers=answers_ask(corpus)).kept
     topic_ids = {topic.topic_id for topic in held_out.topics}
@@ -95,15 +100,20 @@ def export_beir(
             return stack.enter_context(partial.open("w", encoding="utf-8", newline="\n"))
 
         documents, queries = open_part(folder / "corpus.jsonl"), open_part(folder / "queries.jsonl")
+        first: dict[str, Topic] = {}
         for topic in held_out.topics:
+            first.setdefault(topic.topic_id, topic)
+        for topic in first.values():
             _write(queries, replace(topic.post, post_id=topic.topic_id), "text")
         failures = 0
+        seen: set[str] = set()
         known: set[str] = set()
         exported: set[str] = set()
         for post in corpus.posts():
-            if isinstance(post, Failure):
+            if isinstance(post, Failure) or post.post_id in seen:  # of several posts with one id the first counts
                 failures += 1
                 continue
+            seen.add(post.post_id)
             searched = post.kind == "answer" and (held_out.searched is None or post.post_id in held_out.searched)
             if searched:
                 _write(documents, post, "title", "text")

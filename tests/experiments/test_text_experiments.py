@@ -17,8 +17,9 @@ from omegaconf import OmegaConf
 from experiments.config import register, validated
 from experiments.report import results
 from experiments.run import run
-from experiments.topic_sets import check_ids
+from graphs.corpus.corpus import check_ids
 from graphs.corpus.pair_sets.pair_collection import PairCollection
+from graphs.corpus.post import Topic
 from graphs.errors import ConfigError, CorpusError, MathAMRError
 from mathamr.evaluation import result_names as columns
 from mathamr.evaluation.runs import read_run
@@ -227,15 +228,14 @@ def test_a_topic_with_the_id_of_another_text_is_refused(tmp_path: Path) -> None:
         (tmp_path / f"qrels-{test}.tsv").write_text("1 0 2 2\n")
     corpus = PairCollection(tmp_path)
 
-    def asked(*tests: str) -> list[TopicSet]:
-        held_out = [corpus.test(test) for test in tests]
-        return [TopicSet(1, test.topics, test.judgments, "full", None) for test in held_out]
+    def topics(*tests: str) -> list[Topic]:
+        return [topic for test in tests for topic in corpus.test(test).topics]
 
-    check_ids(corpus, asked("one", "other"))  # each test has a name space, and documents have another
-    assert [topic_set.topics[0].post.post_id for topic_set in asked("one", "other")] == ["query:one/1", "query:other/1"]
+    check_ids(corpus, topics("one", "other"))  # each test has a name space, and documents have another
+    assert [topic.post.post_id for topic in topics("one", "other")] == ["query:one/1", "query:other/1"]
     write("topics-one.jsonl", {"post_id": "1", "body": "Groups."}, {"post_id": "1", "body": "Fields."})
     with pytest.raises(CorpusError, match="two topics of collection pairs have the id '1' and different texts"):
-        check_ids(corpus, asked("one"))
+        check_ids(corpus, topics("one"))
 
 
 def test_pairs_of_topics_are_left_out_listed_and_reported(place: Path, tmp_path: Path) -> None:

@@ -106,6 +106,27 @@ def test_a_document_that_a_test_asks_with_is_not_learned_from(test: str, kept: l
     assert [line.split("\t")[0] for line in train] == kept
 
 
+def test_each_id_is_exported_once(root: Path, tmp_path: Path) -> None:
+    """The first of several posts with one id counts, as in an experiment; a topic may be repeated."""
+    with (root / "posts.jsonl").open("a") as posts:
+        for number, kind in (("a/1", "answer"), ("1", "answer"), ("1", "question"), ("b", "answer"), ("b", "answer")):
+            posts.write(json.dumps({"post_id": number, "kind": kind, "body": f"Another {kind}."}) + "\n")
+    topics = root / "topics.jsonl"
+    topics.write_text(topics.read_text() * 2)
+    exported = export_beir(open_corpus("jsonl", root), tmp_path / "out")
+    assert (exported.documents, exported.queries, exported.failures) == (7, 2, 5)
+    for name, ids in (("corpus", {*(f"a/{i}" for i in range(6)), "b"}), ("queries", {"2", "t"})):
+        lines = [json.loads(line) for line in (tmp_path / "out" / f"{name}.jsonl").read_text().splitlines()]
+        assert (len(lines), {line["_id"] for line in lines}) == (len(ids), ids)
+        assert [line["text"] for line in lines if line["_id"] == "b"] == ["Another answer."] * ("b" in ids)
+    with topics.open("a") as file:
+        file.write('{"post_id": "t", "body": "What else?"}\n')
+    before = (tmp_path / "out" / "queries.jsonl").read_bytes()
+    with pytest.raises(CorpusError, match="two topics of collection jsonl have the id 't' and different texts"):
+        export_beir(open_corpus("jsonl", root), tmp_path / "out")
+    assert (tmp_path / "out" / "queries.jsonl").read_bytes() == before
+
+
 def test_nothing_is_half_written(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     export_beir(open_corpus("jsonl", root), out)
