@@ -41,6 +41,7 @@ from mathamr.pretrained import hub
 from mathamr.pretrained.card import CardFacts, card
 from mathamr.pretrained.folder import ModelFiles, check_vocabulary
 from mathamr.pretrained.post_index import PostIndex
+from mathamr.pretrained.recorded_parser import recorded_parser
 from mathamr.retrieval.explanation import Explanation, explain
 from mathamr.search.query import POSTS_A_BATCH, EncodedQuery, QueryEncoder, is_same_parser, query_sets
 from mathamr.stages.console import Console
@@ -116,7 +117,7 @@ class MathAMR:
         path: str | os.PathLike[str],
         tensors: str | os.PathLike[str],
         *,
-        parser_name: str = "embedded",
+        parser_name: str | None = None,
         device: torch.device | str = "cpu",
     ) -> MathAMR:
         """Open a training checkpoint, e.g. ``model/best``.
@@ -124,17 +125,19 @@ class MathAMR:
         Args:
             path: folder of the checkpoint.
             tensors: preprocessed.db that it was trained on; it holds the vocabulary.
-            parser_name: name of the AMR parser that made these graphs.
+            parser_name: name of the AMR parser of these graphs; None: as the collection beside ``tensors`` names it.
             device: device of the encoder.
 
         Raises:
+            ConfigError: collections of several parsers are beside ``tensors``.
             TrainingError: ``path`` is not a checkpoint.
             StoreError: the checkpoint was trained on other tensors.
         """
         trained = checkpoint.load(path)
         graphs = GraphStore(tensors, config_hash=trained.info.config_hash)
         check_vocabulary(trained.info, graphs.vocabulary, graphs.spec, Path(path))
-        files = ModelFiles(trained.info, trained.weights, graphs.vocabulary, graphs.spec, parser_name)
+        parser = parser_name or recorded_parser(Path(tensors), graphs.source)
+        files = ModelFiles(trained.info, trained.weights, graphs.vocabulary, graphs.spec, parser)
         return cls(files, device=device)
 
     @classmethod
@@ -168,9 +171,7 @@ class MathAMR:
         with tempfile.TemporaryDirectory() as temporary:
             place = Path(temporary if out is None else out)
             best, tensors = train_on_pairs(pairs, place, encoder=encoder, training=training, spec=spec, workers=workers)
-            model = cls.from_checkpoint(best, tensors)
-        model._files = replace(model._files, parser=model._reader.parser)  # which has just parsed the pairs
-        return model
+            return cls.from_checkpoint(best, tensors)
 
     def save_pretrained(
         self,

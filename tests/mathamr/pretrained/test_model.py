@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ import torch
 
 from graphs import digests
 from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError, TrainingError
+from graphs.stores.collection import add_graphs
+from graphs.stores.store import GraphStore
 from mathamr import MathAMR, Post
 from mathamr.default_settings import values
 from mathamr.model.config import EncoderConfig
@@ -302,13 +305,37 @@ def test_another_parser_is_said(parser: str, model: MathAMR, tmp_path: Path) -> 
     assert json.loads((tmp_path / "index" / "index.json").read_text())["parser"] == own
 
 
-def test_a_checkpoint_of_a_training_is_opened_with_its_tensors(model: MathAMR, training_folder: Path) -> None:
+def test_a_checkpoint_of_a_training_is_opened_with_its_tensors(
+    model: MathAMR, training_folder: Path, tmp_path: Path
+) -> None:
     best = training_folder / "model" / "best"
     with pytest.raises(StoreError, match=r"is a training checkpoint; open it with MathAMR.from_checkpoint"):
         MathAMR.from_pretrained(best)
     opened = MathAMR.from_checkpoint(best, training_folder / "preprocessed.db")
     assert torch.equal(opened.encode(TEXTS).vectors, model.encode(TEXTS).vectors)
-    assert repr(opened).endswith(" parameters, parser 'embedded')")
+    assert repr(opened) == repr(model)
+    assert re.search(r" parameters, parser 'embedded \d+ en_core_web\w+ [\d.]+'\)$", repr(opened))
+    opened.save_pretrained(tmp_path / "saved")
+    assert MathAMR.from_pretrained(tmp_path / "saved").encode(TEXTS[0]).vectors.equal(opened.encode(TEXTS[0]).vectors)
+
+
+def test_a_checkpoint_has_the_parser_of_its_graphs(training_folder: Path, tmp_path: Path) -> None:
+    """As in an experiment's folder, whose records name the collection with the graphs of the tensors."""
+    best, tensors = training_folder / "model" / "best", tmp_path / "preprocessed-1.db"
+    shutil.copyfile(training_folder / "preprocessed.db", tensors)
+    assert repr(MathAMR.from_checkpoint(best, tensors)).endswith("parser 'embedded')")
+    for number in (1, 2):
+        add_graphs(tmp_path / f"collection-{number}.db", [], source="s", parser=f"embedded {number} small 3.8.0")
+    with pytest.raises(
+        ConfigError, match=r"parsers embedded 1 small 3.8.0 and embedded 2 small 3.8.0; give parser_name="
+    ):
+        MathAMR.from_checkpoint(best, tensors)
+    assert repr(MathAMR.from_checkpoint(best, tensors, parser_name="own")).endswith("parser 'own')")
+    record = {"path": "elsewhere/collection-1.db", "graphs": GraphStore(tensors).source}
+    (tmp_path / "collection-1-5e2a.content.json").write_text(json.dumps(record))
+    MathAMR.from_checkpoint(best, tensors).save_pretrained(tmp_path / "saved")
+    with pytest.warns(UserWarning, match="graphs of the parser embedded 1 small 3.8.0; embedded"):
+        MathAMR.from_pretrained(tmp_path / "saved")
 
 
 def test_too_few_pairs_are_counted(tmp_path: Path) -> None:
