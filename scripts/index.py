@@ -208,14 +208,21 @@ def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:
 
 
 def _of_job(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:
-    from experiments.indexes.finished_jobs import finished_job
+    from experiments.indexes.finished_jobs import finished_job, searched_posts
+    from mathamr.stages.console import Console
     from mathamr.stages.retrieval.indexing import IndexedFiles
     from mathamr.stages.sources import open_data
 
     folder = Path(given.job[0])
     job = finished_job(folder, given.job[1], given.seed, root=given.root, tensors=given.tensors)
     out = given.out or folder / "indexes" / f"{job.condition}-seed{job.seed}"
-    return IndexedFiles(job.tensors, job.collection, job.model, job.formulas_db), open_data(job.data), out
+    corpus, console = open_data(job.data), Console()
+    posts = searched_posts(job, corpus, given.kinds, console)
+    if posts is not None:
+        console.say(
+            "  data.regime=judged: only the posts that the job searched are indexed; data.regime=full searches all"
+        )
+    return IndexedFiles(job.tensors, job.collection, job.model, job.formulas_db, posts), corpus, out
 
 
 if __name__ == "__main__":

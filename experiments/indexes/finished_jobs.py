@@ -1,25 +1,31 @@
-"""Files of a finished job: its model, and the tensors that the model was trained on.
+"""Files of a finished job: its model, the tensors that the model was trained on, and the posts that it searched.
 
 job = finished_job(Path("outputs/vn_connectivity"), "circular")
 job.model           # outputs/shared/mathdocs-b1d7.../models/3fe0.../best
 job.tensors         # (outputs/shared/mathdocs-b1d7.../preprocessed-9c1b....db,), which other connectivities share
+searched_posts(job, open_data(job.data), ["answer"], Console())      # the judged answers; None: all
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from experiments.composition import configuration_of
+from experiments.config import ExperimentConfig, read
 from experiments.plan import settings_of
+from experiments.topic_sets import read_topic_sets, tasks_of
+from graphs.corpus.corpus import Corpus
 from graphs.errors import ConfigError, StoreError
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.shared_files import read_json
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.result_file import read_result
-from mathamr.stages import parsers
+from mathamr.stages import needed, parsers
+from mathamr.stages.console import Console
+from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.settings import DataSettings, JobSettings
 from mathamr.stages.tensors import spec_of
 from mathamr.systems.settings.trained import GraphSettings
@@ -31,6 +37,8 @@ class FinishedJob:
 
     Attributes:
         data: group ``data`` of its configuration.
+        experiment: its experiment.
+        shared: folder of the collection's files that jobs share.
         model: checkpoint.
         tensors: tensors of the posts that it learned from, then of posts that are only searched.
         collection: graphs of the posts.
@@ -40,6 +48,8 @@ class FinishedJob:
     condition: str
     seed: int
     data: DataSettings
+    experiment: ExperimentConfig
+    shared: Path
     model: Path
     tensors: tuple[Path, ...]
     collection: Path
@@ -61,7 +71,10 @@ def finished_job(
         ConfigError: no such condition, no finished job, a system without a graph model, or files that were removed.
     """
     experiment, job_seed, record = finished_condition(folder, condition, seed)
-    settings = settings_of(configuration_of(experiment["command"], root), condition, job_seed)
+    composed = configuration_of(experiment["command"], root)
+    described = read(composed).experiment
+    assert described is not None  # it has this condition
+    settings = settings_of(composed, condition, job_seed)
     if not record.get("model_key") or not isinstance(settings, GraphSettings):
         raise ConfigError(f"condition {condition} is of track={settings.track}, which has no graph model")
     data = settings.data
@@ -78,11 +91,32 @@ def finished_job(
         condition,
         job_seed,
         data,
+        described,
+        shared,
         models[0],
         (Path(made),) if made else _tensors(shared, spec_of(settings.graph), record["source"]),
         Path(data.collection) if data.collection else shared / f"collection-{parsers.name(settings)}.db",
         formulas if formulas.exists() else None,
     )
+
+
+def searched_posts(job: FinishedJob, corpus: Corpus, kinds: Collection[str], console: Console) -> frozenset[str] | None:
+    """Return the posts that a job searched, of these ``kinds`` and of others; None: all posts.
+
+    In the regime ``judged`` these are the judged answers; with questions, also the posts with judged formulas (Task 2),
+    and the questions of all these posts. The tensors have more: training posts, and posts of other experiments.
+
+    Raises:
+        ConfigError: the collection has no judged topics.
+    """
+    if job.data.regime != "judged":
+        return None
+    files, tasks = PostFiles(corpus, job.shared, console), tasks_of(job.experiment, corpus)
+    judged: dict[int, set[str]] = {1: set(), 2: set()}
+    for topic_set in read_topic_sets(job.data, job.experiment, corpus, files, tasks, console):
+        judged[topic_set.task].update(topic_set.indexed or ())
+    formulas = judged[2] if "question" in kinds or not judged[1] else ()
+    return needed.searched_posts(corpus, judged[1], formulas, job.shared, console)
 
 
 def finished_condition(

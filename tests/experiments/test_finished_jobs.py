@@ -1,6 +1,7 @@
 """From an experiment to a search: the model, tensors and graphs of a finished job, and an index of them."""
 
 import shlex
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,23 +15,49 @@ from experiments.indexes.finished_jobs import finished_job
 from experiments.run import run
 from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
+from mathamr.search.catalog import Catalog
 from mathamr.training import checkpoint
+from tests.experiments.conftest import write_collection
 from tests.experiments.tiny_settings import ROOT, SMALL
 
 pytestmark = pytest.mark.usefixtures("without_plots")
 
 
-@pytest.fixture
-def experiment(collection: Path, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory, without_plots: None) -> Path:
     """A finished experiment of two connectivities and BM25."""
-    settings = ["+exp=vn_connectivity", "data=jsonl", f"data.root={collection}", f"outputs={tmp_path / 'out'}", *SMALL]
-    settings += ["experiment.only=[none,circular,words]", "+experiment.conditions.words={track: bm25}"]
+    place = tmp_path_factory.mktemp("finished")
+    settings = ["experiment.only=[none,circular,words]", "+experiment.conditions.words={track: bm25}"]
+    return finished(write_collection(place / "data"), place / "out", "+exp=vn_connectivity", *settings)
+
+
+def finished(collection: Path, outputs: Path, *changes: str) -> Path:
+    """Run an experiment with one seed; return its folder."""
+    settings = ["data=jsonl", f"data.root={collection}", f"outputs={outputs}", *SMALL, *changes]
     settings += ["experiment.seeds=[7]", "experiment.analyses=[]", "train.device=cpu", "workers=1"]
     register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         config = validated(compose("config", settings))
     assert run(config, shlex.join(["python", "-m", "experiments.run", *settings])).failed == 0
-    return tmp_path / "out" / "vn_connectivity"
+    return outputs / str(config.experiment.name)
+
+
+def test_an_index_has_the_posts_that_the_job_searched(
+    experiment: Path, collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not those that it learned from, nor those of another experiment, whose tensors and model it shares."""
+    judgments, judged = (collection / "qrels.tsv").read_text().splitlines(keepends=True), {"a3", "a38", "a39"}
+    (collection / "qrels.tsv").write_text("".join(line for line in judgments if line.split("\t")[2] in judged))
+    settings = ["experiment.name=few", "experiment.only=[none]"]
+    few = finished(collection, experiment.parent, "+exp=vn_connectivity", *settings)
+    run_file = (few / "jobs" / "none-seed7" / "run.tsv").read_text().splitlines()
+    assert {line.split("\t")[1] for line in run_file} == judged
+    for kinds, posts in ((["answer"], judged), (["answer", "question"], judged | {"q3", "q38", "q39"})):
+        words = ["--from", str(few), "none", "--device", "cpu", "--out", str(tmp_path / "index"), "--kinds", *kinds]
+        assert scripts.index.main(words) == 0
+        assert "only the posts that the job searched are indexed" in capsys.readouterr().err
+        with closing(Catalog.open(tmp_path / "index")) as index:
+            assert set(index.vectors.post_ids()) == posts
 
 
 def test_a_finished_job_is_indexed_and_searched(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:

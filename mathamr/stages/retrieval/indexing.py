@@ -55,12 +55,14 @@ class IndexedFiles:
         collection: collection.db that they were made from.
         model: folder of a checkpoint.
         formulas_db: visual ids of the formulas; None: no visual ids.
+        posts: ids of the posts that may be indexed; None: all posts with tensors.
     """
 
     tensors: Sequence[Path]
     collection: Path
     model: Path
     formulas_db: Path | None = None
+    posts: Some[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +149,12 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     model_hash = checkpoint.weights_hash(files.model)
     device = device_of(settings.device)
     encoder = checkpoint.load_encoder(files.model, config_hash=first.config_hash, device=device)
-    with_tensors = {post_id for store in stores for post_id in store.post_ids()}
+    available = {post_id for store in stores for post_id in store.post_ids()}
+    if files.posts is not None:
+        available.intersection_update(files.posts)
     with Collection(files.collection) as source:
         check_same_posts(source, corpus)
-        present = [post_id for post_id in source.post_ids(*settings.kinds) if post_id in with_tensors]
+        present = [post_id for post_id in source.post_ids(*settings.kinds) if post_id in available]
         _say_unknown(settings.removed, present, console)
         removed = frozenset(settings.removed)
         post_ids = [post_id for post_id in present if post_id not in removed]
