@@ -23,7 +23,8 @@ from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.shared_files import read_json
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.result_file import read_result
-from mathamr.stages import needed, parsers
+from mathamr.stages import needed
+from mathamr.stages.collection import file_name
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.settings import DataSettings, JobSettings
@@ -85,8 +86,8 @@ def finished_job(
             f"{experiment['command']}"
         )
     shared = models[0].parents[2]
-    made = tensors or data.graphs
-    formulas = Path(data.formulas) if data.formulas else shared / "formulas.db"
+    made, given = tensors or data.graphs, Path(data.formulas) if data.formulas else None
+    formulas = given or shared / "formulas.db"
     return FinishedJob(
         condition,
         job_seed,
@@ -95,7 +96,7 @@ def finished_job(
         shared,
         models[0],
         (Path(made),) if made else _tensors(shared, spec_of(settings.graph), record["source"]),
-        Path(data.collection) if data.collection else shared / f"collection-{parsers.name(settings)}.db",
+        Path(data.collection) if data.collection else shared / file_name(settings, given),
         formulas if formulas.exists() else None,
     )
 

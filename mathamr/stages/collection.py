@@ -96,19 +96,14 @@ class ParsedCollection:
     def path(self, config: ParsedSettings) -> Path:
         """Return collection.db: the given one, or the one of this folder."""
         given = self._named_file(config, "collection")
-        return given or self._folder / f"collection-{parsers.name(config)}{self._of_formulas(config)}.db"
+        return given or self._folder / file_name(config, self._named_file(config, "formulas"))
 
     def topics_path(self, config: ParsedSettings) -> Path:
         """Return the collection of the topics' graphs."""
         given = self._named_file(config, "collection")
-        made_of = [self._corpus.fingerprints().topics, self._of_formulas(config)]
+        made_of = [self._corpus.fingerprints().topics, _of_trees(self._named_file(config, "formulas"))]
         made_of += [] if given is None else [file_identity(given), TOPICS]  # before, copies of other topics' graphs
         return self._folder / f"topic-graphs-{parsers.name(config)}-{key(made_of)[:8]}.db"
-
-    def _of_formulas(self, config: ParsedSettings) -> str:
-        """Return the end of the names of graphs whose formulas' trees were made elsewhere."""
-        given = self._named_file(config, "formulas")
-        return "" if given is None else f"-trees{file_identity(given)[:8]}"
 
     def make(self, config: ParsedSettings, topics: Iterable[Post] = ()) -> Path | None:
         """Make the graphs of the posts and of these topics, as far as they are missing; return formulas.db."""
@@ -324,6 +319,19 @@ class ParsedCollection:
 def chosen_rows(rows: Iterable[Row], posts: frozenset[str] | None) -> Iterator[Row]:
     """Yield the rows of some posts; None: all."""
     return (row for row in rows if posts is None or row[0] in posts)
+
+
+def file_name(config: ParsedSettings, formulas: Path | None) -> str:
+    """Return the name of collection.db in the folder of a collection.
+
+    Args:
+        formulas: formulas.db that was made elsewhere.
+    """
+    return f"collection-{parsers.name(config)}{_of_trees(formulas)}.db"
+
+
+def _of_trees(formulas: Path | None) -> str:
+    return "" if formulas is None else f"-trees{file_identity(formulas)[:8]}"
 
 
 def file_identity(path: Path) -> str:

@@ -1,6 +1,9 @@
 """From an experiment to a search: the model, tensors and graphs of a finished job, and an index of them."""
 
+import json
+import re
 import shlex
+import shutil
 from contextlib import closing
 from pathlib import Path
 
@@ -58,6 +61,18 @@ def test_an_index_has_the_posts_that_the_job_searched(
         assert "only the posts that the job searched are indexed" in capsys.readouterr().err
         with closing(Catalog.open(tmp_path / "index")) as index:
             assert set(index.vectors.post_ids()) == posts
+
+
+def test_graphs_with_trees_made_elsewhere_are_those_of_the_job(experiment: Path, tmp_path: Path) -> None:
+    copied = experiment.with_name("with_trees")
+    shutil.copytree(experiment, copied)
+    (tmp_path / "trees.db").write_bytes(b"trees")
+    record = json.loads((copied / "experiment.json").read_text())
+    record["command"] += f" data.formulas={tmp_path / 'trees.db'}"
+    (copied / "experiment.json").write_text(json.dumps(record))
+    job = finished_job(copied, "none")
+    assert job.formulas_db == tmp_path / "trees.db"
+    assert re.fullmatch(r"collection-embedded-2-trees[0-9a-f]{8}\.db", job.collection.name)
 
 
 def test_a_finished_job_is_indexed_and_searched(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
