@@ -32,6 +32,9 @@ TOPIC = Topic("A.1", Post("A.1", "topic", title="What is $x$?", body="I ask.", m
 QUESTION = TopicSet(1, [TOPIC], [Judgment("A.1", "a", 3), Judgment("A.1", "b", 0)], "judged")
 
 
+_parsed: dict[tuple[str, ...], Any] = {}  # sentences and their graphs, in all tests
+
+
 class OneAnswer:
     """A track that trains nothing and finds ``a``; counts what it was asked for, and knows what it then found."""
 
@@ -175,15 +178,15 @@ def quick_composition() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def quick_parser() -> Iterator[None]:
     """Let the embedded parser parse the same sentences once, not in each test."""
-    parse, parsed = EmbeddedParser.parse, dict[tuple[str, ...], Any]()
+    parse = EmbeddedParser.parse
 
     def parse_new(self: EmbeddedParser, chunks: Sequence[Sequence[str]]) -> list[Any]:
-        new = [list(chunk) for chunk in dict.fromkeys(map(tuple, chunks)) if chunk not in parsed]
-        parsed.update(zip(map(tuple, new), parse(self, new), strict=True))
-        return [parsed[tuple(chunk)] for chunk in chunks]
+        new = [list(chunk) for chunk in dict.fromkeys(map(tuple, chunks)) if chunk not in _parsed]
+        _parsed.update(zip(map(tuple, new), parse(self, new), strict=True))
+        return [_parsed[tuple(chunk)] for chunk in chunks]
 
     with patch.object(EmbeddedParser, "parse", parse_new):
         yield
