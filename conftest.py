@@ -40,10 +40,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown() -> None:
-    gc.collect(1)
-    gc.freeze()  # nor what a test imported and left
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    yield
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()  # nor what the tests of a module imported and left
 
 
 def pytest_sessionfinish() -> None:

@@ -83,7 +83,7 @@ def _unreadable(override: str, text: str) -> ConfigError:
     elif value.startswith(("[", "{", '"', "'")):
         way_out = "close brackets and quotation marks, and put texts in quotation marks"
     elif value.startswith("~/"):  # a shell puts the folder in at the start of a word only
-        way_out = f"write {key}=$HOME{value[1:]}"
+        way_out = f"write \"{key}='$HOME{value[1:]}'\""
     else:
         way_out = f"write {_in_shell(override)}"
     return ConfigError(f"{override!r} cannot be read: {reason}; {way_out}")

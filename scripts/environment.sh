@@ -7,11 +7,18 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 # uv installs everything in a quarter of pip's time. It does not read pip's configuration, which may name other places of
 # packages, so these are passed on.
 install_with_uv() {
-    local python="$1" extras="$2" places
+    local python="$1" extras="$2"
     "$python" -m pip install --quiet --disable-pip-version-check uv 2> /dev/null || return 1
-    places="$("$python" -m pip config list)"
-    place() { sed -n "s/^[^=]*\\.$1='\\(.*\\)'\$/\\1/p" <<< "$places" | head -n 1 | sed 's/\\n/ /g'; }  # the environment's first
     (
+        settings="$("$python" -m pip config list)"
+        place() {  # prints the value of a setting of pip, in a line
+            local of value
+            for of in :env: install global; do
+                value="$(sed -n "s/^$of\.$1='\(.*\)'\$/\1/p" <<< "$settings" | sed 's/\\n/ /g; s/^ *//')"
+                [ -z "$value" ] || { echo "$value" && return; }
+            done
+        }
+        [ -z "$(place no-index)" ] || exit 1
         UV_FIND_LINKS="${UV_FIND_LINKS:-$(place find-links | tr ' ' ',')}"
         UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-$(place index-url)}"
         UV_INDEX="${UV_INDEX:-$(place extra-index-url)}"

@@ -32,7 +32,7 @@ TOPIC = Topic("A.1", Post("A.1", "topic", title="What is $x$?", body="I ask.", m
 QUESTION = TopicSet(1, [TOPIC], [Judgment("A.1", "a", 3), Judgment("A.1", "b", 0)], "judged")
 
 
-_parsed: dict[tuple[str, ...], Any] = {}  # sentences and their graphs, in all tests
+_parsed: dict[tuple[str, ...], Any] = {}  # graphs by model and sentences, in all tests
 
 
 class OneAnswer:
@@ -184,9 +184,10 @@ def quick_parser() -> Iterator[None]:
     parse = EmbeddedParser.parse
 
     def parse_new(self: EmbeddedParser, chunks: Sequence[Sequence[str]]) -> list[Any]:
-        new = [list(chunk) for chunk in dict.fromkeys(map(tuple, chunks)) if chunk not in _parsed]
-        _parsed.update(zip(map(tuple, new), parse(self, new), strict=True))
-        return [_parsed[tuple(chunk)] for chunk in chunks]
+        keys = [(self.model, *chunk) for chunk in chunks]
+        new = [key for key in dict.fromkeys(keys) if key not in _parsed]
+        _parsed.update(zip(new, parse(self, [chunk for _, *chunk in new]), strict=True))
+        return [_parsed[key] for key in keys]
 
     with patch.object(EmbeddedParser, "parse", parse_new):
         yield

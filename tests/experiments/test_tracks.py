@@ -122,8 +122,8 @@ def test_judgments_teach_no_scores_whose_weights_they_teach(tmp_path: Path) -> N
         with pytest.raises(ConfigError, match=r"conditions\.again: .* reaches taught, .* that taught needs"):
             planned({**taught, "fused": through, "again": again})
     (tmp_path / "weights.json").write_text("{}")
-    saved = {"track": "learned", "learned": {"of": ["words"], "weights": str(tmp_path / "weights.json")}}
-    planned({**taught, "taught": saved, "again": {"track": "learned", "learned": {"of": ["taught", "words"]}}})
+    saved = {"of": ["taught"], "weights": str(tmp_path / "weights.json")}
+    planned({**taught, "again": {"track": "learned", "learned": saved}})
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_a_collection_in_part_is_noticed(work: Path, tmp_path: Path, capsys: pyt
     data = ["--corpus", "jsonl", "--root", str(work), "--out", str(tmp_path / "work"), "train.positives=answers"]
     for graphs, code, said in (
         (part, 2, "part.db: this collection is shard 2/8; merge all shards"),
-        (trial, 0, "trial.db is unfinished: 5 posts; to complete it, run mathamr build graphs"),
+        (trial, 0, "trial.db is unfinished: 5 posts, which an experiment needed, or a build"),
     ):
         arguments = index_arguments(work, tmp_path / "index")
         arguments[arguments.index("--graphs-db") + 1] = str(graphs)

@@ -1,4 +1,4 @@
-"""Accepted answers of a collection, and those that are not in it. Kept are 8 bytes of each id.
+"""Accepted answers of a collection, and those that are not in it. 8 bytes of each id are kept.
 
 >>> accepted = AcceptedAnswers()
 >>> accepted.add_question("a1")
@@ -43,7 +43,7 @@ class AcceptedAnswers:
 
         absent = int(np.isin(np.array(self._accepted), np.array(self._answers), invert=True).sum())
         if absent == self.count:
-            what = f"all {absent:,} accepted answers" if absent else "accepted answers"
+            what = f"accepted answers: none of {absent:,} is in the collection" if absent else "accepted answers"
             return Missing(what, "every answer makes a training pair with its question")
         if absent:
             return Missing(f"{absent:,} of {self.count:,} accepted answers", "their questions have no training pair")

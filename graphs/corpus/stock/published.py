@@ -141,7 +141,7 @@ class PublishedStock:
             first = first or (f"{file}:{table.first}" if table.unclosed else "")
         if unclosed:
             found = "a row" if unclosed == 1 else f"{unclosed:,} rows"
-            what = f"the end of a quotation in {found} with {_REPRESENTED[name]} of formulas (the first: {first})"
+            what = f"the closing quotation mark of {found} with {_REPRESENTED[name]} of formulas (the first: {first})"
             self._missing.append(Missing(what, "left out where these formulas are read", "formulas"))
 
     def _topics_and_judgments(self) -> None:

@@ -56,8 +56,8 @@ def check_whole(graphs: Collection, console: Console) -> None:
     refuse_shard(graphs)
     if not graphs.meta.get("finished"):
         console.say(
-            f"warning: {graphs.path} is unfinished: {len(graphs):,} posts; to complete it, run mathamr build graphs "
-            "again, without --limit"
+            f"warning: {graphs.path} is unfinished: {len(graphs):,} posts, which an experiment needed, or a build that "
+            "was limited or stopped; mathamr build graphs completes such a build"
         )
 
 

@@ -114,14 +114,14 @@ class LearnedSettings(RankingSettings):
     def check_needs(self, needed: Mapping[str, JobSettings]) -> None:
         """Check that judgments have taught no score that is weighted, neither of a part nor of a part's parts.
 
-        The scores of other years, which teach the weights of a year, would else depend on that year's own judgments.
+        The scores of other years, which teach the weights of a year, would otherwise depend on that year's own
+        judgments; so would scores with saved weights, if these were learned on the same topics.
 
         Raises:
             ConfigError: weights are learned, and so are those of a condition that it needs.
         """
         for name, other in needed.items():
-            has_saved = isinstance(other, LearnedSettings) and other.learned.weights is not None
-            if self.learned.weights is None and other.judged and not has_saved:
+            if self.learned.weights is None and other.judged:
                 raise ConfigError(
                     f"learned.of={self.learned.of} reaches {name}, whose scores judgments of all years have taught; "
                     f"name conditions that {name} needs instead"

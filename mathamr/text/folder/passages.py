@@ -37,8 +37,8 @@ MIN_LETTERS = 8  # of a paragraph without formulas; shorter ones are page number
 class Passage:
     """Passage with ``$...$`` formulas: ``file`` below the folder, and ``place`` in it, a line or a cell and a line.
 
-    ``title`` has the kind and name of a statement, and the headings above it. Statements are kept separate, such as
-    theorems.
+    ``title`` has the kind and name of a statement, and the headings above it. Statements, such as theorems, are
+    kept separate.
     """
 
     file: str
@@ -49,7 +49,7 @@ class Passage:
 
     @property
     def is_remnant(self) -> bool:
-        """Return whether few letters are all that the passage has; a formula, or a short statement, is more.
+        """Return whether the passage has no formula and fewer than 8 letters, or none in a statement.
 
         >>> [Passage("a.md", "1", "a", text).is_remnant for text in ("Page 7", "$x=1$", "A few words.")]
         [True, False, False]

@@ -54,7 +54,7 @@ def test_accepted_answers_that_are_not_in_the_collection_are_missing(tmp_path: P
     add(root / "posts.jsonl", '{"post_id": "q8", "kind": "question", "accepted_answer_id": "a8"}')
     found = holdings("jsonl", root)
     assert (found.counts["accepted"], found.counts["pairs"]) == (1, 2)
-    assert missing(found) == ["all 1 accepted answers"]
+    assert missing(found) == ["accepted answers: none of 1 is in the collection"]
     assert found.missing[0].consequence == "every answer makes a training pair with its question"
     add(root / "posts.jsonl", '{"post_id": "q9", "kind": "question", "accepted_answer_id": "a1"}')
     found = holdings("jsonl", root)

@@ -144,7 +144,7 @@ def test_posts_that_break_off_are_counted_to_the_break(tmp_path: Path) -> None:
 def test_accepted_answers_outside_the_posts_are_missing(tmp_path: Path) -> None:
     rows = ['<row Id="1" PostTypeId="1" AcceptedAnswerId="9" Body="x"/>', '<row Id="2" PostTypeId="2" ParentId="1"/>']
     (tmp_path / "Posts.V1.3.xml").write_text(f"<posts>{''.join(rows)}</posts>")
-    assert "all 1 accepted answers" in missing(holdings(tmp_path))
+    assert "accepted answers: none of 1 is in the collection" in missing(holdings(tmp_path))
 
 
 def test_files_in_conflict_are_named(tree: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_mark_within_a_field_opens_no_quotation(tmp_path: Path) -> None:
     found = holdings(tmp_path)
     assert [found.counts[f"formulas.{name}"] for name in ends] == [19, 19, 19]
     damaged = {what: told for what, told in missing(found).items() if "quotation" in what}
-    what = "the end of a quotation in a row with Content MathML (operator trees) of formulas "
+    what = "the closing quotation mark of a row with Content MathML (operator trees) of formulas "
     assert damaged == {f"{what}(the first: {path}:11)": ("left out where these formulas are read", "formulas")}
 
 
