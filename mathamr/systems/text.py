@@ -244,6 +244,8 @@ class TextSystem(System[TextSettings]):
             return write_pairs(folder / "pairs.jsonl", pairs), None
         with PostTexts(self._posts_db) as texts:  # the pairs of the graph track, if every text has a graph
             split = self._collection_pairs.split_of(settings.train, frozenset(texts.post_ids()))
+            if (warning := split.warning()) is not None:
+                self.console.once(f"  {warning}")
 
             def write(name: str, chosen: Sequence[Pair]) -> PairFile:
                 known = further_pairs(chosen, self._collection_pairs(settings.train).kept)

@@ -61,6 +61,23 @@ class PairSplit:
                 digest.update(f"{pair.question_id}\t{pair.answer_id}\n".encode())
         return digest.hexdigest()[:16]
 
+    def more_held_out(self) -> str | None:
+        """Return the setting that holds out two questions, if there is only one and enough are left; else None."""
+        questions = len({pair.question_id for pair in self.train}) + 1
+        if self._held_out() > 1 or questions <= _FEWEST_QUESTIONS:
+            return None
+        return f"train.validation_fraction={_fraction(2, questions)}"
+
+    def warning(self) -> str | None:
+        """Return what is wrong with the held-out questions, and the way out; None: nothing."""
+        if self._held_out() > 1:
+            return None
+        fix = self.more_held_out() or f"more than {_FEWEST_QUESTIONS} answered questions"
+        return f"1 question is held out, so its validation loss is always 0; use {fix}"
+
+    def _held_out(self) -> int:
+        return len({pair.question_id for pair in self.validation})
+
 
 def sample_pairs(
     pairs: Sequence[Pair], having: Callable[[set[str]], Iterable[str]] | None, most: int | None
@@ -187,9 +204,9 @@ def split_pairs(
     num_held_out = round(len(questions) * validation_fraction)
     if not 0 < num_held_out < len(questions):
         fix = (
-            f"set train.validation_fraction={_one_of(len(questions))}"
+            f"set train.validation_fraction={_fraction(1, len(questions))}"
             if len(questions) >= _FEWEST_QUESTIONS
-            else f"give at least {_FEWEST_QUESTIONS} answered questions, or use track=bm25, which trains nothing"
+            else f"give at least {_FEWEST_QUESTIONS} answered questions"
         )
         raise TrainingError(
             f"answered questions: {len(questions)}; train.validation_fraction={validation_fraction} holds out "
@@ -206,13 +223,15 @@ def split_pairs(
     )
 
 
-def _one_of(questions: int) -> float:
-    """Return a fraction with two digits that holds out at least one question, and leaves two of three.
+def _fraction(held_out: int, questions: int) -> float:
+    """Return a fraction with two digits that holds out at least some of the questions, and leaves two.
 
-    >>> [round(questions * _one_of(questions)) for questions in (3, 4, 5, 7, 99)]
+    >>> [round(questions * _fraction(1, questions)) for questions in (3, 4, 5, 7, 99)]
     [1, 1, 1, 1, 2]
+    >>> [round(questions * _fraction(2, questions)) for questions in (4, 5, 12, 15)]
+    [2, 2, 2, 2]
     """
-    return math.ceil(100 / questions) / 100
+    return math.ceil(100 * held_out / questions) / 100
 
 
 def with_sources(split: PairSplit, sources: Mapping[str, Sequence[Pair]], available: Container[str]) -> PairSplit:

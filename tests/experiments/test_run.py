@@ -359,6 +359,7 @@ def _plan_others(folder: Path) -> Callable[..., Outcome]:
         ("index=exact retrieval.exact=false", "exact cannot do approximate maxsim"),
         ("train.device=cuda:99", "train.device=cuda:99"),
         ("train.batch_size=4000", "train.batch_size=4000 is larger than the training set of 37 pairs"),
+        ("train.validation_fraction=0.001", "fraction=[0-9.]+, or use track=bm25, which trains no"),
         ("experiment.tasks=[3]", r"experiment.tasks=\[3\] is not one of"),
         ("experiment.tasks=[2]", "but collection jsonl has no topics of Task 2"),
         (

@@ -47,6 +47,12 @@ def test_it_trains_and_says_what_came_of_it(
     assert "2 of" in capsys.readouterr().out
 
 
+def test_a_single_held_out_question_is_warned_of(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert train.main([*command, *SMALL, "train.epochs=1", "train.validation_fraction=0.02"]) == 0
+    warning = "1 question is held out, so its validation loss is always 0; use train.validation_fraction=0.05"
+    assert warning in " ".join(capsys.readouterr().err.split())
+
+
 def test_virtual_nodes_are_those_of_the_file_or_asked_for(
     command: list[str], store: GraphStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.leaks import PairsApart
+from graphs.errors import TrainingError
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.leak_control import own_pairs
@@ -68,4 +69,7 @@ class CollectionPairs:
         having = None if available is None else available.intersection
         sample = sample_pairs(self(train).kept, having, train.max_pairs)
         there = posts_of(sample) if available is None else available
-        return split_pairs(sample, there, validation_fraction=train.validation_fraction)
+        try:
+            return split_pairs(sample, there, validation_fraction=train.validation_fraction)
+        except TrainingError as error:
+            raise TrainingError(f"{error.message}, or use track=bm25, which trains nothing", path=error.path) from error

@@ -22,7 +22,7 @@ Log = Callable[[dict[str, Any]], None]
 
 
 class TrainingReporter:
-    """Receiver of a training's records: sets the number of steps, prints negatives and epochs, passes all on.
+    """Receiver of a training's records: sets the number of steps, prints warnings, negatives and epochs, passes all on.
 
     Args:
         console: console of the lines.
@@ -38,6 +38,8 @@ class TrainingReporter:
             self._log(record)
         if record["kind"] == "start":
             self.progress.expect(record["total_steps"])
+            if "warning" in record:
+                self._console.say(f"  {record['warning']}")
         elif record["kind"] == "negatives":
             from mathamr.negatives import mining
 

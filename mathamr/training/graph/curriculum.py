@@ -120,9 +120,10 @@ def curriculum(config: TrainConfig, split: PairSplit) -> Curriculum:
         for i, drawn in enumerate(draws):
             if drawn < config.batch_size:
                 source = "the training set of" if names is None else f"an epoch's share of {names[i]},"
-                smaller = (
-                    f"train.batch_size={drawn} or less, or " if drawn > 1 else ""
-                )  # a batch has two pairs at least
+                more = split.more_held_out() if chosen[i] is split.train else None
+                rest = f" {more}" if more else " or less"
+                # a batch has two pairs at least; a third of the pairs makes three batches
+                smaller = f"train.batch_size={max(2, drawn // 3)}{rest}, or " if drawn > 1 else ""
                 counted = "1 pair" if drawn == 1 else f"{drawn} pairs"
                 raise ConfigError(
                     f"train.batch_size={config.batch_size} is larger than {source} {counted}; use {smaller}more pairs"

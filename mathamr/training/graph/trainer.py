@@ -12,10 +12,11 @@ The same call resumes an interrupted run, and returns at once if the run has fin
 those of an uninterrupted run bit for bit, because all that a step depends on is in the checkpoint or a function of the
 step's number.
 
-``log`` receives dictionaries, on rank 0 only. Their ``kind`` is ``start`` (training data), ``step`` (``loss``,
-``temperature``, ``learning_rate``, ``grad_norm``, ``graphs_per_s``, ``waited_s``: time without data ...), ``epoch``
-(``stage``, ``train_loss``, ``val_loss``, ``val_mrr``, ``seconds``, ``pairs_per_s``, ``peak_memory_bytes`` ...) or
-``negatives`` (the kept hard negatives, and the reasons for others: :mod:`mathamr.negatives.mining`).
+``log`` receives dictionaries, on rank 0 only. Their ``kind`` is ``start`` (training data, perhaps a ``warning``),
+``step`` (``loss``, ``temperature``, ``learning_rate``, ``grad_norm``, ``graphs_per_s``, ``waited_s``: time without data
+...), ``epoch`` (``stage``, ``train_loss``, ``val_loss``, ``val_mrr``, ``seconds``, ``pairs_per_s``,
+``peak_memory_bytes`` ...) or ``negatives`` (the kept hard negatives, and the reasons for others:
+:mod:`mathamr.negatives.mining`).
 """
 
 from __future__ import annotations
@@ -128,6 +129,8 @@ def train(
             "missing": split.missing,
             "parameters": learning.learner.parameter_counts(),
         }
+        if (warning := split.warning()) is not None:
+            about["warning"] = warning
         with _placed(run, checkpoints.last, config, world), closing(learning.batches):
             run.start(about, log, progress)
             run.finish(learning)

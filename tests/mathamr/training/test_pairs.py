@@ -11,7 +11,7 @@ from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
 from mathamr.training.graph import trainer
 from mathamr.training.graph.trainer import train
-from mathamr.training.pairs import sample_pairs, split_pairs
+from mathamr.training.pairs import posts_of, sample_pairs, split_pairs
 
 
 def test_training_takes_at_most_max_pairs(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
@@ -54,6 +54,21 @@ def test_an_answer_that_only_a_pair_outside_the_sample_has_is_no_negative(
 def test_fewer_pairs_than_a_batch_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"train\.max_pairs=4 does not fill a batch of train\.batch_size=8"):
         settings(max_pairs=4)
+
+
+@pytest.mark.parametrize(
+    ("questions", "way_out"),
+    [
+        (15, "train.validation_fraction=0.14"),
+        (4, "train.validation_fraction=0.5"),
+        (3, "more than 3 answered questions"),
+    ],
+)
+def test_a_single_held_out_question_is_warned_of(questions: int, way_out: str) -> None:
+    pairs = [Pair(f"q{number}", f"a{number}") for number in range(questions)]
+    split = split_pairs(pairs, posts_of(pairs), validation_fraction=1 / questions)
+    assert split.warning() == f"1 question is held out, so its validation loss is always 0; use {way_out}"
+    assert questions == 3 or split_pairs(pairs, posts_of(pairs), validation_fraction=2 / questions).warning() is None
 
 
 @pytest.mark.parametrize("most", [1, 7, 39, 40, 41])

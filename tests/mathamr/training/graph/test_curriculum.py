@@ -96,6 +96,12 @@ def test_what_cannot_be_trained_on_is_refused(changes: dict[str, Any], message: 
         curriculum(settings(**changes), split(math=16))
 
 
+def test_few_pairs_get_the_settings_for_them() -> None:
+    """A smaller batch alone would leave one question held out, which validates nothing."""
+    with pytest.raises(ConfigError, match=r"of 4 pairs; use train.batch_size=2 train.validation_fraction=0.4, or more"):
+        curriculum(settings(batch_size=8), split(own=5))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
