@@ -89,6 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--update", action="store_true", help="keep the vectors in OUT")
     parser.add_argument("--workers", type=int, default=1, help="processes that parse the documents of FOLDER")
     parser.add_argument("--remove", type=Path, help="file with ids of posts to leave out, one per line")
+    _check_condition(arguments or ())
     given = parser.parse_args(arguments)
     if given.folder is not None:
         _check_folder(given, parser)
@@ -135,6 +136,15 @@ def main(arguments: Sequence[str] | None = None) -> str:
     return f"{built}\n{search_hint(out)}"
 
 
+def _check_condition(words: Sequence[str]) -> None:
+    """Raise for ``--from outputs/EXP`` without CONDITION; the message lists the conditions."""
+    after = list(words[words.index("--from") + 1 :]) if "--from" in words else []
+    if after and not after[0].startswith("-") and (len(after) == 1 or after[1].startswith("-")):
+        from experiments.indexes.finished_jobs import finished_condition
+
+        finished_condition(Path(after[0]), "")
+
+
 def _is_graph(given: argparse.Namespace) -> bool:
     """Return whether the finished job is a graph model whose answers are searched by their own vectors."""
     from experiments.indexes.finished_jobs import settings_of_condition
@@ -170,6 +180,8 @@ def _server_options(given: argparse.Namespace, parser: argparse.ArgumentParser) 
 
 def _check_folder(given: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Refuse options that do not belong to a folder of documents, or a folder without a model."""
+    if "=" in str(given.folder) and not given.folder.exists():
+        parser.error(f"{given.folder} is a setting, which mathamr index does not take; see mathamr index --help")
     if (given.job is None) == (given.model is None):
         parser.error("FOLDER needs a model: --from outputs/EXP CONDITION, or --model FOLDER of a saved model")
     if given.out is None:
@@ -220,7 +232,8 @@ def _of_job(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:
     posts = searched_posts(job, corpus, given.kinds, console)
     if posts is not None:
         console.say(
-            "  data.regime=judged: only the posts that the job searched are indexed; data.regime=full searches all"
+            "  data.regime=judged: only the posts that the job searched are indexed; to index all posts, run the "
+            "experiment again with data.regime=full"
         )
     return IndexedFiles(job.tensors, job.collection, job.model, job.formulas_db, posts), corpus, out
 

@@ -127,7 +127,7 @@ def finished_condition(
 
     Args:
         folder: ``outputs/EXP``.
-        condition: row of the experiment's table.
+        condition: row of the experiment's table; "": none is given.
         seed: seed of the job; None: the first one that is finished.
 
     Raises:
@@ -138,10 +138,15 @@ def finished_condition(
         raise ConfigError(f"{folder} has no experiment.json; name the folder of an experiment, e.g. outputs/NAME")
     if condition not in experiment["conditions"]:
         known = ", ".join(experiment["conditions"])
-        raise ConfigError(f"unknown condition {condition!r} of {experiment['name']}; choose from: {known}")
+        problem = f"unknown condition {condition!r} of" if condition else "give a condition of"
+        raise ConfigError(f"{problem} {experiment['name']}; choose from: {known}")
     seeds: Sequence[int] = experiment["seeds"] if seed is None else [seed]
+
+    def result(one: int) -> dict[str, Any] | None:
+        return read_result(folder / "jobs" / f"{condition}-seed{one}")
+
     for one in seeds:
-        if (record := read_result(folder / "jobs" / f"{condition}-seed{one}")) is not None:
+        if (record := result(one)) is not None:
             return experiment, one, record
     named = f"seed {seed}" if seed is not None else f"seeds {', '.join(map(str, seeds))}"
     command = experiment["command"].replace("python -m experiments.run", "mathamr run")
@@ -150,7 +155,11 @@ def finished_condition(
         for one in seeds
         if (record := read_json(folder / "jobs" / f"{condition}-seed{one}" / "failed.json") or {}).get("reason")
     )
-    raise ConfigError(f"condition {condition} has no finished job with {named}{reasons}; run it: {command}")
+    finished = ", ".join(str(one) for one in experiment["seeds"] if result(one) is not None)
+    ways_out = f"; finished seeds: {finished}" if finished else ""
+    if not finished or seed in experiment["seeds"]:
+        ways_out += f"; run it: {command}"
+    raise ConfigError(f"condition {condition} has no finished job with {named}{reasons}{ways_out}")
 
 
 def settings_of_condition(folder: Path, condition: str, seed: int | None = None) -> JobSettings:

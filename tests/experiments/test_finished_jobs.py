@@ -58,7 +58,9 @@ def test_an_index_has_the_posts_that_the_job_searched(
     for kinds, posts in ((["answer"], judged), (["answer", "question"], judged | {"q3", "q38", "q39"})):
         words = ["--from", str(few), "none", "--device", "cpu", "--out", str(tmp_path / "index"), "--kinds", *kinds]
         assert scripts.index.main(words) == 0
-        assert "only the posts that the job searched are indexed" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert "only the posts that the job searched are indexed" in said
+        assert "to index all posts, run the experiment again with data.regime=full" in said
         with closing(Catalog.open(tmp_path / "index")) as index:
             assert set(index.vectors.post_ids()) == posts
 
@@ -99,10 +101,12 @@ def test_a_finished_job_is_indexed_and_searched(experiment: Path, capsys: pytest
     for arguments, message in (
         (
             [str(experiment), "circular", "--seed", "9"],
-            "with seed 9; the job of seed 9 failed: the disk is full; run it",
+            "with seed 9; the job of seed 9 failed: the disk is full; finished seeds: 7\n",
         ),
         ([str(experiment), "square"], "unknown condition 'square' of vn_connectivity; choose from: none, sequential"),
-        ([str(experiment), "circular", "--seed", "8"], "no finished job with seed 8"),
+        ([str(experiment), "circular", "--seed", "8"], "no finished job with seed 8; finished seeds: 7\n"),
+        ([str(experiment), "sequential"], "no finished job with seeds 7; run it: mathamr run data=jsonl"),
+        ([str(experiment), "--out", "index"], "give a condition of vn_connectivity; choose from: none, sequential"),
         ([str(experiment.parent), "circular"], "has no experiment.json"),
     ):
         assert scripts.index.main(["--from", *arguments]) == 2

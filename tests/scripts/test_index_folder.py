@@ -136,6 +136,7 @@ def test_the_commands_of_the_document_find_its_example(
 def test_options_that_do_not_fit_a_folder_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, message in (
         (["notes", "--out", "index"], "FOLDER needs a model"),
+        (["data.regime=full", "--out", "index"], "data.regime=full is a setting, which mathamr index does not take"),
         (["notes", "--model", "model"], "--out missing"),
         (["notes", "--model", "model", "--out", "index", "--corpus", "jsonl"], "FOLDER is the collection"),
     ):
