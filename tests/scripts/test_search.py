@@ -159,7 +159,9 @@ def test_an_index_by_another_model_is_refused(index: Path, work: Path, capsys: p
     arguments = index_arguments(work, index, "--update")
     arguments[arguments.index("--model") + 1] = str(work / "model2")
     assert scripts.index.main(arguments) == 2
-    assert "the index was built by model" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert "the index was built by model" in message
+    assert "build it again without --update, or give the model that it was built by" in message
 
 
 def test_run_files_of_both_tasks(index: Path, work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

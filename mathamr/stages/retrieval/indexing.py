@@ -285,7 +285,14 @@ def _kept(
     """Return the posts whose vectors the index before has, and these; none without ``update``."""
     if not update:
         return [], None
-    before = Catalog.open(out, model_hash=model_hash)
+    before = Catalog.open(out)
+    if before.model_hash != model_hash:
+        before.close()
+        raise StoreError(
+            f"the index was built by model {before.model_hash}, not by {model_hash}; build it again without --update, "
+            "or give the model that it was built by",
+            path=out,
+        )
     if before.config_hash != config_hash:
         before.close()
         raise StoreError(
