@@ -16,27 +16,25 @@ in one transaction, so a build resumes after a kill at any moment. No process ho
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from graphs import database
 from graphs.corpus.files import FormulaFiles, hash_contents
-from graphs.corpus.packed import PackedFile
-from graphs.errors import CorpusError, Failure, FormulaError, StoreError
+from graphs.errors import Failure, FormulaError, StoreError
 from graphs.formulas.content import parse_opt
 from graphs.formulas.mathml import Letters
 from graphs.formulas.packing import pack, unpack
 from graphs.formulas.presentation import parse_slt
 from graphs.formulas.tree import ParsedFormula, TreeKind
-from graphs.formulas.tsv import Piece, Place, Source, open_source, pieces, rows
+from graphs.formulas.tsv import Piece, Place, Source, pieces, rows, sources_of
 from graphs.processes import ordered_map
 
 PURPOSE = "formula trees"
@@ -98,15 +96,18 @@ def build(
         StoreError: another process that writes to the file, or a file begun with other files or letters.
         CorpusError: a missing file, or one that is not a formula file.
     """
-    sources = [_of_choice(source, posts) for source in _sources(files)]
+    sources = [_of_choice(source, posts) for source in sources_of(files)]
     with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
-        begun_with = database.read_meta(connection).get("letters", letters)
+        meta = database.read_meta(connection)
+        begun_with = meta.get("letters", letters)
         if begun_with != letters:
             message = f"begun with letters={begun_with!r}, not {letters!r}; give another path, or delete this file"
             raise StoreError(message, path=path)
-        database.write_meta(connection, letters=letters)
-        connection.commit()
+        if "letters" not in meta:  # a build that has nothing to do must not write: the file's bytes are its identity
+            database.write_meta(connection, letters=letters)
+            connection.commit()
+        _forget_changed_topics(connection, sources)
         places = [_place(connection, path, source) for source in sources]
         offsets = {source.name: place.offset for source, place in zip(sources, places, strict=True)}
         total = sum(source.size for source in sources)
@@ -121,23 +122,6 @@ def build(
                 done = sum(min(offsets[source.name], source.size) for source in sources)
                 progress(Progress(row_count, failure_count, done, total))
         return BuildSummary(_count(connection, "formula"), _count(connection, "tree"), _failure_table(connection))
-
-
-def _sources(files: FormulaFiles) -> list[Source]:
-    """Return all files, post files first, an SLT file and the OPT file of the same number side by side."""
-    sources = []
-    for slt, opt in zip_longest(files.slt, files.opt):
-        sources += _pair(slt, opt, "")
-    for year in files.topics:
-        sources += _pair(year.slt, year.opt, year.prefix)
-    taken = Counter(source.name for source in sources)
-    while clashing := {name for name, count in taken.items() if count > 1}:
-        deeper = [replace(source, folders=source.folders + (source.name in clashing)) for source in sources]
-        if [source.name for source in deeper] == [source.name for source in sources]:
-            twice = next(source.file for source in sources if source.name in clashing)
-            raise CorpusError("listed twice among the formula files; list it once", path=str(twice))
-        sources, taken = deeper, Counter(source.name for source in deeper)
-    return sources
 
 
 def _of_choice(source: Source, posts: frozenset[str] | None) -> Source:
@@ -158,12 +142,28 @@ def source_sizes(files: FormulaFiles) -> dict[str, int]:
     Raises:
         CorpusError: a missing file, or one that is not a formula file.
     """
-    return {source.name: source.size for source in (_of_choice(source, None) for source in _sources(files))}
+    return {source.name: source.size for source in (_of_choice(source, None) for source in sources_of(files))}
 
 
-def _pair(slt: PackedFile | None, opt: PackedFile | None, prefix: str) -> list[Source]:
-    found = [] if slt is None else [open_source(slt, "slt", prefix=prefix)]
-    return found if opt is None else [*found, open_source(opt, "opt", prefix=prefix)]
+def _forget_changed_topics(connection: sqlite3.Connection, sources: Sequence[Source]) -> None:
+    """Forget the topics of which ``sources`` lack a file that was read, so that all their files are read again."""
+    known = {str(name) for (name,) in connection.execute("SELECT name FROM source")}
+    for prefix in {source.prefix for source in sources if source.prefix}:
+        read = {name for name in known if name.partition(" ")[2].startswith(prefix)}
+        if read <= {source.name for source in sources}:
+            continue
+        ids = (prefix, f"{prefix}\U0010ffff")
+        within = "formula WHERE formula_id >= ? AND formula_id < ?"
+        trees = connection.execute(f"SELECT slt FROM {within} UNION SELECT opt FROM {within}", ids * 2).fetchall()
+        connection.execute(f"DELETE FROM {within}", ids)
+        unused = {tree for (tree,) in trees if tree is not None}
+        for column in ("slt", "opt"):
+            query = f"SELECT DISTINCT {column} FROM formula WHERE {column} IN (SELECT value FROM json_each(?))"
+            unused -= {tree for (tree,) in connection.execute(query, (json.dumps(sorted(unused)),))}
+        connection.executemany("DELETE FROM tree WHERE id = ?", [(tree,) for tree in unused])
+        connection.execute("DELETE FROM failure WHERE formula_id >= ? AND formula_id < ?", ids)
+        connection.executemany("DELETE FROM source WHERE name = ?", [(name,) for name in read])
+        connection.commit()
 
 
 def _place(connection: sqlite3.Connection, path: str | os.PathLike[str], source: Source) -> Place:

@@ -15,10 +15,13 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 
-from graphs.corpus.arqmath.tsv_rows import quoted_rows
+from graphs.corpus.arqmath.tsv_rows import quoted_rows, whole_rows
+from graphs.corpus.files import FormulaFiles
 from graphs.corpus.packed import PackedFile
 from graphs.errors import CorpusError
 from graphs.formulas.tree import TreeKind
@@ -98,6 +101,31 @@ def open_source(file: PackedFile, representation: TreeKind, *, prefix: str = "")
     return Source(file, representation, prefix, size, len(header), header.index("id"), header.index(posts[0]), visual)
 
 
+def sources_of(files: FormulaFiles) -> list[Source]:
+    """Return all files, post files first, an SLT file and the OPT file of the same number side by side.
+
+    Raises :class:`CorpusError` for a missing file, one that is not a formula file, and one that is listed twice.
+    """
+    sources = []
+    for slt, opt in zip_longest(files.slt, files.opt):
+        sources += _pair(slt, opt, "")
+    for year in files.topics:
+        sources += _pair(year.slt, year.opt, year.prefix)
+    taken = Counter(source.name for source in sources)
+    while clashing := {name for name, count in taken.items() if count > 1}:
+        deeper = [replace(source, folders=source.folders + (source.name in clashing)) for source in sources]
+        if [source.name for source in deeper] == [source.name for source in sources]:
+            twice = next(source.file for source in sources if source.name in clashing)
+            raise CorpusError("listed twice among the formula files; list it once", path=str(twice))
+        sources, taken = deeper, Counter(source.name for source in deeper)
+    return sources
+
+
+def _pair(slt: PackedFile | None, opt: PackedFile | None, prefix: str) -> list[Source]:
+    found = [] if slt is None else [open_source(slt, "slt", prefix=prefix)]
+    return found if opt is None else [*found, open_source(opt, "opt", prefix=prefix)]
+
+
 def pieces(source: Source, start: Place) -> Iterator[Piece]:
     """Yield the file from ``start`` (``Place(0, 0)``: from its header), a megabyte at a time."""
     packed = not source.file.is_plain
@@ -108,17 +136,10 @@ def pieces(source: Source, start: Place) -> Iterator[Piece]:
             _skip(file, start.offset)
         else:
             file.seek(start.offset)
-        offset, line, parts = start.offset, start.line, []
-        for row, _ in quoted_rows(file):
-            offset += len(row)
-            line += row.count(b"\n")
-            parts += [row] if packed else []
-            if offset - start.offset >= PIECE_BYTES:
-                end = Place(offset, line)
-                yield Piece(source, start, end, b"".join(parts) if packed else None)
-                start, parts = end, []
-        if offset > start.offset:
-            yield Piece(source, start, Place(offset, line), b"".join(parts) if packed else None)
+        for data in whole_rows(file, PIECE_BYTES):
+            end = Place(start.offset + len(data), start.line + data.count(b"\n"))
+            yield Piece(source, start, end, data if packed else None)
+            start = end
 
 
 def _skip(file: io.BufferedReader, size: int) -> None:

@@ -212,10 +212,12 @@ def test_progress_reaches_the_end(tmp_path: Path, files: FormulaFiles, monkeypat
 
 
 def test_a_finished_build_is_not_done_again(tmp_path: Path, files: FormulaFiles) -> None:
-    first = build(tmp_path / "formulas.db", files)
+    path = tmp_path / "formulas.db"
+    first, written = build(path, files), path.read_bytes()
     seen: list[Progress] = []
-    assert build(tmp_path / "formulas.db", files, progress=seen.append) == first
+    assert build(path, files, progress=seen.append) == first
     assert seen == []
+    assert path.read_bytes() == written  # an experiment knows the file by its bytes
 
 
 SLOW_BUILD = """
@@ -419,6 +421,20 @@ def test_pieces_have_every_row_once_wherever_they_end(
     for line, row in found:  # the line is where the row begins
         assert isinstance(row, Row)
         assert text.split("\n")[line - 1].startswith(row.formula_id.removeprefix("p:") + "\t")
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    pieces_=st.lists(st.sampled_from([b'"', b'""', b"a", b"\t", b"\n", b"\r\n", b"\r", b'\t"', b'"\t', b'"\r\n'])),
+    size=st.integers(1, 60),
+)
+def test_blocks_end_where_rows_end(pieces_: list[bytes], size: int) -> None:
+    """Whatever marks, tabs and line ends a file has."""
+    table = b"".join(pieces_)
+    blocks = list(tsv_rows.whole_rows(io.BytesIO(table), size))
+    found = [row for block in blocks for row in tsv_rows.quoted_rows(io.BytesIO(block))]
+    assert found == list(tsv_rows.quoted_rows(io.BytesIO(table)))
+    assert all(blocks)
 
 
 def test_a_quotation_mark_that_is_never_closed_costs_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from parrot import Parrot, posts
@@ -88,6 +89,20 @@ def test_the_state_of_the_topics_passes_through_merges_and_penman_files(tmp_path
     assert topics_of(tmp_path / "unknown.db") is None
 
 
+def test_an_import_that_replaces_another_has_the_topics_of_its_own_file(tmp_path: Path) -> None:
+    path, file = tmp_path / "c.db", tmp_path / "c.penman"
+    for topics in ("1f", None, "1f", "2e"):
+        header = "" if topics is None else f'# ::collection {{"{TOPICS}": "{topics}"}}\n\n'
+        file.write_text(f"{header}# ::id 1\n(a / ask-01)\n")
+        exchange.import_penman(file, path)
+        assert topics_of(path) == topics
+    with_posts = tmp_path / "built.db"
+    with_topics(with_posts, "1f")
+    with pytest.raises(StoreError):
+        exchange.import_penman(file, with_posts)
+    assert topics_of(with_posts) == "1f"
+
+
 class Published(JsonLines):
     """A collection that publishes trees: in two files of its posts, and in files of its topics of two years."""
 
@@ -160,13 +175,51 @@ def test_trees_come_from_a_complete_formulas_db_of_this_collection(tmp_path: Pat
 
 def test_a_changed_formula_file_of_topics_is_read_again(tmp_path: Path, corpus: Published) -> None:
     path, files, topic = tmp_path / "formulas.db", corpus.formulas(), tmp_path / "2020.tsv"
-    for letter in "xy":  # of one size
-        topic.write_text(topic.read_text().replace("x", letter))
+    for letter in "xyx":  # of one size
+        rows = ["id\ttopic_id\tformula", f"q_2020\t1\t<math><mi>{letter}</mi></math>"]
+        rows += [f"q_{letter}\t1\t<math><mi>{letter}{letter}</mi></math>"]
+        topic.write_text("".join(f"{row}\r\n" for row in rows))
         assert store.source_sizes(files).keys() > store.source_sizes(replace(files, topics=())).keys()
         store.build(path, files)
         with store.FormulaStore.open(path) as trees:
             assert store.source_sizes(files).items() <= trees.sources().items()
             found = trees.get("2020:q_2020")
+            assert [trees.get(f"2020:q_{other}") is not None for other in "xy"] == [letter == "x", letter == "y"]
+            assert len(trees) == 5
         assert found is not None
         assert found.slt is not None
         assert found.slt.tangent_string() == f"[V!{letter}]"
+    with database.connect_read_only(path, purpose=store.PURPOSE) as connection:
+        assert connection.execute("SELECT count(*) FROM tree").fetchone() == (2,)
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM formula", "DELETE FROM tree", "DELETE FROM source", "INSERT"])
+def test_a_build_that_is_killed_while_it_forgets_topics_is_completed(
+    tmp_path: Path, corpus: Published, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    path, files, topic = tmp_path / "formulas.db", corpus.formulas(), tmp_path / "2020.tsv"
+    store.build(path, files)
+    topic.write_text(topic.read_text().replace("q_2020", "q_2022").replace("x", "y"))
+
+    class Killed(database.Connection):
+        def execute(self, *arguments: Any) -> database.Cursor:
+            self.refuse(arguments[0])
+            return super().execute(*arguments)
+
+        def executemany(self, *arguments: Any) -> database.Cursor:
+            self.refuse(arguments[0])
+            return super().executemany(*arguments)
+
+        def refuse(self, query: str) -> None:
+            if query.startswith(statement) and "meta" not in query:
+                raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "Connection", Killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.build(path, files)
+    store.build(path, files)
+    with store.FormulaStore.open(path) as trees:
+        assert trees.get("2020:q_2020") is None
+        assert trees.get("2020:q_2022") is not None
+        assert store.source_sizes(files) == trees.sources()
