@@ -93,6 +93,8 @@ def import_penman(
         raise StoreError("no such file; an import reads what export wrote", path=source)
     roles = _Roles()
     with writer(path) as connection, source.open(encoding="utf-8", errors="replace") as lines:
+        if database.read_meta(connection).get(IMPORTED):  # it is replaced, with its topics
+            connection.execute("DELETE FROM meta WHERE key = ?", (TOPICS,))
         continue_only(connection, path, {"source": f"import {source.name}"} | _identity(source))
         _start_anew(connection, path)
         for count, block in enumerate(blocks(lines), 1):
