@@ -88,6 +88,12 @@ def finished_job(
     shared = models[0].parents[2]
     made, given = tensors or data.graphs, Path(data.formulas) if data.formulas else None
     formulas = given or shared / "formulas.db"
+    collection = Path(data.collection) if data.collection else shared / file_name(settings, given)
+    if given is not None and not collection.exists():
+        raise ConfigError(
+            f"data.formulas={given} has changed since the job of condition {condition}: {shared} has no "
+            f"{collection.name}, the graphs with its trees; run the experiment again: {experiment['command']}"
+        )
     return FinishedJob(
         condition,
         job_seed,
@@ -96,7 +102,7 @@ def finished_job(
         shared,
         models[0],
         (Path(made),) if made else _tensors(shared, spec_of(settings.graph), record["source"]),
-        Path(data.collection) if data.collection else shared / file_name(settings, given),
+        collection,
         formulas if formulas.exists() else None,
     )
 

@@ -72,7 +72,14 @@ def test_graphs_with_trees_made_elsewhere_are_those_of_the_job(experiment: Path,
     record = json.loads((copied / "experiment.json").read_text())
     record["command"] += f" data.formulas={tmp_path / 'trees.db'}"
     (copied / "experiment.json").write_text(json.dumps(record))
+    with pytest.raises(ConfigError, match=r"trees\.db has changed since .* has no .*; run the exp") as refusal:
+        finished_job(copied, "none")
+    named = re.search(r"(\S+) has no (\S+\.db)", str(refusal.value))
+    assert named is not None
+    graphs = Path(named[1]) / named[2]
+    graphs.touch()
     job = finished_job(copied, "none")
+    graphs.unlink()
     assert job.formulas_db == tmp_path / "trees.db"
     assert re.fullmatch(r"collection-embedded-2-trees[0-9a-f]{8}\.db", job.collection.name)
 
