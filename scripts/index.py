@@ -106,6 +106,11 @@ def main(arguments: Sequence[str] | None = None) -> str:
     elif given.model or given.graphs_db or given.corpus or given.formulas:
         parser.error("--from finds model, graphs, collection and formulas itself; leave them out")
 
+    from mathamr.retrieval.folder import refuse_other_files
+
+    if given.out is not None:
+        refuse_other_files(given.out)
+
     from mathamr.model.encoding_shards import POSTS_A_SHARD
     from mathamr.stages.console import Console
     from mathamr.stages.retrieval.indexing import IndexBuild, build_search_index, read_ids

@@ -19,6 +19,7 @@ from graphs.corpus.post import Post
 from graphs.errors import RetrievalError
 from mathamr.pretrained import folder as model_folder
 from mathamr.pretrained.folder import ModelFiles
+from mathamr.retrieval.folder import refuse_other_files
 from mathamr.retrieval.index import Strategy
 from mathamr.search import catalog
 from mathamr.search.catalog import Catalog, CatalogContent
@@ -60,7 +61,7 @@ class PostIndex:
 
         Raises:
             RetrievalError: no posts, or two posts with the same id.
-            StoreError: the folder cannot be written.
+            StoreError: the folder holds other files than an index, or cannot be written.
         """
         ids = [post.post_id for post in posts]
         if not ids:
@@ -70,6 +71,7 @@ class PostIndex:
             temporary = tempfile.TemporaryDirectory()
             folder = temporary.name
         place = Path(folder)
+        refuse_other_files(place)
         with tempfile.TemporaryDirectory() as model, catalog.alone(place):
             model_folder.write(Path(model) / "model", files, card="")
             content = CatalogContent(

@@ -38,8 +38,27 @@ from graphs.errors import StoreError
 from graphs.whole_file import write_whole
 
 HEADER = "index.json"
+DOCUMENTS = "folder"  # collection of an index of documents, in its folder
 _DIGEST = "sha256"  # in the header: of the header without it; of each file below ``files``
 _DATA = re.compile(r"data-[0-9a-f]{32}")
+_UNFINISHED = re.compile(rf"\.lock|\.{re.escape(HEADER)}\..*|encoding(-\d+)?")  # of a build that was killed
+
+
+def refuse_other_files(path: Path) -> None:
+    """Refuse a place that is neither new, nor empty, nor an index, nor what a killed build has left.
+
+    Raises:
+        StoreError: a file, or a folder of other files.
+    """
+    if path.is_file():
+        raise StoreError("is a file, and an index is a folder; name a new folder", path=path)
+    entries = sorted(path.iterdir()) if path.is_dir() else []
+    if any(_DATA.fullmatch(entry.name) for entry in entries):
+        return
+    for entry in entries:
+        of_documents = entry.name == DOCUMENTS and ((entry / ".lock").exists() or not any(entry.glob("*")))
+        if not of_documents and not _UNFINISHED.fullmatch(entry.name):
+            raise StoreError(f"the folder holds other files, e.g. {entry.name}; name a new folder", path=path)
 
 
 def new_data(path: Path) -> Path:

@@ -14,6 +14,7 @@ import scripts.make_run
 import scripts.search
 from graphs.errors import StoreError
 from mathamr.evaluation.runs import read_run
+from mathamr.retrieval.folder import refuse_other_files
 from mathamr.search.catalog import Catalog, alone
 from mathamr.stages.retrieval import indexing
 from tests.scripts.small_collection import ANSWERS, index_arguments
@@ -53,6 +54,36 @@ def test_posts_are_removed_and_added(
     assert sorted(grown.vectors.post_ids()) == ids
     torch.testing.assert_close(grown.vectors.vectors_of(ids).vectors, whole.vectors.vectors_of(ids).vectors)
     assert len(grown.formulas) == len(whole.formulas)
+
+
+def test_a_folder_of_other_files_is_refused(work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("posts.jsonl", "folder/posts.jsonl", "index.json"):
+        out = tmp_path / name[0] / "out"
+        (out / name).parent.mkdir(parents=True)
+        (out / name).write_text("{}")
+        assert scripts.index.main(index_arguments(work, out)) == 2
+        message = f"{out}: the folder holds other files, e.g. {name.partition('/')[0]}; name a new folder"
+        assert message in capsys.readouterr().err
+        assert [path for path in out.rglob("*") if path.is_file()] == [out / name]
+    assert scripts.index.main(index_arguments(work, out / name)) == 2
+    assert "is a file, and an index is a folder; name a new folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        [],
+        [".lock", "encoding/0.pt", "encoding-1/0.pt", ".index.json.1"],
+        ["folder/.lock", "folder/posts.jsonl"],
+        [f"data-{'0' * 32}/vectors", "README.md"],
+    ],
+)
+def test_an_index_and_the_files_of_a_killed_build_are_not_refused(tmp_path: Path, left: list[str]) -> None:
+    for name in left:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    refuse_other_files(tmp_path)
+    refuse_other_files(tmp_path / "new")
 
 
 def test_ids_to_remove_that_the_index_lacks_are_named(

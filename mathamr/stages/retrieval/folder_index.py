@@ -26,7 +26,7 @@ from graphs.graph.vocabulary import Vocabulary
 from graphs.stores import collection
 from graphs.stores.collection import Collection
 from graphs.whole_file import write_whole
-from mathamr.retrieval.folder import HEADER, read_header
+from mathamr.retrieval.folder import DOCUMENTS, HEADER, read_header
 from mathamr.search import catalog
 from mathamr.stages.console import Console
 from mathamr.stages.data.failure_table import write_table
@@ -70,7 +70,7 @@ def index_folder(
         CorpusError: not a folder, or one without any passage.
         StoreError: an update of an index that another model made, or another process that builds this index.
     """
-    place = out / "folder"
+    place = out / DOCUMENTS
     with catalog.alone(place):
         with console.stage("reading files", unit="files") as advance:
             found = read_folder(folder, place, update=settings.update, without=[out], progress=advance)

@@ -129,6 +129,8 @@ def test_an_index_finds_what_is_most_similar(model: MathAMR, tmp_path: Path) -> 
     with model.index(posts, tmp_path / "index") as kept:
         assert {result.post.post_id for result in kept.search("Is $x$ even?")} == {"a", "b"}
     assert (tmp_path / "index" / "index.json").is_file()
+    with pytest.raises(StoreError, match=r"holds other files, e\.g\. index; name a new folder"):
+        model.index(posts, tmp_path)
     with pytest.raises(RetrievalError, match="two posts have the id a"):
         model.index([posts[0], posts[0]])
     with pytest.raises(RetrievalError, match="no posts to index"):
