@@ -133,6 +133,21 @@ def test_the_commands_of_the_document_find_its_example(
     assert "1. Theorem (Euclid). Primes\n   post primes.md:3~" in printed
 
 
+@pytest.mark.parametrize(
+    ("folder", "message"), [("gone", "is not a folder"), ("empty", "has no text that can be read")]
+)
+def test_a_folder_that_cannot_be_read_leaves_nothing(
+    model: Path, tmp_path: Path, folder: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    words = [str(tmp_path / folder), "--model", str(model)]
+    assert scripts.index.main([*words, "--out", str(tmp_path / "new/index")]) == 2
+    assert scripts.index.main([*words, "--out", str(tmp_path / "empty")]) == 2
+    assert capsys.readouterr().err.count(message) == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"empty", "model"}
+    assert not list((tmp_path / "empty").iterdir())
+
+
 def test_options_that_do_not_fit_a_folder_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, message in (
         (["notes", "--out", "index"], "FOLDER needs a model"),

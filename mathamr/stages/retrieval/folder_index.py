@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from graphs.corpus.corpus import open_corpus
-from graphs.errors import StoreError
+from graphs.errors import CorpusError, StoreError
 from graphs.graph.graph_maker import GraphMaker
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
@@ -71,9 +73,14 @@ def index_folder(
         StoreError: an update of an index that another model made, or another process that builds this index.
     """
     place = out / DOCUMENTS
+    made = [path for path in (place, *place.parents) if not path.exists()]
     with catalog.alone(place):
-        with console.stage("reading files", unit="files") as advance:
-            found = read_folder(folder, place, update=settings.update, without=[out], progress=advance)
+        try:
+            with console.stage("reading files", unit="files") as advance:
+                found = read_folder(folder, place, update=settings.update, without=[out], progress=advance)
+        except CorpusError:
+            _remove_new(made)
+            raise
         write_table(found.failures, place / "failures.tsv")
         build = GraphBuild(workers=workers)
         parser = GraphMaker(factory(build.parser, build.options)).parser_name
@@ -88,6 +95,14 @@ def index_folder(
         write_whole(place / _INDEXED, json.dumps(state) + "\n")
         _remove_all_but(files.collection, place)
         return BuiltIndex((*built.lines, *_summary(found, place)))
+
+
+def _remove_new(made: Sequence[Path]) -> None:
+    """Remove the folders that this call has made, innermost first; only the first has a file, its lock."""
+    with suppress(OSError):  # another process has written there
+        for folder in made:
+            (folder / ".lock").unlink(missing_ok=True)
+            folder.rmdir()
 
 
 def _parsed(
