@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, suggestion
 from mathamr.retrieval.index import Strategy
 from mathamr.search.engine import RESULTS, check
 from mathamr.search.selection import EVERYTHING, Selection
@@ -40,18 +40,23 @@ def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list
     """Split the words of a command line into settings ``KEY=VALUE`` and other words, in any order.
 
     Settings whose keys are in ``more`` stay among the other words. Raises :class:`ConfigError` for an unknown key
-    or value; a word with spaces, or with ``=`` after anything but a name, such as ``$a=b$``, is not a setting.
+    or value, or a key given twice; a word with spaces, or with ``=`` after anything but a name, such as ``$a=b$``, is
+    not a setting.
     """
     given: dict[str, str] = {}
-    others = []
+    others, known = [], (*KEYS, *more)
     for word in as_settings(words):
         key, equals, value = word.partition("=")
         if equals and key in KEYS:
+            if key in given:
+                also = "; mathamr serve searches several indexes" if key == "index" else ""
+                raise ConfigError(f"{key}={given[key]} and {key}={value}: give {key}= once{also}")
             given[key] = value
         elif equals and key in more:
             others.append(word)
-        elif equals and key.isidentifier() and len(key) > 2 and not value.startswith((" ", "=")) and " " not in word:
-            raise ConfigError(f"unknown key {key!r}; choose from: {', '.join((*KEYS, *more))}")
+        elif equals and _is_name(key, known) and not value.startswith((" ", "=")) and " " not in word:
+            choice = suggestion(key.lower(), known) or f"; choose from: {', '.join(known)}"
+            raise ConfigError(f"unknown key {key!r}{choice}")
         else:
             others.append(word)
     if not given.get("index"):
@@ -67,6 +72,11 @@ def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list
     selection = Selection(given.get("kind", ""), given.get("formulas", ""), start=whole(given, "start", 0))
     device, named = given.get("device", "cpu"), frozenset(given)
     return Settings(Path(given["index"]), strategy, k, task, model, device, selection, named), others
+
+
+def _is_name(key: str, known: Sequence[str]) -> bool:
+    """Return whether ``key`` is long enough for the name of a setting, or one in capital letters."""
+    return key.isidentifier() and (len(key) > 2 or key.lower() in known)
 
 
 def as_settings(words: Sequence[str]) -> list[str]:

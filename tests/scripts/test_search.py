@@ -48,7 +48,9 @@ def test_posts_are_removed_and_added(
     smaller.close()
     capsys.readouterr()
     assert scripts.index.main(index_arguments(work, out, "--update")) == 0
-    assert "2 kept from the index before" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "2 kept from the index before" in printed
+    assert "an earlier run" not in printed
     grown, whole = Catalog.open(out), Catalog.open(index)
     ids = sorted(ANSWERS)
     assert sorted(grown.vectors.post_ids()) == ids
@@ -167,6 +169,10 @@ def test_a_search_for_formulas(index: Path, capsys: pytest.CaptureFixture[str]) 
         (["k=0", "x"], "k=0"),
         (["k=many", "x"], "a whole number is needed"),
         (["depth=3", "x"], "unknown key 'depth'"),
+        (["stragety=maxsim", "x"], "unknown key 'stragety'; did you mean strategy?"),
+        (["K=3", "Is $2k$ odd?"], "unknown key 'K'; did you mean k?"),
+        (["k=3", "--k=5", "x"], "k=3 and k=5: give k= once"),
+        (["index=other", "x"], "/index and index=other: give index= once; mathamr serve searches several indexes"),
         (["two", "queries"], "put the query in quotes"),
     ],
 )
