@@ -239,10 +239,10 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     writing = time.perf_counter() - start
     now = fresh - resumed
     lines = [f"encoded:   {now:,} posts in {seconds:.1f} s, {now / max(seconds, 1e-9):,.0f} docs/s"]
-    if resumed or kept:
-        lines.append(
-            f"           {resumed:,} more by an earlier run that was stopped, {kept:,} kept from the index before"
-        )
+    before = [f"{resumed:,} more by an earlier run that was stopped"] if resumed else []
+    before += [f"{kept:,} kept from the index before"] if kept else []
+    if before:
+        lines.append(f"           {', '.join(before)}")
     return BuiltIndex((*lines, *_checked(Catalog.open(out), writing)))
 
 

@@ -81,7 +81,8 @@ class FolderPosts:
         return hashlib.sha256("\n".join(self.post_ids).encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
-        forms = ", ".join(f"{count:,} {form}" for form, count in self.forms.most_common())
+        counts = self.forms.most_common()
+        forms = ", ".join(f"{count:,} {form if count != 1 else form.removesuffix('s')}" for form, count in counts)
         lines = [f"{_count(self.files, 'file')}, {_count(len(self.post_ids), 'passage')}" + f" ({forms})" * bool(forms)]
         if self.kept or self.removed:
             lines += [f"{self.read:,} new or changed, {self.kept:,} unchanged, {self.removed:,} removed"]

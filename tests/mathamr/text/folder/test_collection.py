@@ -57,6 +57,7 @@ def test_every_form_becomes_posts_with_their_places(folder: Path, tmp_path: Path
     }
     assert (found.files, found.read, found.kept, found.other, found.failures) == (6, 6, 0, 1, [])
     assert str(found).startswith("6 files, 6 passages (2 LaTeX, 1 ")
+    assert {"1 notebook", "1 archive"} <= set(str(found).splitlines()[0].rstrip(")").split(", "))
 
 
 def test_short_formulas_and_statements_are_kept_and_remnants_counted(tmp_path: Path) -> None:
