@@ -271,9 +271,7 @@ def start(arguments: Sequence[str] | None = None) -> int:
     try:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1 and os.environ.get("RANK", "0") != "0":
             return 0  # torchrun in front: rank 0 runs the experiment, and starts the ranks of each training itself
-        if any(word.partition("=")[0] == "--exp" for word in words):  # an abbreviation of another option of Hydra
-            raise ConfigError("--exp is not an option; write +exp=NAME")
-        if why := _refuse_launcher(words) or _refuse_seed(words):
+        if why := _refuse_option(words) or _refuse_launcher(words) or _refuse_seed(words):
             raise ConfigError(why)
         register()
         sys.argv = [before[0], *_processes_of_torchrun(words), *words]
@@ -317,6 +315,15 @@ def _processes_of_torchrun(words: Sequence[str]) -> list[str]:
 
 
 _OF_TORCHRUN = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK"}
+
+
+_SETTINGS = {"--exp": "+exp=NAME", "--root": "data.root=DIR"}  # --exp is an abbreviation of another option of Hydra
+
+
+def _refuse_option(arguments: Sequence[str]) -> str | None:
+    """Return which setting to write for an option that only other commands have."""
+    options = [word.partition("=")[0] for word in arguments]
+    return next((f"{name} is not an option; write {_SETTINGS[name]}" for name in options if name in _SETTINGS), None)
 
 
 def _refuse_launcher(arguments: Sequence[str]) -> str | None:

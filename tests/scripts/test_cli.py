@@ -42,6 +42,7 @@ def test_the_list_of_commands_imports_nothing_heavy() -> None:
         (["completion"], "name one shell: bash, zsh, fish"),
         (["run", "+exp=trial", "nonsense=1"], "unknown key nonsense"),
         (["run", "--exp", "trial"], "--exp is not an option; write +exp=NAME"),
+        (["run", "+exp=trial", "--root", "posts"], "--root is not an option; write data.root=DIR"),
         (["run", "trial"], "'trial' is not a setting; write KEY=VALUE, or +exp=NAME for an experiment"),
         (["evaluate", "--task", "1", "--qrels", "gone.tsv", "--run", "gone.tsv"], "gone.tsv"),
     ],
