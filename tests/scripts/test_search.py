@@ -86,6 +86,8 @@ def test_an_index_and_the_files_of_a_killed_build_are_not_refused(tmp_path: Path
         (tmp_path / name).touch()
     refuse_other_files(tmp_path)
     refuse_other_files(tmp_path / "new")
+    assert {path for path in tmp_path.rglob("*") if not path.is_dir()} == {tmp_path / name for name in left}
+    assert not (tmp_path / "new").exists()
 
 
 def test_ids_to_remove_that_the_index_lacks_are_named(

@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import Collection as Some
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -285,30 +286,25 @@ def _kept(
     """Return the posts whose vectors the index before has, and these; none without ``update``."""
     if not update:
         return [], None
-    before = Catalog.open(out)
-    if before.model_hash != model_hash:
-        before.close()
-        raise StoreError(
-            f"the index was built by model {before.model_hash}, not by {model_hash}; build it again without --update, "
-            "or give the model that it was built by",
-            path=out,
-        )
-    if before.config_hash != config_hash:
-        before.close()
-        raise StoreError(
-            f"the index was made of graphs of configuration {before.config_hash}, these are {config_hash}; build "
-            "without --update",
-            path=out,
-        )
-    if before.parser != parser:
-        before.close()
-        raise StoreError(
-            f"the index was made of graphs of the parser {before.parser or 'unknown'}, these are of "
-            f"{parser or 'an unknown one'}; build without --update",
-            path=out,
-        )
-    has = set(before.vectors.post_ids())
-    kept = [post_id for post_id in post_ids if post_id in has]
-    sets = before.vectors.vectors_of(kept) if kept else None
-    before.close()
+    with closing(Catalog.open(out)) as before:
+        problem = ""
+        if before.model_hash != model_hash:
+            problem = (
+                f"built by model {before.model_hash}, not by {model_hash}; build it again without --update, or give "
+                "the model that it was built by"
+            )
+        elif before.config_hash != config_hash:
+            problem = (
+                f"made of graphs of configuration {before.config_hash}, these are {config_hash}; build without --update"
+            )
+        elif before.parser != parser:
+            problem = (
+                f"made of graphs of the parser {before.parser or 'unknown'}, these are of "
+                f"{parser or 'an unknown one'}; build without --update"
+            )
+        if problem:
+            raise StoreError(f"the index was {problem}", path=out)
+        has = set(before.vectors.post_ids())
+        kept = [post_id for post_id in post_ids if post_id in has]
+        sets = before.vectors.vectors_of(kept) if kept else None
     return kept, sets
