@@ -55,6 +55,7 @@ _STRUCTURE = frozenset(
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _PLACEHOLDER = re.compile(r"FORMULA_\d+")
 _SHARE = 0.6  # of the letters of a concept, with which a word that it comes of begins: proof, prove
+_LEAST = 3  # letters, at least, of that beginning
 _SHOWN = 20  # words of each kind in a line
 
 
@@ -97,7 +98,10 @@ def read_words(
         sentences: the query with placeholders, whose words are shown in place of concepts.
         with_formulas: whether the model reads the trees of formulas.
     """
-    typed = [word for sentence in sentences for word in _WORD.findall(_PLACEHOLDER.sub(" ", sentence))]
+    found = [word for sentence in sentences for word in _WORD.findall(_PLACEHOLDER.sub(" ", sentence))]
+    typed: dict[str, list[str]] = {}
+    for word in dict.fromkeys(found):
+        typed.setdefault(_start(word), []).append(word)
     known: list[str] = []
     unknown: list[str] = []
     added: set[str] = set()
@@ -106,7 +110,7 @@ def read_words(
         is_known = kind is not NodeKind.FORMULA and vocabulary.label_id(label, kind) != UNK
         if kind is NodeKind.AMR and label not in _STRUCTURE:
             concept = _SENSE.sub("", label).strip('"')
-            word = _as_typed(concept, typed) if typed else concept
+            word = _as_typed(concept, typed.get(_start(concept), ())) if typed else concept
             if word:
                 (known if is_known else unknown).append(word)
             elif is_known:
@@ -118,10 +122,19 @@ def read_words(
     return QueryWords(tuple(dict.fromkeys(known)), tuple(dict.fromkeys(unknown)), count, unread, len(added))
 
 
+def _start(word: str) -> str:
+    """Return the first letters of a word, which a concept and its word have in common."""
+    return word.casefold()[:_LEAST]
+
+
 def _as_typed(concept: str, typed: Sequence[str]) -> str:
-    """Return the word of the query that a concept comes of; "" without one."""
+    """Return the word of the query that a concept comes of; "" without one.
+
+    Args:
+        typed: words of the query that start as the concept does.
+    """
     name = concept.casefold()
-    least = max(3, math.ceil(_SHARE * len(name)))
+    least = max(_LEAST, math.ceil(_SHARE * len(name)))
     best, length = "", 0
     for word in typed:
         equal = takewhile(lambda letters: letters[0] == letters[1], zip(name, word.casefold(), strict=False))

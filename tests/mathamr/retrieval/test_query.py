@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import encode
 from mathamr.retrieval.explanation import explain
+from mathamr.search import words
 from mathamr.search.query import MAX_CHARACTERS, EncodedQuery, QueryEncoder
 
 POSTS = [
@@ -129,6 +131,23 @@ def test_what_cannot_be_read_is_refused(folder: Path, text: str, message: str) -
 def test_odd_queries_have_vectors(folder: Path, text: str) -> None:
     reader, _, _ = reader_of(folder, "full")
     assert torch.isfinite(reader.encode(text).vectors.vectors).all()
+
+
+def test_a_repeated_word_is_compared_once_with_each_concept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries may have thousands of words, so comparing every word with every concept takes minutes."""
+    compared, as_typed = [], words._as_typed
+
+    def counted(concept: str, typed: Sequence[str]) -> str:
+        compared.extend(typed)
+        return as_typed(concept, typed)
+
+    monkeypatch.setattr(words, "_as_typed", counted)
+    concepts = " ".join(f":op{i} (r{i} / ring)" for i in range(1, 100))
+    graph = mathamr_plus.decode(f"(f / field {concepts})", {})
+    vocabulary = Vocabulary.build(vocabularies.Counts(amr={"ring": 9}), size=9)
+    read = words.read_words(graph, vocabulary, sentences=["Rings " * 99, "and a field"])
+    assert (read.known, read.unknown) == (("Rings",), ("field",))
+    assert compared == ["field"] + ["Rings"] * 99
 
 
 def test_topics_are_encoded_in_their_order_and_failures_keep_their_place(folder: Path) -> None:
