@@ -5,6 +5,8 @@ r"""Filters of results by kind, formulas, exact words and excluded words; and pa
 'Is every finite ring with $a "b"$ a field?'
 >>> phrases, without
 (('every finite ring',), ('commutative',))
+>>> read_filters("Is every group abelian? -$p$-group - $x$")
+('Is every group abelian?  - $x$', (), ('$p$-group',))
 
 A filtered search examines the best :data:`CANDIDATES` posts; the answer gives the number that pass.
 Words are compared without case and punctuation, formulas by their LaTeX without spaces:
@@ -37,8 +39,8 @@ T = TypeVar("T")
 CANDIDATES = 1000  # best results that a search with a filter looks at
 KINDS = ("", "answer", "question")
 FORMULAS = ("", "with", "without")
-_FILTER = re.compile(r'"(?P<phrase>[^"]+)"|(?<!\S)-(?P<without>[^\W\d_][\w’\'-]+)')
 _COVER = "\ue000"  # character in place of those of a formula: no space, no letter, no sign
+_FILTER = re.compile(rf'"(?P<phrase>[^"]+)"|(?<!\S)-(?P<without>(?:[^\W\d_]|{_COVER})[\w{_COVER}’\'-]+)')
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -76,7 +78,7 @@ class Selection:
         kind: ``answer``, ``question``, or "" for both.
         formulas: ``with``, ``without``, or "" for both.
         phrases: sequences of words that a post must contain.
-        without: words that no post may contain.
+        without: words and formulas that no post may contain.
         start: number of results to skip.
     """
 
@@ -138,10 +140,11 @@ def typed(query: str, selection: Selection = EVERYTHING) -> tuple[str, Selection
 
 
 def read_filters(query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return a query without filter signs, its phrases between ``"``, and its words after ``-``.
+    """Return a query without filter signs, its phrases between ``"``, and its words and formulas after ``-``.
 
-    A sign within a formula is never a filter. A phrase stays in the query; an excluded word is removed. A query that is
-    too long is passed on unchanged, and the engine refuses it.
+    A sign within a formula is never a filter. ``-`` before a space or a single letter is a dash or minus. A phrase
+    stays in the query; an excluded word is removed. A query that is too long is passed on unchanged, and the engine
+    refuses it.
     """
     if len(query) > MAX_CHARACTERS:
         return query, (), ()
@@ -154,7 +157,7 @@ def read_filters(query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         pieces.append(query[position : match.start()])
         position = match.end()
         if match["without"] is not None:
-            without.append(match["without"])
+            without.append(query[slice(*match.span("without"))])
             continue
         phrase = query[slice(*match.span("phrase"))]
         pieces.append(phrase)

@@ -144,6 +144,7 @@ def test_a_heat_map_is_every_pair_and_its_rows_best_make_the_score(client: TestC
         ({"query": QUERY + ' "Suppose $\\sqrt 2 = p/q$"'}, {"11"}),
         ({"query": QUERY + " -words -integral"}, {"11", "14", "15"}),
         ({"query": QUERY + ' -words "formula here"'}, set()),
+        ({"query": QUERY + " -$\\sqrt 3$"}, {"11", "12", "13", "15"}),
     ],
 )
 def test_filters_choose_among_the_candidates(client: TestClient, asked: dict[str, Any], found: set[str]) -> None:
