@@ -25,9 +25,10 @@ results.
   model=FOLDER     checkpoint that must have made the index
   device=NAME      device of the model, by default cpu
   --export FILE    also write the results of a single query to FILE, which ends in .json or .bib
-  --json           one line of JSON for each query, with the keys of POST /api/search (docs/search-api.md)
+  --json           one line of JSON for each query, with the keys of POST /api/search (docs/search-api.md), or query
+                   and error if it is refused
 
-Exit codes: 0 answered; 2 an error, with a message.
+Exit codes: 0 answered; 2 an error, with a message. If a line of standard input is refused, the others are answered.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from mathamr.search.searchable import SearchEngine
     from mathamr.search.settings import Settings
 
-SHOWN = 100  # characters of a virtual node's text
+SHOWN = 100  # characters of a virtual node's text, or of a refused query
 
 
 @command
@@ -81,10 +82,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return show(engine, queries[0], settings, as_json, export)
         if isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")  # a query in another encoding finds what it can
-        for line in sys.stdin:
+        code = 0
+        for number, line in enumerate(sys.stdin, 1):
             if line.strip():
-                show(engine, line.rstrip("\n"), settings, as_json)
-        return 0
+                code = max(code, show(engine, line.rstrip("\n"), settings, as_json, line_number=number))
+        return code
     finally:
         engine.close()
 
@@ -105,8 +107,20 @@ def file_to_write(words: Sequence[str]) -> tuple[list[str], Path | None]:
     return [*words[:place], *words[place + 2 :]], Path(words[place + 1])
 
 
-def show(engine: SearchEngine, text: str, settings: Settings, as_json: bool = False, export: Path | None = None) -> int:
-    """Print what the index finds for one query, and write it to ``export``; return the exit code."""
+def show(
+    engine: SearchEngine,
+    text: str,
+    settings: Settings,
+    as_json: bool = False,
+    export: Path | None = None,
+    *,
+    line_number: int | None = None,
+) -> int:
+    """Print what the index finds for one query, and write it to ``export``; return the exit code.
+
+    Args:
+        line_number: number of the query's line in standard input, for messages.
+    """
     from graphs.errors import MathAMRError
     from mathamr.search.selection import typed
 
@@ -115,7 +129,10 @@ def show(engine: SearchEngine, text: str, settings: Settings, as_json: bool = Fa
         words, selection = typed(text, settings.selection)
         answer = engine.answer(words, task=settings.task, strategy=settings.strategy, k=settings.k, selection=selection)
     except MathAMRError as error:
-        print(error, file=sys.stderr)
+        if as_json:
+            print(json.dumps({"query": text, "error": str(error)}))
+        place = "" if line_number is None else f"line {line_number}, {_shortened(text)!r}: "
+        print(f"{place}{error}", file=sys.stderr)
         return 2
     if export is not None:
         from graphs.whole_file import write_whole
@@ -189,10 +206,13 @@ def _node(node: VirtualNode) -> str:
     """
     if node.kind == "document":
         return "whole post"
-    text = " ".join(node.text.split())
-    text = text if len(text) <= SHOWN else text[:SHOWN] + " ..."
+    text = _shortened(" ".join(node.text.split()))
     shown = f"${text}$" if node.kind == "formula" and text else text
     return f"{node.kind} {shown or node.number + 1}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN else text[:SHOWN] + " ..."
 
 
 if __name__ == "__main__":

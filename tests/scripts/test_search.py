@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -185,6 +186,18 @@ def test_bad_input_is_one_message_and_code_2(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert message in captured.err
+
+
+def test_a_refused_line_is_reported_and_the_others_are_answered(
+    index: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("Is $p$ prime?\nzzzqqq\n\nIs $x$ prime?\n"))
+    assert scripts.search.main([f"index={index}", "k=1", "--json"]) == 2
+    captured = capsys.readouterr()
+    answers = [json.loads(line) for line in captured.out.splitlines()]
+    assert [answer["query"] for answer in answers] == ["Is $p$ prime?", "zzzqqq", "Is $x$ prime?"]
+    assert ["error" in answer for answer in answers] == [False, True, False]
+    assert "line 2, 'zzzqqq': the model knows nothing in this query" in captured.err
 
 
 def test_an_equation_is_a_query_and_no_setting(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
