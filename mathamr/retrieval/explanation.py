@@ -76,6 +76,10 @@ class Explanation:
         """MaxSim: the sum over the matches."""
         return float(self.similarities.amax(1).sum())
 
+    def of_documents(self) -> Explanation:
+        """Return the explanation of a single-vector search, which compares the last virtual nodes only."""
+        return Explanation(self.query[-1:], self.document[-1:], self.similarities[-1:, -1:])
+
 
 def explain(
     query: Tensor, query_nodes: Sequence[VirtualNode], document: Tensor, document_nodes: Sequence[VirtualNode]

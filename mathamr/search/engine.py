@@ -96,7 +96,7 @@ class Engine:
             encoder = checkpoint.load_encoder(catalog.model, config_hash=catalog.config_hash, device=device)
             engine = cls(catalog, QueryEncoder(encoder, catalog.vocabulary, catalog.spec))
             query = engine._encode(r"Let $x \le \frac{1}{2}$ be a number. Is $\int_0^1 f(x)\,dx$ finite?")
-            engine._posts(query, catalog.search(query.vectors, k=1)[0])
+            engine._posts(query, catalog.search(query.vectors, k=1)[0], Strategy())
         except BaseException:
             catalog.close()
             raise
@@ -150,7 +150,7 @@ class Engine:
     ) -> Answer:
         """Return at most ``k`` posts that answer ``text``, or formulas similar to its first one.
 
-        Only the first ``explained`` posts, by default all, have an explanation.
+        Only the first ``explained`` posts, by default all, have an explanation, which adds up to their score.
         Raises :class:`MathAMRError` for a query that cannot be read or has no part that the model knows, and for a
         search that the index does not support.
         """
@@ -178,7 +178,7 @@ class Engine:
             (ranking,) = self.catalog.search(query.vectors, strategy, selection.depth(k))
             ranked = selection.page(ranking, k, itemgetter(0), self.catalog.texts)
             searched = time.perf_counter()
-            page = ranked.with_results(self._posts(query, ranked.results, explained))
+            page = ranked.with_results(self._posts(query, ranked.results, strategy, explained))
             best = 1.0 if strategy.name == "single_vector" else float(len(query.nodes))
         end = time.perf_counter()
         seconds = {"query": encoded - start, "search": searched - encoded, "explanation": end - searched}
@@ -189,12 +189,11 @@ class Engine:
 
         Raises :class:`RetrievalError` for a post that the index does not have.
         """
-        _check_id(post_id)
+        post = self.post(post_id)
         start = time.perf_counter()
         query = self._encode(text)
         encoded = time.perf_counter()
         why = self.catalog.explain(query, [post_id])[post_id]
-        (post,) = self.catalog.texts.get([post_id]).values()
         seconds = {"query": encoded - start, "search": 0.0, "explanation": time.perf_counter() - encoded}
         return Answer(query, Page([Result(post, why.score, why)]), float(len(query.nodes)), seconds)
 
@@ -225,10 +224,16 @@ class Engine:
         return Answer(query, page.with_results(results), 1.0, seconds)
 
     def _posts(
-        self, query: EncodedQuery, ranking: Sequence[tuple[str, float]], explained: int | None = None
+        self,
+        query: EncodedQuery,
+        ranking: Sequence[tuple[str, float]],
+        strategy: Strategy,
+        explained: int | None = None,
     ) -> list[Result]:
         post_ids = [post_id for post_id, _ in ranking]
         posts, why = self.catalog.texts.get(post_ids), self.catalog.explain(query, post_ids[:explained])
+        if strategy.name == "single_vector":
+            why = {post_id: own.of_documents() for post_id, own in why.items()}
         return [Result(posts[post_id], score, why.get(post_id)) for post_id, score in ranking]
 
     def _formulas(self, hits: Sequence[Hit]) -> list[Result]:

@@ -73,6 +73,9 @@ def test_a_strategy_ranks_as_the_engine_does(client: TestClient, engine: Engine,
     found = ask(client, query=QUERY, strategy=name, k=5)
     assert [result["post_id"] for result in found["results"]] == [result.post.post_id for result in wanted]
     assert found["best"] == (1.0 if name == "single_vector" else 4.0)
+    for result in found["results"]:
+        assert sum(match["score"] for match in result["matches"]) == pytest.approx(result["score"], abs=1e-3)
+        assert result["more_matches"] == 0
 
 
 def test_formulas_are_shown_in_their_sentence(client: TestClient) -> None:
@@ -322,7 +325,7 @@ def test_a_heat_map_too_large_to_be_shown_is_refused(client: TestClient, monkeyp
 def test_an_unknown_post_has_no_heat_map(client: TestClient) -> None:
     response = client.post("/api/heat-map", json={"query": "$x$", "post_id": "99"})
     assert response.status_code == 422
-    assert "no post 99" in response.json()["error"]
+    assert response.json() == {"error": "the index has no post '99'; give the id of a search result"}
 
 
 @pytest.mark.parametrize("query", ["zzzqqq", "x", "\U0001f600", "{" * 5000, "$\\mathfrak{Q}$"])
