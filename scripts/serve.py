@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 HOST, PORT = "127.0.0.1", 8000
 MAX_WORKERS = 64
 OPTIONS = ("--host", "--port", "--workers", "--index")
-MAX_CONNECTIONS = 64  # a browser holds six; what comes on top is answered 503
+MAX_CONNECTIONS = 256  # of a worker: several times its waiting questions, which are refused with a reason
 
 
 @command

@@ -20,6 +20,7 @@ import pytest
 
 from mathamr.search.engine import Engine
 from mathamr.search.settings import read
+from mathamr.search.web import app as web_app
 from mathamr.search.web import guard, patience
 from scripts import serve
 from tests.mathamr.web.tiny_index import build
@@ -135,6 +136,11 @@ def test_without_the_extra_it_says_how_to_install_it(
     monkeypatch.setattr(serve, "find_spec", lambda _: None)
     assert serve.main(["index=nowhere"]) == 2
     assert "pip install -e '.[web]'" in capsys.readouterr().err
+
+
+def test_waiting_questions_are_refused_before_connections() -> None:
+    """Only the refusal of a question is an object with the reason."""
+    assert serve.MAX_CONNECTIONS >= 2 * web_app.MAX_WAITING
 
 
 def test_half_sent_requests_keep_nobody_out(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
