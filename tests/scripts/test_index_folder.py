@@ -47,6 +47,7 @@ def test_a_folder_is_indexed_searched_and_updated(
     assert scripts.index.main(words) == 0
     printed = capsys.readouterr().out
     assert "2 files, 2 passages (1 LaTeX, 1 Markdown)" in printed
+    assert "1 file cannot be read:\n" in printed
     assert "c.pdf: a PDF has no formulas in LaTeX" in printed
     assert printed.endswith(f"\nsearch:    mathamr search 'index={out}' 'QUERY'\n")
     assert found(out, capsys) == [("a.tex:3", "Lemma. Roots"), ("b.md:3", "Integrals")]

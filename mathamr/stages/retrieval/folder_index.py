@@ -195,7 +195,8 @@ def _summary(found: FolderPosts, place: Path) -> list[str]:
     """Return lines on the files of the folder, and the first failures."""
     lines = str(found).splitlines()
     if found.failures:
-        lines.append(f"{len(found.failures):,} files cannot be read:")
+        files = "1 file" if len(found.failures) == 1 else f"{len(found.failures):,} files"
+        lines.append(f"{files} cannot be read:")
         lines += [f"  {failure.message}" for failure in found.failures[:SHOWN]]
     if len(found.failures) > SHOWN:
         lines.append(f"  all of them: {place / 'failures.tsv'}")
