@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.corpus.post import FormulaRef
+from graphs.corpus.text.text_formulas import MAX_INLINE
 from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError
 from graphs.formulas.layout import BLANK
 from graphs.graph.graph_maker import FormulaTrees
@@ -168,7 +169,7 @@ class Engine:
             )
         if task == "formulas":
             if not query.formula_ids:
-                raise _no_formula()
+                raise _no_formula(query)
             (vectors,) = query.vectors
             hits = self.catalog.search_formulas(vectors[0], selection.depth(k))
             chosen = selection.page(hits, k, _post_of_hit, self.catalog.texts)
@@ -206,7 +207,7 @@ class Engine:
     ) -> Answer:
         """Return formulas that share a large part with the first formula of the query, each with that part."""
         if not query.text.formulas:
-            raise _no_formula()
+            raise _no_formula(query)
         start = time.perf_counter()
         (formula, *_) = self._trees.of(query.text.formulas)
         if not {label for tree in (formula.slt, formula.opt) if tree for label in tree.labels} - {BLANK}:
@@ -276,8 +277,9 @@ def _check_id(post_id: str) -> None:
         raise _no_post(post_id) from None
 
 
-def _no_formula() -> ConfigError:
-    return ConfigError("task=formulas needs a formula in the query, between dollar signs")
+def _no_formula(query: EncodedQuery) -> ConfigError:
+    limit = f", of at most {MAX_INLINE:,} characters" if any("$" in one for one in query.text.sentences) else ""
+    return ConfigError(f"task=formulas needs a formula in the query, between two dollar signs{limit}")
 
 
 def _no_post(post_id: str) -> RetrievalError:

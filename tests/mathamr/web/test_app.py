@@ -113,7 +113,8 @@ def test_an_index_without_trees_is_searched_by_the_vectors_of_formulas(
 
 def test_a_formula_that_cannot_be_read_is_said(client: TestClient) -> None:
     for query, message in (
-        ("$ $ and words", "needs a formula"),
+        ("$ $ and words", "needs a formula in the query, between two dollar signs, of at most 4,000 characters"),
+        ("Is $x^{2 prime?", "needs a formula in the query, between two dollar signs, of at most 4,000 characters"),
         ("$\\,$", "the first formula of the query cannot be read"),
     ):
         response = client.post("/api/search", json={"query": query, "task": "formulas"})
