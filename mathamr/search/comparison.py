@@ -73,7 +73,7 @@ def compare(
     """
     check(task, k)
     if len(systems) < 2:
-        raise ConfigError(f"a comparison needs two systems, but only {', '.join(systems) or 'none'} was given")
+        raise ConfigError(f"a comparison needs two different systems; given: {', '.join(systems) or 'none'}")
     if selection.start:
         raise ConfigError(f"start={selection.start}: a comparison shows the first results; leave start out")
     depth = max(DEPTH, k)

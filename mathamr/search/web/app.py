@@ -33,8 +33,9 @@ from typing import Any, TypeVar
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.staticfiles import StaticFiles
 
 from graphs.errors import ConfigError, MathAMRError
@@ -54,7 +55,13 @@ T = TypeVar("T")
 MAX_WAITING = 64  # questions, the one being answered among them
 
 
-class SearchRequest(BaseModel):
+class _Body(BaseModel):
+    """JSON object of a request; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SearchRequest(_Body):
     """Settings of one request; those that it leaves out are the server's."""
 
     query: str
@@ -80,7 +87,7 @@ class ExportRequest(SearchRequest):
     format: str = "json"
 
 
-class HeatMapRequest(BaseModel):
+class HeatMapRequest(_Body):
     query: str
     post_id: str
     index: str | None = None
@@ -270,11 +277,17 @@ def _explain_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def malformed(_: Request, exception: RequestValidationError) -> JSONResponse:
         first = exception.errors()[0]
+        if first["type"] == "json_invalid":
+            return error(422, f"the body is not JSON: {first['ctx']['error']}, at character {first['loc'][-1]}")
+        if first["type"] == "extra_forbidden":
+            return error(422, f"unknown key {first['loc'][-1]!r}; /api/openapi.json lists the keys of each request")
         place = ".".join(str(step) for step in first["loc"] if step != "body")
         return error(422, f"{place or 'body'}: {first['msg']}")
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, exception: HTTPException) -> JSONResponse:
+        if exception.status_code == 404 and any(r.matches(request.scope)[0] is Match.PARTIAL for r in app.routes):
+            return error(405, f"{request.url.path}: {request.method} is not answered; use POST", Allow="POST")
         return error(exception.status_code, f"{request.url.path}: {exception.detail}")
 
     @app.exception_handler(Exception)

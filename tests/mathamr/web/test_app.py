@@ -403,7 +403,24 @@ def test_an_address_that_is_no_text_is_refused(client: TestClient, path: str) ->
 
 def test_nothing_but_get_and_post(client: TestClient) -> None:
     assert client.delete("/api/index").status_code == 405
-    assert client.get("/api/search").status_code in (404, 405)
+    response = client.get("/api/search")
+    assert (response.status_code, response.headers["allow"]) == (405, "POST")
+    assert response.json() == {"error": "/api/search: GET is not answered; use POST"}
+    assert client.get("/api/nothing").status_code == 404
+
+
+def test_a_body_that_is_not_json_is_refused_with_the_place_of_its_fault(client: TestClient) -> None:
+    body = {"content": b'{"query": "a" "b"}', "headers": {"content-type": "application/json"}}
+    message = "the body is not JSON: Expecting ',' delimiter, at character 14"
+    assert client.post("/api/search", **body).json() == {"error": message}
+
+
+@pytest.mark.parametrize("path", ["search", "export", "compare", "heat-map"])
+def test_an_unknown_key_is_refused(client: TestClient, path: str) -> None:
+    more = {"post_id": "11"} if path == "heat-map" else {}
+    response = client.post(f"/api/{path}", json={"query": "group", "kk": 3} | more)
+    assert response.status_code == 422
+    assert response.json() == {"error": "unknown key 'kk'; /api/openapi.json lists the keys of each request"}
 
 
 @pytest.mark.parametrize("path", ["/", "/page.css", "/katex/katex.min.js", "/api/index", "/nothing", "/api/posts/99"])
@@ -565,7 +582,8 @@ def test_a_request_names_the_index_that_it_is_about(two: TestClient) -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"indexes": ["index"]}, "a comparison needs two systems, but only index was given"),
+        ({"indexes": []}, "a comparison needs two different systems; given: none"),
+        ({"indexes": ["index", "index"]}, "a comparison needs two different systems; given: index"),
         ({"indexes": ["index", "nowhere"]}, "unknown index 'nowhere'; choose from: index, fixed"),
         ({"start": 5}, "leave start out"),
         ({"task": "formulas"}, "index fixed: task=formulas needs the index of a graph model"),
