@@ -286,7 +286,7 @@ def run_key(settings: JobSettings, data: Fingerprints, needs: Sequence[Job] = ()
     Rankings that combine others depend on the collection and the topics through these.
     """
     own = {"track": settings.track, **(settings.model_key_parts() or {}), **settings.result_key_parts()}
-    own |= {"judgments": data.judgments, "grade": settings.data.relevant_grade} if settings.judged else {}
+    own |= {"judgments": data.judgments, "grade": settings.data.relevant_grade} if settings.learns_from_judgments else {}
     if needs:
         return shared_files.key({**own, "parts": [job.run_key for job in needs]})
     places = {name: value for name, value in asdict(settings.data).items() if name not in _PLACES}

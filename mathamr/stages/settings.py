@@ -106,7 +106,7 @@ class JobSettings:
         conf: folder with the values of a package's groups, ``GROUP/default.yaml`` and further choices; None: the
             repository's ``conf/``.
         free: settings that do not change results, by group.
-        judged: True if the system learns from judgments, so rankings depend on them.
+        learns_from_judgments: True if the rankings of the system depend on judgments.
     """
 
     track: str
@@ -121,7 +121,7 @@ class JobSettings:
 
     conf: ClassVar[Path | None] = None
     free: ClassVar[Mapping[str, Sequence[str]]] = {}
-    judged: ClassVar[bool] = False
+    learns_from_judgments: ClassVar[bool] = False
 
     @classmethod
     @cache

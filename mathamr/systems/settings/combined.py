@@ -78,7 +78,7 @@ class LearnedSettings(RankingSettings):
 
     learned: LearnedConfig
 
-    judged: ClassVar = True
+    learns_from_judgments: ClassVar = True
 
     def result_key_parts(self) -> Mapping[str, Any]:
         """Return its own settings, the number of results, and the content hash of given weights.
@@ -121,7 +121,7 @@ class LearnedSettings(RankingSettings):
             ConfigError: weights are learned, and so are those of a condition that it needs.
         """
         for name, other in needed.items():
-            if self.learned.weights is None and other.judged:
+            if self.learned.weights is None and other.learns_from_judgments:
                 raise ConfigError(
                     f"learned.of={self.learned.of} reaches {name}, whose scores judgments of all years have taught; "
                     f"name conditions that {name} needs instead"
