@@ -43,7 +43,7 @@ from mathamr.evaluation.result_names import check_titles
 from mathamr.stages.collection import file_identity
 from mathamr.stages.settings import JobSettings
 
-# Settings of the collection that no result depends on: where files are.
+# Settings of the collection that no result depends on: where files are. The content of texts is in the keys of models.
 _PLACES = ("root", "sources", "posts", "collection", "formulas", "graphs", "judgments", "relevant_grade")
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 LOCK = ".lock"
@@ -289,7 +289,7 @@ def run_key(settings: JobSettings, data: Fingerprints, needs: Sequence[Job] = ()
     own |= {"judgments": data.judgments, "grade": settings.data.relevant_grade} if settings.learns_from_judgments else {}
     if needs:
         return shared_files.key({**own, "parts": [job.run_key for job in needs]})
-    places = {name: value for name, value in asdict(settings.data).items() if name not in _PLACES}
+    places = {name: value for name, value in asdict(settings.data).items() if name not in _PLACES} | {"texts": None}
     content = {"collection": data.searches, "data": places, "tasks": list(settings.tasks)}
     content |= _made_elsewhere(settings)
     if settings.data.regime == "judged":  # what is judged is what is searched

@@ -106,6 +106,11 @@ def test_what_a_model_and_a_result_depend_on(change: dict[str, Any], model: str,
     assert (after.key == before.key) == (result == "same")
 
 
+def test_texts_to_pretrain_on_are_no_part_of_results_that_do_not_read_them() -> None:
+    before, after = changed(track="bm25"), changed(track="bm25", data__texts="/somewhere/texts.txt")
+    assert after.key == before.key
+
+
 def test_the_key_of_a_condition_depends_on_everything_but_the_seed() -> None:
     fused = {"words": {"track": "bm25"}, "graph": {}, "sum": {"track": "fusion", "fusion": {"of": ["words", "graph"]}}}
 
