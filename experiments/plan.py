@@ -42,6 +42,7 @@ from mathamr.evaluation.result_file import read_result
 from mathamr.evaluation.result_names import check_titles
 from mathamr.stages.collection import file_identity
 from mathamr.stages.settings import JobSettings
+from mathamr.systems import registry
 
 # Settings of the collection that no result depends on: where files are. The content of texts is in the keys of models.
 _PLACES = ("root", "sources", "posts", "collection", "formulas", "graphs", "judgments", "relevant_grade")
@@ -128,10 +129,8 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
     for key, names in named.items():
         for name in names:
             if name not in conditions:
-                known = ", ".join(conditions)
-                raise ConfigError(
-                    f"experiment.{key}={name} is not among the conditions: {known}{suggestion(name, conditions)}"
-                )
+                among = f"is not among the conditions: {', '.join(conditions)}{suggestion(name, conditions)}"
+                raise ConfigError(f"experiment.{key}={name} {among}")
     configurations = composed(config, conditions, seeds)
     settings = _settings(config, configurations)
     jobs: list[Job] = []
@@ -263,10 +262,10 @@ def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequenc
 
 def model_key(settings: JobSettings, data: Fingerprints) -> str:
     """Return the hash of everything that a trained model depends on; empty where nothing is trained."""
-    parts = settings.model_key_parts()
-    if parts is None:
+    if (parts := settings.model_key_parts()) is None:
         return ""
-    return shared_files.key({"collection": data.graphs, "track": settings.track, **_made_elsewhere(settings), **parts})
+    own = {"collection": data.graphs, **registry.key_parts(settings.track)}
+    return shared_files.key({**own, **_made_elsewhere(settings), **parts})
 
 
 def _made_elsewhere(settings: JobSettings) -> dict[str, str]:
@@ -285,8 +284,10 @@ def run_key(settings: JobSettings, data: Fingerprints, needs: Sequence[Job] = ()
 
     Rankings that combine others depend on the collection and the topics through these.
     """
-    own = {"track": settings.track, **(settings.model_key_parts() or {}), **settings.result_key_parts()}
-    own |= {"judgments": data.judgments, "grade": settings.data.relevant_grade} if settings.learns_from_judgments else {}
+    own = {**registry.key_parts(settings.track), **(settings.model_key_parts() or {}), **settings.result_key_parts()}
+    own |= (
+        {"judgments": data.judgments, "grade": settings.data.relevant_grade} if settings.learns_from_judgments else {}
+    )
     if needs:
         return shared_files.key({**own, "parts": [job.run_key for job in needs]})
     places = {name: value for name, value in asdict(settings.data).items() if name not in _PLACES} | {"texts": None}

@@ -37,6 +37,7 @@ ORDER = {
         "database",
         "processes",
         "ids",
+        "extensions",
         "corpus",
         "formulas",
         "amr",

@@ -223,7 +223,7 @@ def open_corpus(
         folder = _folder(root) if root is not None else None
         if not isinstance(found := opened(folder), Documents):
             raise ConfigError(f"collection {name!r} gives no documents; see graphs.corpus.corpus.Documents")
-        return found
+        return opened.checked(found)
     if not NAMES[name]:
         if root is not None:
             raise ConfigError(

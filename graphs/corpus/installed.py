@@ -7,70 +7,157 @@
 
 The value is called with the folder of ``data.root``, or None, and gives a collection
 (:class:`graphs.corpus.corpus.Documents`). It is imported when it is first used, because an entry point runs code of an
-installed package, as an import does.
+installed package, as an import does. Its records are checked as they are read, and its fingerprints depend on its code
+(:meth:`Opener.checked`).
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import new_class
+from typing import Any, TypeVar, get_args
 
-from graphs.errors import ConfigError
+from graphs import digests
+from graphs.corpus.files import Fingerprints
+from graphs.corpus.post import Judgment, Pair, Post, PostKind, Topic
+from graphs.errors import ConfigError, CorpusError, Failure
+from graphs.extensions import COLLECTIONS, code_identity, distribution, points
 
-GROUP = "mathamr.collections"
-"""The group of entry points."""
+Found = TypeVar("Found")
+_KINDS = [kind for kind in get_args(PostKind) if kind != "topic"]
+_TEXTS = {
+    Post: ("post_id", "kind", "title", "body", "markup", "formula_prefix"),
+    Topic: ("topic_id",),
+    Judgment: ("topic_id", "doc_id"),
+    Pair: ("question_id", "answer_id"),
+}
+_POSTS, _LISTS = ("posts", "posts_as_read", "completed"), {"topics": Topic, "judgments": Judgment}
+_CHECKED: dict[str, type] = dict.fromkeys(_POSTS, Post) | dict.fromkeys(("pairs", "pairs_of"), Pair) | _LISTS
+
+
+@dataclass(frozen=True)
+class Opener:
+    """Class or function of a package that opens a collection.
+
+    Attributes:
+        place: the collection, its package and its entry point, for messages.
+        open: takes the folder of ``data.root``, or None.
+        code: identity of its code (:func:`graphs.extensions.code_identity`).
+    """
+
+    place: str
+    open: Callable[[Path | None], object]
+    code: str
+
+    def __call__(self, folder: Path | None) -> object:
+        """Open the collection.
+
+        Raises:
+            ConfigError: it needs a folder, and none is given.
+        """
+        try:
+            return self.open(folder)
+        except (TypeError, AttributeError) as error:
+            if folder is not None:
+                raise
+            raise ConfigError(
+                f"{self.place} cannot be opened without a folder: {type(error).__name__}: {error}; give data.root=..."
+            ) from error
+
+    def checked(self, corpus: Found) -> Found:
+        """Return a collection whose records are checked, and whose fingerprints depend on the code of the package.
+
+        The class of ``corpus`` is replaced by a subclass, so it has the protocols that it had before.
+        """
+        kind = type(corpus)
+        if not hasattr(kind, "fingerprints") or "code_of_package" in vars(kind):  # the latter: opened before
+            return corpus
+        members: dict[str, Any] = {"__slots__": (), "__module__": kind.__module__, "code_of_package": self.code}
+        members["fingerprints"] = lambda own: self._with_code(kind.fingerprints(own))
+        for name in _CHECKED:
+            if hasattr(kind, name):
+                members[name] = self._checking(getattr(kind, name), name)
+        object.__setattr__(
+            corpus, "__class__", new_class(kind.__name__, (kind,), exec_body=lambda own: own.update(members))
+        )
+        return corpus
+
+    def _with_code(self, found: object) -> Fingerprints:
+        if not isinstance(found, Fingerprints):
+            raise CorpusError(
+                f"{self.place}: fingerprints() returned {type(found).__name__}; return graphs.corpus.files.Fingerprints"
+            )
+        posts, topics, judgments = (
+            digests.of_json([part, self.code]) for part in (found.posts, found.topics, found.judgments)
+        )
+        return replace(found, posts=posts, topics=topics, judgments=judgments)
+
+    def _checking(self, method: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """Return a method that checks the records that ``method`` returns."""
+
+        def records(*given: Any, **named: Any) -> Iterator[Any]:
+            return self._records(method(*given, **named), name)
+
+        return (lambda *given, **named: list(records(*given, **named))) if name in _LISTS else records
+
+    def _records(self, found: object, name: str) -> Iterator[Any]:
+        expected = _CHECKED[name]
+        what = f"{self.place}: {name}() gives"
+        if not isinstance(found, Iterable):
+            raise CorpusError(f"{what} {type(found).__name__}; give records of the class {expected.__name__}")
+        for one in found:
+            if not (isinstance(one, Failure) and name in _POSTS):
+                if not isinstance(one, expected):
+                    raise CorpusError(f"{what} {str(one)[:80]!r}; give records of the class {expected.__name__}")
+                problem = _problem(one) or (_problem(one.post) if isinstance(one, Topic) else "")
+                if not problem and isinstance(one, Post) and one.kind not in _KINDS:
+                    problem = f"kind is {one.kind!r}; give one of {', '.join(_KINDS)}"
+                if problem:
+                    raise CorpusError(f"{what} {str(one)[:80]} ..., whose {problem}")
+            yield one
+
+
+def _problem(record: Any) -> str:
+    """Return the first field of a record that has another type than it must have; "" without one."""
+    for field in _TEXTS.get(type(record), ()):
+        if not isinstance(value := getattr(record, field), str):
+            return f"{field} is {value!r}; give a string"
+    if isinstance(record, Post) and not isinstance(record.parent_id, str | None):
+        return f"parent_id is {record.parent_id!r}; give a string or None"
+    if isinstance(record, Judgment) and not isinstance(record.grade, int):
+        return f"grade is {record.grade!r}; give a whole number"
+    if isinstance(record, Topic) and not isinstance(record.post, Post):
+        return f"post is {record.post!r}; give a Post"
+    return ""
 
 
 def names() -> list[str]:
     """Return the names of the collections that installed packages have."""
-    return sorted({point.name for point in points(GROUP)})
+    return sorted({point.name for point in points(COLLECTIONS)})
 
 
-def points(group: str) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group; all packages are read again when one is installed or removed."""
-    return _points(group, tuple((place, _changed(place)) for place in sys.path))
-
-
-@lru_cache(maxsize=8)
-def _points(group: str, places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
-    return tuple(entry_points(group=group))
-
-
-def _changed(place: str) -> int:
-    try:
-        return Path(place).stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
-def opener(name: str) -> Callable[[Path | None], object] | None:
+def opener(name: str) -> Opener | None:
     """Return what opens the collection ``name``; None where no package has it.
 
     Raises:
         ConfigError: two packages have it, or the package that has it cannot be imported.
     """
-    named = [point for point in points(GROUP) if point.name == name]
+    named = [point for point in points(COLLECTIONS) if point.name == name]
     if not named:
         return None
     if len({point.value for point in named}) > 1:
         owners = " and ".join(map(distribution, named))
         raise ConfigError(f"two collections are called {name}: of {owners}; uninstall one")
     first = named[0]
+    place = f"collection {name} of {distribution(first)} ({first.value})"
     try:
         loaded = first.load()
     except Exception as error:
         raise ConfigError(
-            f"collection {name} of {distribution(first)} ({first.value}) cannot be imported: "
-            f"{type(error).__name__}: {error}; mend the package or uninstall it"
+            f"{place} cannot be imported: {type(error).__name__}: {error}; mend the package or uninstall it"
         ) from error
     if not callable(loaded):
-        raise ConfigError(f"collection {name} of {distribution(first)} ({first.value}) is not a class or a function")
-    return loaded
-
-
-def distribution(point: EntryPoint) -> str:
-    """Return name and version of the package that has an entry point."""
-    return "an unknown distribution" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+        raise ConfigError(f"{place} is not a class or a function")
+    return Opener(place, loaded, code_identity(loaded, first))

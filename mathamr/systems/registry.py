@@ -27,17 +27,14 @@ from importlib import import_module
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from graphs.corpus.installed import distribution, points
 from graphs.errors import ConfigError, suggestion
+from graphs.extensions import SYSTEMS, code_identity, distribution, points
 from mathamr.systems.settings.built_in import BUILT_IN
 
 if TYPE_CHECKING:
     from mathamr.stages.settings import JobSettings
     from mathamr.stages.topic_sets import TopicSet
     from mathamr.systems.system import System
-
-GROUP = "mathamr.systems"
-"""The group of entry points."""
 
 _registered: dict[str, type[System[Any]]] = {}
 Kind = TypeVar("Kind", bound="type[System[Any]]")
@@ -114,6 +111,15 @@ def loadable() -> dict[str, type[JobSettings]]:
     return settings
 
 
+def key_parts(name: str) -> dict[str, str]:
+    """Return a system's name and, for a system of another package, the identity of its code, as parts of keys.
+
+    The source file of its module counts, and the version of its package for all other files.
+    """
+    kind = None if name in BUILT_IN else _registered.get(name)
+    return {"track": name} | ({} if kind is None else {"code": code_identity(kind, _entry_points().get(name))})
+
+
 def check_abilities(kind: type[System[Any]], topic_sets: Sequence[TopicSet]) -> None:
     """Raise for a task or a test that a system does not support.
 
@@ -138,7 +144,7 @@ def check_abilities(kind: type[System[Any]], topic_sets: Sequence[TopicSet]) -> 
 def _entry_points() -> dict[str, EntryPoint]:
     """Return the entry points by the names of their systems."""
     named: dict[str, EntryPoint] = {}
-    for point in points(GROUP):
+    for point in points(SYSTEMS):
         other = named.setdefault(point.name, point)
         owner = distribution(other) if other is not point else "mathamr-plus" if point.name in BUILT_IN else None
         if owner is not None:

@@ -10,7 +10,8 @@ import pytest
 from experiments.run import run
 from graphs.corpus import installed
 from graphs.corpus.corpus import Benchmark, Documents, TrainingPairs, open_corpus
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, MathAMRError
+from graphs.extensions import COLLECTIONS
 from tests.documents.blocks import blocks_of
 from tests.experiments.tiny_settings import SMALL, trial
 
@@ -87,3 +88,81 @@ def test_packages_that_give_no_collection(
         open_corpus("lost")
     with pytest.raises(ConfigError, match=r"collection word of mathamr-faq 0\.1 .* is not a class or a function"):
         open_corpus("word")
+
+
+def test_changed_code_of_a_package_changes_the_fingerprints(
+    example: list[tuple[str, str]], faq: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package(tmp_path, "Faq", dict(example)["mathamr_faq.py"], monkeypatch)
+    before = open_corpus("faq", faq).fingerprints()
+    assert open_corpus("faq", faq).fingerprints() == before
+    package(tmp_path, "Faq", dict(example)["mathamr_faq.py"] + "# another\n", monkeypatch)
+    after = open_corpus("faq", faq).fingerprints()
+    assert {before.posts, before.topics, before.judgments}.isdisjoint({after.posts, after.topics, after.judgments})
+    assert before.formulas == after.formulas == ""
+
+
+RECORDS = """
+from graphs.corpus.files import Fingerprints
+from graphs.corpus.post import Judgment, Post, Topic
+
+class Own:
+    name = "own"
+    def __init__(self, root): ROOT
+    def posts(self): return POSTS
+    def formulas(self): return None
+    def fingerprints(self): return PRINTS
+    def tasks(self): return [1]
+    def topics(self, task, years): return TOPICS
+    def judgments(self, task, years): return JUDGED
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"POSTS": 'Post("a", "Answer")'},
+            r"Post\(post_id='a', kind='Answer'.* whose kind is 'Answer'; give one of quest",
+        ),
+        ({"POSTS": 'Post(7, "answer")'}, r"posts\(\) gives Post\(post_id=7.* whose post_id is 7; give a string"),
+        ({"POSTS": 'Post("a", "answer", body=None)'}, "whose body is None; give a string"),
+        ({"POSTS": '{"id": "a"}'}, r"posts\(\) gives .*'id': 'a'.*; give records of the class Post"),
+        ({"PRINTS": '"abc"'}, r"fingerprints\(\) returned str; return graphs\.corpus\.files\.Fingerprints"),
+        ({"TOPICS": '{"1": "Why?"}'}, r"topics\(\) gives '1'; give records of the class Topic"),
+        ({"TOPICS": '[Topic("1", Post("1", "topic", body=3))]'}, "whose body is 3; give a string"),
+        (
+            {"JUDGED": '[Judgment("1", "a", 0.5)]'},
+            r"topic_id='1', doc_id='a'.* whose grade is 0\.5; give a whole number",
+        ),
+        ({"JUDGED": "None"}, r"judgments\(\) gives NoneType; give records of the class Judgment"),
+        ({"ROOT": 'root / "x"'}, r"cannot be opened without a folder: TypeError: .*; give data\.root="),
+    ],
+)
+def test_wrong_records_of_a_package_are_named(
+    changed: dict[str, str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = {"POSTS": '[Post("a", "answer")]', "PRINTS": 'Fingerprints(posts="p")', "TOPICS": "[]", "JUDGED": "[]"}
+    code = RECORDS
+    for name, value in {"ROOT": "...", **parts, **changed}.items():
+        code = code.replace(name, f"[{value}]" if name == "POSTS" and name in changed else value)
+    package(tmp_path, "Own", code, monkeypatch)
+    with pytest.raises(MathAMRError, match=rf"^collection faq of mathamr-faq 0\.1 \(mathamr_faq:Own\).*{message}"):
+        read_whole(open_corpus("faq"))
+
+
+def read_whole(corpus: Documents) -> None:
+    assert isinstance(corpus, Benchmark)
+    corpus.fingerprints(), list(corpus.posts()), corpus.topics(1, []), corpus.judgments(1, [])
+
+
+def package(site: Path, kind: str, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write a distribution with an entry point, as an installer leaves it."""
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.delitem(sys.modules, "mathamr_faq", raising=False)
+    (site / "mathamr_faq.py").write_text(code)
+    record = site / "mathamr_faq-0.1.dist-info"
+    record.mkdir(exist_ok=True)
+    (record / "METADATA").write_text("Metadata-Version: 2.1\nName: mathamr-faq\nVersion: 0.1\n")
+    (record / "entry_points.txt").write_text(f"[{COLLECTIONS}]\nfaq = mathamr_faq:{kind}\n")

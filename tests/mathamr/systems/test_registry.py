@@ -11,6 +11,7 @@ import pytest
 from experiments.config import register
 from graphs.corpus.post import Judgment, Post, Topic
 from graphs.errors import ConfigError
+from graphs.extensions import SYSTEMS
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import TopicSet
 from mathamr.systems import registry
@@ -25,7 +26,7 @@ from mathamr.systems.system import System
 
 @system("{name}")
 class Installed(System):
-    pass
+    def retrieve(self, *_): ...
 """
 
 
@@ -45,7 +46,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
         record = tmp_path / f"{distribution.replace('-', '_')}-1.0.dist-info"
         record.mkdir()
         (record / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
-        (record / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{name} = {module}:Installed\n")
+        (record / "entry_points.txt").write_text(f"[{SYSTEMS}]\n{name} = {module}:Installed\n")
 
     return write
 
@@ -86,6 +87,18 @@ def test_an_installed_system_is_found_by_its_entry_point(install: Callable[..., 
     assert "newest" in names()
     assert find("newest").__module__ == "mathamr_newest_a"
     assert find("newest").name == "newest"
+
+
+def test_changed_code_of_an_installed_system_changes_its_keys(install: Callable[..., None], tmp_path: Path) -> None:
+    code = CODE.format(name="newest")
+    install("mathamr-newest", "newest", "mathamr_newest_e", code)
+    assert registry.key_parts("newest") == {"track": "newest"}  # not imported: no job has its key yet
+    find("newest")
+    before = registry.key_parts("newest")
+    assert before["code"].startswith("mathamr-newest 1.0 ")
+    (tmp_path / "mathamr_newest_e.py").write_text(f"{code}# another\n")
+    assert registry.key_parts("newest") != before
+    assert [registry.key_parts(name) for name in BUILT_IN] == [{"track": name} for name in BUILT_IN]
 
 
 @pytest.mark.parametrize("name", ["newest", "graph"])

@@ -1,0 +1,70 @@
+"""Installed packages that extend MathAMR+: entry points, the identity of their code, and their faults.
+
+>>> points("mathamr.elephants")
+()
+>>> code_identity(ValueError)  # a class without a source file
+''
+
+Results depend on the code of an extension as they do on settings, so its identity is part of keys
+(:mod:`mathamr.systems.registry`) and of fingerprints (:mod:`graphs.corpus.installed`).
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+from graphs import digests
+
+COLLECTIONS, SYSTEMS = "mathamr.collections", "mathamr.systems"
+"""Groups of entry points."""
+
+
+def points(group: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group; all packages are read again when one is installed or removed."""
+    return _points(group, tuple((place, _changed(place)) for place in sys.path))
+
+
+@lru_cache(maxsize=8)
+def _points(group: str, places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=group))
+
+
+def _changed(place: str) -> int:
+    try:
+        return Path(place).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def distribution(point: EntryPoint) -> str:
+    """Return name and version of the package that has an entry point."""
+    return "an unknown distribution" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+
+
+def code_identity(loaded: object, point: EntryPoint | None = None) -> str:
+    """Return a hash of the source file of a class or function, after the version of its package; "" without a file.
+
+    Args:
+        loaded: class or function.
+        point: its entry point, if it has one.
+    """
+    module = sys.modules.get(getattr(loaded, "__module__", None) or "")
+    path = getattr(module, "__file__", None)
+    digest = digests.of_file_once(Path(path))[:16] if path is not None and Path(path).is_file() else ""
+    version = "" if point is None else distribution(point)
+    return f"{version} {digest}".strip()
+
+
+def package_at_fault(error: BaseException) -> str | None:
+    """Return name and version of the extension whose code an exception went through; None without one."""
+    owners = {
+        point.module.partition(".")[0]: distribution(point)
+        for group in (SYSTEMS, COLLECTIONS)
+        for point in points(group)
+    }
+    modules = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return next((owners[top] for name in reversed(modules) if (top := name.partition(".")[0]) in owners), None)
