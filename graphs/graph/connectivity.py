@@ -14,12 +14,15 @@ and returns the positions of the sources and of the targets, counted over all gr
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from graphs import digests
 from graphs.errors import ConfigError
 
 Int64 = npt.NDArray[np.int64]
@@ -41,23 +44,74 @@ class Connectivity:
 
 
 _KNOWN: dict[str, Connectivity] = {}
+_BUILT_IN = ("none", "sequential", "circular", "fully_connected")
+_SAMPLE = np.array([3, 0, 1, 2, 5])  # numbers of members of graphs, on which edges are checked
 
 
 def connectivity(name: str, *, count: str) -> Callable[[Rule], Rule]:
     """Register a function as the connectivity that ``graph.connectivity=name`` chooses.
 
     Raises:
-        ConfigError: another function has the name.
+        ConfigError: another function has the name, or the edges that the function makes are wrong.
     """
 
     def register(pairs: Rule) -> Rule:
-        known = _KNOWN.get(name)
-        if known is not None and known.pairs.__qualname__ != pairs.__qualname__:
-            raise ConfigError(f"two connectivities are called {name}; rename one")
-        _KNOWN[name] = Connectivity(pairs, count)
+        if name in _KNOWN and _place(_KNOWN[name].pairs) != _place(pairs):
+            owners = f"{_place(_KNOWN[name].pairs)} and {_place(pairs)}"
+            raise ConfigError(f"two connectivities are called {name}: {owners}; rename one")
+        known = Connectivity(pairs, count)
+        if problem := _problem(known):
+            raise ConfigError(f"connectivity {name} ({_place(pairs)}): {problem}")
+        _KNOWN[name] = known
         return pairs
 
     return register
+
+
+def _place(pairs: Rule) -> str:
+    return f"{pairs.__module__}.{pairs.__qualname__}"
+
+
+def _problem(known: Connectivity) -> str:
+    """Return the first fault in the edges of small graphs; "" without one."""
+    try:
+        sources, targets = (np.asarray(ends) for ends in known.pairs(_SAMPLE.copy()))
+    except Exception as error:  # noqa: BLE001 - of a function of a package
+        return f"for the numbers of members {_SAMPLE.tolist()} it raises {type(error).__name__}: {error}"
+    if sources.dtype.kind not in "iu" or targets.dtype.kind not in "iu":
+        return f"the positions are of the types {sources.dtype} and {targets.dtype}; return arrays of integers"
+    if sources.ndim != 1 or sources.shape != targets.shape:
+        return f"the arrays have the shapes {sources.shape} and {targets.shape}; give each edge a source and a target"
+    graph = np.repeat(np.arange(len(_SAMPLE)), _SAMPLE)
+    for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
+        if not (0 <= source < len(graph) and 0 <= target < len(graph)):
+            return f"the edge {source} -> {target} ends at no member; positions run from 0 to {len(graph) - 1} here"
+        if graph[source] != graph[target]:
+            return (
+                f"the edge {source} -> {target} joins two graphs; add the first position of each graph to its members"
+            )
+    try:
+        with closing(sqlite3.connect(":memory:")) as connection:
+            counts = [connection.execute(f"SELECT {known.count.format(n=n)}").fetchone()[0] for n in _SAMPLE.tolist()]
+    except (sqlite3.Error, LookupError, ValueError) as error:
+        return f"count={known.count!r} is no SQL expression of {{n}}: {type(error).__name__}: {error}"
+    made = np.bincount(graph[sources], minlength=len(_SAMPLE)).tolist()
+    wrong = [
+        (n, count, edges) for n, count, edges in zip(_SAMPLE.tolist(), counts, made, strict=True) if count != edges
+    ]
+    return "count gives {1} edges for {0} members, and the function makes {2}".format(*wrong[0]) if wrong else ""
+
+
+def edge_identity(name: str) -> dict[str, str]:
+    """Return a hash of the edges of small graphs, as a part of keys; empty for the four connectivities of the thesis.
+
+    >>> edge_identity("circular")
+    {}
+    """
+    if name in _BUILT_IN:
+        return {}
+    edges = [np.asarray(ends).tolist() for ends in auxiliary_pairs(name, _SAMPLE.copy())]
+    return {"auxiliary_edges": digests.of_json(edges)[:16]}
 
 
 def connectivities() -> tuple[str, ...]:

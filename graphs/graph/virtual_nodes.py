@@ -44,7 +44,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from graphs.errors import ConfigError, GraphTooLargeError
+from graphs.errors import ConfigError, GraphTooLargeError, suggestion
 from graphs.graph.connectivity import auxiliary_pairs, connectivities
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 
@@ -92,7 +92,9 @@ class VirtualNodeSpec:
         for name, allowed in choices.items():
             value = getattr(self, name)
             if value not in allowed:
-                raise ConfigError(f"{name} is {value!r}; give one of {', '.join(allowed)}")
+                raise ConfigError(
+                    f"{name} is {value!r}; give one of {', '.join(allowed)}{suggestion(str(value), allowed)}"
+                )
         if self.thread != "none" and self.structure == "none":
             raise ConfigError(
                 f"graph.thread={self.thread} joins the document nodes of posts, and graphs of structure 'none' have no "

@@ -16,7 +16,7 @@ from typing import get_args
 
 from graphs import digests
 from graphs.errors import StoreError
-from graphs.graph.connectivity import connectivities
+from graphs.graph.connectivity import connectivities, edge_identity
 from graphs.graph.virtual_nodes import FormulaMode, Structure, ThreadMode, VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
 
@@ -27,7 +27,7 @@ _CONFIGURATION = 1  # goes up when other tensors are made of a graph, for the mo
 def config_hash(spec: VirtualNodeSpec, vocabulary: Vocabulary) -> str:
     """Identity of the tensors that models read: virtual nodes, formula mode, vocabulary."""
     content = {"format": _CONFIGURATION, "virtual_nodes": spec.content(), "vocabulary": vocabulary.hash}
-    return digests.of_json(content)
+    return digests.of_json(content | edge_identity(spec.connectivity))
 
 
 def file_hash(formulas: FormulaMode, vocabulary: Vocabulary) -> str:

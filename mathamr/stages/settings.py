@@ -20,6 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
 
+from graphs.graph.connectivity import edge_identity
+from graphs.graph.virtual_nodes import VirtualNodeSpec
 from mathamr.evaluation.result_names import TestName
 from mathamr.evaluation.runs import Task
 from mathamr.training.config import TrainConfig
@@ -199,12 +201,15 @@ class GraphConfig:
     number_threshold: int
     thread: str = "none"
 
+    def __post_init__(self) -> None:
+        VirtualNodeSpec(self.structure, self.connectivity, self.formulas, self.thread)  # raises ConfigError
+
     def key_parts(self) -> dict[str, Any]:
         """Return the settings that models depend on; ``thread`` only if it is set, so that older keys stay valid."""
         values = asdict(self)
         if self.thread == "none":
             del values["thread"]
-        return values
+        return values | edge_identity(self.connectivity)
 
 
 @dataclass(frozen=True, kw_only=True)

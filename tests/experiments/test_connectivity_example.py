@@ -2,14 +2,19 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from experiments.run import run
+from graphs.errors import ConfigError
 from graphs.graph import connectivity as registry
 from graphs.graph.virtual_nodes import VirtualNodeSpec
+from graphs.graph.vocabulary import Counts, Vocabulary
 from graphs.stores.store import GraphStore
+from graphs.stores.tensor_identity import config_hash
+from mathamr.stages.settings import GraphConfig
 from tests.experiments.test_run import composed
 
 pytestmark = pytest.mark.usefixtures("without_plots")
@@ -44,3 +49,81 @@ def test_an_experiment_compares_it_without_new_graphs(collection: Path, tmp_path
     assert (with_edges >= without).all()
     assert with_edges.sum() > without.sum()
     assert with_edges.tolist() == [arrays.edge_index.shape[1] for arrays in joined.get_arrays(ids)]
+
+
+def nothing(members: Any) -> None: ...
+def unoffset(members: Any) -> Any:
+    return np.zeros(members.sum() - 1, int), np.arange(1, members.sum())
+
+
+def uneven(members: Any) -> Any:
+    return np.arange(members.sum()), np.arange(members.sum() - 1)
+
+
+def negative(members: Any) -> Any:
+    return np.arange(members.sum()), np.arange(members.sum()) - 1
+
+
+def reals(members: Any) -> Any:
+    return np.arange(members.sum()) * 1.0, np.arange(members.sum()) * 1.0
+
+
+def loops(members: Any) -> Any:
+    return np.arange(members.sum()), np.arange(members.sum())
+
+
+@pytest.mark.parametrize(
+    ("pairs", "count", "message"),
+    [
+        (nothing, "0", r"\[3, 0, 1, 2, 5\] it raises TypeError: "),
+        (unoffset, "max({n} - 1, 0)", "the edge 0 -> 3 joins two graphs; add the first position of each graph"),
+        (uneven, "{n}", r"the arrays have the shapes \(11,\) and \(10,\)"),
+        (negative, "{n}", "the edge 0 -> -1 ends at no member; positions run from 0 to 10"),
+        (reals, "{n}", "positions are of the types float64 and float64; return arrays of integers"),
+        (loops, "{n} + 1", "count gives 4 edges for 3 members, and the function makes 3"),
+        (loops, "{n} choose 2", r"count='\{n\} choose 2' is no SQL expression of \{n\}: OperationalError"),
+        (loops, "{m}", r"count='\{m\}' is no SQL expression of \{n\}: KeyError"),
+    ],
+)
+def test_wrong_edges_are_refused_with_the_function(pairs: Any, count: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^connectivity own \({__name__}\.{pairs.__name__}\): .*{message}"):
+        registry.connectivity("own", count=count)(pairs)
+    assert "own" not in registry.connectivities()
+
+
+def test_a_built_in_connectivity_is_not_replaced_and_may_be_reloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_KNOWN", dict(registry._KNOWN))
+    circular = registry._KNOWN["circular"]
+    registry.connectivity("circular", count=circular.count)(circular.pairs)
+    monkeypatch.setattr(loops, "__qualname__", "circular")
+    with pytest.raises(
+        ConfigError, match=r"two connectivities are called circular: graphs\.graph\.connectivity\.circular"
+    ):
+        registry.connectivity("circular", count="{n}")(loops)
+
+
+def test_the_key_of_a_model_depends_on_the_edges_of_an_own_connectivity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_KNOWN", dict(registry._KNOWN))
+    vocabulary = Vocabulary.build(Counts(), size=8)
+    shared = {"parser": "rules", "structure": "full", "formulas": "both", "vocabulary_size": 8, "number_threshold": 1}
+    keys, hashes = [], []
+    for ends in (loops, lambda members: loops(members), lambda members: (loops(members)[0][::-1],) * 2):
+        registry._KNOWN["own"] = registry.Connectivity(ends, "{n}")
+        keys.append(GraphConfig(connectivity="own", **shared).key_parts())
+        hashes.append(config_hash(VirtualNodeSpec(connectivity="own"), vocabulary))
+    assert keys[0] == keys[1] != keys[2]
+    assert hashes[0] == hashes[1] != hashes[2]
+    for name in ("none", "sequential", "circular", "fully_connected"):
+        assert GraphConfig(connectivity=name, **shared).key_parts() == {**shared, "connectivity": name}
+
+
+def test_the_group_graph_refuses_an_unknown_connectivity() -> None:
+    with pytest.raises(ConfigError, match=r"connectivity is 'circlar'; give one of .*; did you mean circular"):
+        GraphConfig(
+            parser="rules",
+            structure="full",
+            connectivity="circlar",
+            formulas="both",
+            vocabulary_size=8,
+            number_threshold=1,
+        )
