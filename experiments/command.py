@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from graphs.errors import ConfigError, MathAMRError
+from graphs.extensions import package_at_fault
 from mathamr.default_settings import CONF
 
 if TYPE_CHECKING:
@@ -126,8 +127,10 @@ def ended_by(error: Exception | KeyboardInterrupt) -> int:
         print(f"out of memory; use smaller batches or fewer workers ({error})".removesuffix(" ()"), file=sys.stderr)
         return MathAMRError.exit_code
     lines = str(error).strip().splitlines() or [""]
-    print(f"a fault of the program: {type(error).__name__}: {lines[0][:SHOWN]}", file=sys.stderr)
-    print(f"run it again with {DEBUG} for a traceback, and please report it", file=sys.stderr)
+    package = package_at_fault(error)
+    print(f"a fault of {package or 'the program'}: {type(error).__name__}: {lines[0][:SHOWN]}", file=sys.stderr)
+    to = " to the authors of this package" if package else ""
+    print(f"run it again with {DEBUG} for a traceback, and please report it{to}", file=sys.stderr)
     return FAULT
 
 

@@ -33,6 +33,7 @@ from graphs.errors import ConfigError, suggestion
 from mathamr.default_settings import CONF
 from mathamr.stages.settings import DataSettings, ExampleSettings, JobSettings
 from mathamr.systems import registry
+from mathamr.systems.settings.built_in import BUILT_IN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,55 +111,74 @@ def register() -> None:
     """Register the types with Hydra as the config ``schema``, the first default of ``conf/config.yaml``.
 
     Raises:
-        ConfigError: two systems have the same name or different types of a group, or a file of a system is not YAML.
+        ConfigError: two systems have the same name. Systems of packages with faulty settings are left out;
+            :func:`job_settings` names them.
     """
     _register(tuple(registry.loadable().items()))
 
 
 @lru_cache(maxsize=1)  # the types are known until there are other systems
 def _register(named: tuple[tuple[str, type[JobSettings]], ...]) -> None:
-    systems = dict(named)
-    groups = _groups(systems)
+    groups: dict[str, tuple[type, str]] = {}  # with the first track that has the group
     with_default = {path.parent.name for path in CONF.glob("*/default.yaml")}
-    for track, kind in systems.items():
-        with_default |= {group for group, name in _store_files(track, kind) if name == "default"}
+    _faulty.clear()
+    for track, kind in named:
+        try:
+            own, files = _groups(track, kind, groups), _files(kind)
+        except Exception as error:
+            place = f"settings of track={track}{registry.owner(track)}"
+            _faulty[track] = ConfigError(f"{place} are faulty: {str(error) or type(error).__name__}")
+            if track in BUILT_IN:
+                raise _faulty[track] from error
+            continue
+        groups |= {name: (group, track) for name, group in own.items()}
+        for (group, name), node in files.items():
+            ConfigStore.instance().store(group=group, name=name, node=node)
+        with_default |= {group for group, name in files if name == "default"}
     lines = OmegaConf.load(CONF / "config.yaml").defaults
     listed = {name for line in lines if not isinstance(line, str) for name in line}
     defaults = ["_self_", *({name: "default"} for name in groups if name in with_default - listed)]
     further: list[Any] = [("defaults", list[Any], field(default_factory=lambda: defaults))]
-    further += [(name, Any, field(default_factory=schema_of(kind))) for name, kind in groups.items()]
+    further += [(name, Any, field(default_factory=schema_of(kind))) for name, (kind, _) in groups.items()]
     ConfigStore.instance().store(name="schema", node=make_dataclass("Config", further, bases=(schema_of(Config),)))
 
 
-def _store_files(track: str, kind: type[JobSettings]) -> list[tuple[str, str]]:
-    """Make the files of a system's groups known to Hydra; return their groups and names.
+_faulty: dict[str, ConfigError] = {}  # systems of packages whose settings cannot be used
+
+
+def _files(kind: type[JobSettings]) -> dict[tuple[str, str], Any]:
+    """Return the contents of the files of a system's groups, by group and name.
 
     Raises:
         ConfigError: a file is not YAML.
     """
-    groups = []
+    files = {}
     for path in [] if kind.conf is None else sorted(kind.conf.glob("*/*.yaml")):
         if path.parent.name in kind.groups():
             try:
-                ConfigStore.instance().store(group=path.parent.name, name=path.stem, node=OmegaConf.load(path))
+                files[path.parent.name, path.stem] = OmegaConf.load(path)
             except Exception as error:
-                raise ConfigError(f"settings of track={track} are not YAML: {error}", path=path) from error
-            groups.append((path.parent.name, path.stem))
-    return groups
+                raise ConfigError(f"not YAML: {error}", path=path) from error
+            try:
+                OmegaConf.merge(OmegaConf.structured(schema_of(kind.groups()[path.parent.name])), OmegaConf.load(path))
+            except OmegaConfBaseException as error:
+                raise ConfigError(str(error).splitlines()[0], path=path) from error
+    return files
 
 
-def _groups(systems: Mapping[str, type[JobSettings]]) -> dict[str, type]:
-    """Return the types of the groups of all systems by name."""
-    types: dict[str, type] = {}
-    owners: dict[str, str] = {}
-    for track, kind in systems.items():
-        for name, group in kind.groups().items():
-            if name in {base.name for base in (*fields(Config), *fields(JobSettings))}:
-                raise ConfigError(f"track={track} has a group {name}, which is not a group of a system; rename it")
-            if types.setdefault(name, group) is not group:
-                raise ConfigError(f"tracks {owners[name]} and {track} type the group {name} differently; rename one")
-            owners.setdefault(name, track)
-    return types
+def _groups(track: str, kind: type[JobSettings], known: Mapping[str, tuple[type, str]]) -> Mapping[str, type]:
+    """Return the types of a system's groups by name.
+
+    Raises:
+        ConfigError: a name that is no group of a system, or a group that another system types differently.
+    """
+    for name, group in kind.groups().items():
+        if name in {base.name for base in (*fields(Config), *fields(JobSettings))}:
+            raise ConfigError(f"track={track} has a group {name}, which is not a group of a system; rename it")
+        other, owner = known.get(name, (group, track))
+        if other is not group:
+            raise ConfigError(f"tracks {owner} and {track} type the group {name} differently; rename one")
+    return kind.groups()
 
 
 def validated(config: DictConfig) -> DictConfig:
@@ -207,6 +227,8 @@ def job_settings(config: DictConfig | dict[str, Any]) -> JobSettings:
     """
     values = cast(dict[str, Any], plain(config))
     kind = registry.settings_of(values["track"])
+    if (fault := _faulty.get(values["track"])) is not None:
+        raise fault
     experiment = values["experiment"]
     return kind(
         track=values["track"],

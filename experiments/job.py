@@ -32,7 +32,7 @@ import datetime
 import shutil
 import traceback
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -55,7 +55,7 @@ from mathamr.stages import leak_control
 from mathamr.stages.console import Console
 from mathamr.stages.settings import SearchSettings
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet, Trained
-from mathamr.systems.judging import check_searched, completed, judge, judged
+from mathamr.systems.judging import completed, judge, judged
 from mathamr.systems.parts import RANKINGS, run_left
 from mathamr.systems.system import System
 from mathamr.systems.thread_search import ThreadSearch, searches_of
@@ -89,7 +89,7 @@ def run_job(
         if not mine:
             return Outcome.ELSEWHERE
         _make_room(job, place, folder / "earlier")
-        if finished(job, folder) or _copied(job, place, folder):
+        if finished(job, folder) or _copied(job, place, folder, console):
             return Outcome.ENDED
         if models.state(job) == "training elsewhere" or any(state(n, folder) == "running elsewhere" for n in job.needs):
             return Outcome.NEED_ELSEWHERE  # before a logbook is opened that would stay empty
@@ -116,7 +116,7 @@ def run_job(
         return Outcome.ENDED
 
 
-def _copied(job: Job, place: Path, folder: Path) -> bool:
+def _copied(job: Job, place: Path, folder: Path, console: Console) -> bool:
     """Return whether another seed of the condition has the same key, which no seed is part of, and a result to copy."""
     for other in sorted((folder / "jobs").glob(f"{job.condition}-seed*")):
         record = read_result(other)
@@ -128,6 +128,7 @@ def _copied(job: Job, place: Path, folder: Path) -> bool:
             elif path.name not in (LOCK, "key", "result.json"):
                 shutil.copyfile(path, place / path.name)
         write_result(place, {**record, "seed": job.seed})
+        console.say(f"{job.name}: the result of seed {record['seed']}, since its key has no seed")
         return True
     return False
 
@@ -255,18 +256,14 @@ def _search(
     job: Job, folder: Path, system: System[Any], encoded: Encoded, search: ThreadSearch
 ) -> tuple[Retrieved, dict[str, float]]:
     """Return the rankings, and the costs of index and search; remove the index unless it is to be kept."""
-    queries = search.queries
-    check_searched(system, encoded, queries)
     keep = isinstance(job.settings, SearchSettings) and job.settings.index.keep
-    index_folder = folder.with_name(file_name(queries.test_name, folder.name))
+    index_folder = folder.with_name(file_name(search.queries.test_name, folder.name))
     shutil.rmtree(index_folder, ignore_errors=True)  # what a killed run has left
     try:
-        with closing(system.index(job.settings, encoded, queries, index_folder)) as indexed:
-            retrieved = search.answers(system.retrieve(job.settings, encoded, indexed, queries))
+        return search.run(system, job.settings, encoded, index_folder)
     finally:
         if not keep:
             shutil.rmtree(index_folder, ignore_errors=True)
-    return retrieved, {**indexed.costs, **retrieved.costs}
 
 
 def _leave(place: Path, retrieved: Retrieved, search: ThreadSearch) -> list[str]:

@@ -36,6 +36,7 @@ from mathamr.stages.settings import JobSettings
 from mathamr.stages.sources import open_data
 from mathamr.stages.topic_sets import Encoded, Log, TopicSet, Trained
 from mathamr.systems import registry
+from mathamr.systems.judging import check_step
 from mathamr.training import checkpoint
 from mathamr.training.config import TrainConfig
 from mathamr.training.interruption import Interrupted
@@ -111,7 +112,8 @@ class Models:
                 # Not the error itself: it holds on to all that training had in memory.
                 self._failed[job.model_key] = f"{type(error).__name__}: {error} (model of job {job.name})"
                 raise
-            return trained, system.encode(job.settings, trained, topic_sets)
+            encoded = system.encode(job.settings, trained, topic_sets)
+            return trained, check_step(job.settings.track, "encode", encoded, Encoded)
 
     def _start_anew_on_other_graphs(self, folder: Path, source: str) -> None:
         stamp = folder / "source"
@@ -140,7 +142,8 @@ class Models:
                 written(entry)
                 log(entry)
 
-            trained = self._in_processes(job, folder, topic_sets, record) or system.train(job.settings, folder, record)
+            made = self._in_processes(job, folder, topic_sets, record) or system.train(job.settings, folder, record)
+        trained = check_step(job.settings.track, "train", made, Trained)
         origin = {"model_code": checkpoint.code_version(), "model_machine": machine()}
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         content = {"key": job.model_key, "finished": now, "origin": origin, "costs": dict(trained.costs)}

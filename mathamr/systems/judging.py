@@ -1,4 +1,4 @@
-"""Rankings of a job -> scores, and what of topics and judgments took part in them.
+"""Rankings of a job -> scores, and what of topics and judgments took part in them. Checks of rankings.
 
 scores = judge(run, topic_set)                                # Evaluation: means, and each topic's own
 whole = completed(system, encoded, topic_set, run, None)      # Completeness: lines of what is short
@@ -7,15 +7,16 @@ whole = completed(system, encoded, topic_set, run, None)      # Completeness: li
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, RetrievalError
 from mathamr.evaluation.completeness import Completeness, completeness
 from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
-from mathamr.evaluation.runs import Qrels, Run, qrels_of
-from mathamr.stages.topic_sets import Encoded, TopicSet
+from mathamr.evaluation.runs import Hit, Qrels, Run, qrels_of
+from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet
 from mathamr.systems.system import System
 
+Record = TypeVar("Record")
 Searchable = Callable[[System[Any], Encoded, Sequence[str]], Sequence[str]]
 
 
@@ -50,6 +51,63 @@ def check_searched(system: System[Any], encoded: Encoded, topic_set: TopicSet) -
         raise ConfigError(
             f"none of the {len(wanted):,} {what} is in the collection, e.g. {wanted[0]}; are the judgments of this "
             "collection?"
+        )
+
+
+def check_step(track: str, step: str, returned: Any, kind: type[Record]) -> Record:
+    """Return what a step of a system returned, after a check of its type.
+
+    Raises:
+        ConfigError: it is of another type.
+    """
+    if isinstance(returned, kind):
+        return returned
+    raise ConfigError(
+        f"track={track}: {step}() returned {type(returned).__name__}; return {kind.__module__}.{kind.__qualname__}"
+    )
+
+
+def check_results(track: str, retrieved: Retrieved) -> None:
+    """Check that a system returned a list of (id, score) or of hits for each topic.
+
+    Raises:
+        ConfigError: a topic has something else.
+    """
+    if not isinstance(retrieved.results, Mapping):
+        raise ConfigError(f"track={track}: results are a {type(retrieved.results).__name__}; map topic ids to lists")
+    for topic_id, found in retrieved.results.items():
+        is_list = isinstance(found, Sequence)
+        wrong = next((hit for hit in found if not _is_hit(hit)), None) if is_list else found
+        if wrong is not None or not is_list:
+            raise ConfigError(
+                f"track={track}: retrieve() returned {wrong!r:.60} for the topic {topic_id!r}; return a list of "
+                "(post id, score), with strings as ids and numbers as scores"
+            )
+
+
+def _is_hit(hit: Any) -> bool:
+    pair = isinstance(hit, tuple | list) and len(hit) == 2 and isinstance(hit[0], str)
+    return isinstance(hit, Hit) or (pair and hasattr(hit[1], "__float__"))
+
+
+def check_found(system: System[Any], retrieved: Retrieved) -> None:
+    """Check that all results are posts of the collection.
+
+    Raises:
+        RetrievalError: with their number, and one of them.
+    """
+    found = {
+        hit.post_id or hit.doc_id if isinstance(hit, Hit) else hit[0]: topic_id
+        for topic_id, hits in retrieved.results.items()
+        for hit in hits
+    }
+    with system.post_files.catalogue() as catalogue:
+        unknown = found.keys() - catalogue.known(frozenset(found))
+    if unknown:
+        first = min(unknown)
+        raise RetrievalError(
+            f"track={system.name}: retrieve() returned {len(found):,} posts, of which {len(unknown):,} are not in "
+            f"the collection, e.g. {first!r} for the topic {found[first]}; return values of post_id"
         )
 
 

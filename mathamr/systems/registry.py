@@ -116,8 +116,19 @@ def key_parts(name: str) -> dict[str, str]:
 
     The source file of its module counts, and the version of its package for all other files.
     """
-    kind = None if name in BUILT_IN else _registered.get(name)
-    return {"track": name} | ({} if kind is None else {"code": code_identity(kind, _entry_points().get(name))})
+    code = {"code": code_identity(_registered[name], _entry_points().get(name))} if is_installed(name) else {}
+    return {"track": name, **code}
+
+
+def is_installed(name: str) -> bool:
+    """Return whether a system has been imported from outside this package."""
+    return name in _registered and name not in BUILT_IN
+
+
+def owner(name: str) -> str:
+    """Return the package of a system as words of a message: " of NAME VERSION"; "" without an entry point."""
+    point = _entry_points().get(name)
+    return "" if point is None else f" of {distribution(point)}"
 
 
 def check_abilities(kind: type[System[Any]], topic_sets: Sequence[TopicSet]) -> None:
@@ -161,17 +172,24 @@ def _load(point: EntryPoint) -> type[System[Any]]:
     place = f"system {point.name} of {distribution(point)} ({point.value})"
     before = dict(_registered)
     try:
-        kind = point.load()
-    except Exception as error:
-        _registered.clear()  # of what a module registers before it breaks
+        try:
+            kind = point.load()
+        except Exception as error:
+            raise ConfigError(
+                f"{place} cannot be imported: {type(error).__name__}: {error}; mend the package or uninstall it"
+            ) from error
+        if not (isinstance(kind, type) and issubclass(kind, System)):
+            raise ConfigError(f"{place} is not a subclass of mathamr.systems.system.System")
+        if getattr(kind, "name", None) != point.name:
+            raise ConfigError(f'{place} is not registered by this name; write @system("{point.name}") above the class')
+        if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
+            raise ConfigError(f"{place} lacks the methods {', '.join(lacking)}; write them")
+        if not (isinstance(kind.tasks, set | frozenset) and kind.tasks <= {1, 2}):
+            raise ConfigError(f"{place} has tasks = {kind.tasks!r}; write e.g. tasks = frozenset({{1}})")
+    except ConfigError:
+        _registered.clear()  # of what a faulty module registers
         _registered.update(before)
-        raise ConfigError(
-            f"{place} cannot be imported: {type(error).__name__}: {error}; mend the package or uninstall it"
-        ) from error
-    if not (isinstance(kind, type) and issubclass(kind, System)):
-        raise ConfigError(f"{place} is not a subclass of mathamr.systems.system.System")
-    if getattr(kind, "name", None) != point.name:
-        raise ConfigError(f'{place} is not registered by this name; write @system("{point.name}") above the class')
+        raise
     return kind
 
 

@@ -154,7 +154,7 @@ class System(ABC, Generic[Settings]):
 
     @abstractmethod
     def retrieve(self, settings: Settings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
-        """Return at most 1,000 results for every topic, best first."""
+        """Return at most 1,000 results for every topic. Higher scores are better; their order does not matter."""
 
     def visual_ids(self, settings: Settings) -> Mapping[str, str]:
         """Return the visual id of each formula of the collection, for Task 2; the files are read only once."""

@@ -1,20 +1,23 @@
 """Topics as a job's system searches for them: for answers, or for the questions of answers (``thread.read``).
 
 for search in searches_of(system, settings, topic_sets):
-    indexed = system.index(settings, encoded, search.queries, folder)
-    found = search.answers(system.retrieve(settings, encoded, indexed, search.queries))
+    retrieved, costs = search.run(system, settings, encoded, folder)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.stages.retrieval.threads import Threads, thread_of
 from mathamr.stages.settings import JobSettings, RetrievalConfig
-from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
+from mathamr.systems import registry
+from mathamr.systems.judging import check_found, check_results, check_searched, check_step
 from mathamr.systems.searchable.kept import most_left
 from mathamr.systems.system import System
 
@@ -38,6 +41,25 @@ class ThreadSearch:
     limit: int = MAX_PER_TOPIC
     threads: Threads | None = None
     cut_at: int = MAX_PER_TOPIC
+
+    def run(
+        self, system: System[Any], settings: JobSettings, encoded: Encoded, folder: Path
+    ) -> tuple[Retrieved, dict[str, float]]:
+        """Index the searched posts in ``folder`` and search them; return rankings of answers, and costs.
+
+        Raises:
+            ConfigError: no searched post is in the collection, or a step of the system returns a wrong type.
+            RetrievalError: an installed system finds posts that are not in the collection.
+        """
+        check_searched(system, encoded, self.queries)
+        made = check_step(settings.track, "index", system.index(settings, encoded, self.queries, folder), Indexed)
+        with closing(made) as indexed:
+            found = system.retrieve(settings, encoded, indexed, self.queries)
+        check_results(settings.track, check_step(settings.track, "retrieve", found, Retrieved))
+        if registry.is_installed(settings.track):
+            check_found(system, found)
+        retrieved = self.answers(found)
+        return retrieved, {**indexed.costs, **retrieved.costs}
 
     def answers(self, rankings: Retrieved) -> Retrieved:
         """Return the rankings of answers, made from those of questions where these were searched, and which are cut."""

@@ -2,7 +2,9 @@
 
 import fcntl
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -12,7 +14,12 @@ import torch
 from experiments.job import Outcome
 from experiments.models import Models
 from experiments.plan import LOCK, finished, state, status
+from graphs.corpus.jsonl import JsonLines
 from graphs.errors import StoreError, TrainingError
+from mathamr.stages.console import Console
+from mathamr.stages.data.post_files import PostFiles
+from mathamr.stages.topic_sets import Retrieved
+from mathamr.systems import registry
 
 
 def test_what_a_job_leaves(bench: Any) -> None:
@@ -166,3 +173,49 @@ def test_being_stopped_is_no_failure(bench: Any, error: type[BaseException]) -> 
     with pytest.raises(error):
         bench.run(bench.job())
     assert state(bench.job(), bench.folder) == "missing"
+
+
+@pytest.mark.parametrize(
+    ("step", "returned", "message"),
+    [
+        ("train", None, r"train\(\) returned NoneType; return mathamr\.stages\.topic_sets\.Trained"),
+        ("encode", {}, r"encode\(\) returned dict; return mathamr\.stages\.topic_sets\.Encoded"),
+        ("index", None, r"index\(\) returned NoneType; return mathamr\.stages\.topic_sets\.Indexed"),
+        ("retrieve", {"A.1": []}, r"retrieve\(\) returned dict; return mathamr\.stages\.topic_sets\.Retrieved"),
+        ("retrieve", Retrieved([("a", 1.0)]), "results are a list; map topic ids to lists"),  # type: ignore[arg-type]
+        ("retrieve", Retrieved({"A.1": ["a1"]}), "returned 'a1' for the topic 'A.1'; return a list of"),  # type: ignore
+        ("retrieve", Retrieved({"A.1": [(1.0, "a")]}), r"returned \(1\.0, 'a'\) for"),  # type: ignore[list-item]
+        ("retrieve", Retrieved({"A.1": [("a", None)]}), r"returned \('a', None\) for"),  # type: ignore[list-item]
+        ("retrieve", Retrieved({"A.1": {"a": 1.0}}), r"returned \{'a': 1\.0\} for"),  # type: ignore[dict-item]
+    ],
+)
+def test_a_step_that_returns_another_type_is_named(bench: Any, step: str, returned: Any, message: str) -> None:
+    with patch.object(bench.track, step, return_value=returned):
+        bench.run(bench.job())
+    assert re.match(rf"failed: track=test: .*{message}", status(bench.job(), bench.folder))
+
+
+def test_results_outside_the_collection_are_refused(
+    bench: Any, collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "is_installed", lambda name: name == "test")
+    bench.track.name, bench.track.post_files = "test", PostFiles(JsonLines(collection), tmp_path, Console())
+    with patch.object(bench.track, "retrieve", return_value=Retrieved({"A.1": [("a1", 1.0), ("7", 0.5)]})):
+        bench.run(bench.job())
+    message = (
+        "track=test: retrieve() returned 2 posts, of which 1 are not in the collection, e.g. '7' for the topic A.1"
+    )
+    assert message in status(bench.job(), bench.folder)
+    with patch.object(bench.track, "retrieve", return_value=Retrieved({"A.1": [("a1", 0.5), ("q1", 1.0)]})):
+        bench.run(bench.job())
+    assert state(bench.job(), bench.folder) == "done"
+    assert [line.split()[1] for line in (bench.place(bench.job()) / "run.tsv").read_text().splitlines()] == [
+        "q1",
+        "a1",
+    ]  # by score
+
+
+def test_a_result_that_is_copied_from_another_seed_is_named(bench: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.run(bench.job(seed=1))
+    bench.run(bench.job(seed=2))
+    assert "none-seed2: the result of seed 1, since its key has no seed" in capsys.readouterr().err

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from experiments.config import register
+from experiments.command import FAULT, ended_by
+from experiments.config import job_settings, register
 from graphs.corpus.post import Judgment, Post, Topic
 from graphs.errors import ConfigError
 from graphs.extensions import SYSTEMS
@@ -122,6 +123,8 @@ def test_two_distributions_with_one_name_are_named(install: Callable[..., None],
         ("Installed = 7", r"is not a subclass of mathamr\.systems\.system\.System"),
         (CODE.format(name="older"), r'is not registered by this name; write @system\("newest"\)'),
         (CODE.format(name="graph"), r"two systems are called graph"),
+        (CODE.format(name="newest").replace("retrieve", "rank"), r"lacks the methods retrieve; write them"),
+        (CODE.format(name="newest") + "    tasks = 1\n", r"has tasks = 1; write e\.g\. tasks = frozenset\(\{1\}\)"),
         (CODE.format(name="newest") + "1 / 0", r"cannot be imported: ZeroDivisionError"),
     ],
 )
@@ -153,13 +156,18 @@ def test_a_group_of_settings_has_one_type(group: str, message: str) -> None:
     class Own(System[settings]):
         pass
 
-    with pytest.raises(ConfigError, match=message):
-        register()
+    register()  # the other systems run
+    with pytest.raises(ConfigError, match=rf"^settings of track=own are faulty: {message}"):
+        job_settings({"track": "own", "experiment": {}})
 
 
-def test_settings_of_a_system_that_are_not_yaml_are_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("size: [1,", "not YAML: while parsing"), ("sise: 1", "Key 'sise' not in"), ("size: x", "'x'")],
+)
+def test_faulty_settings_of_a_system_are_named_and_stop_no_other(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "default.yaml").write_text("size: [1,")
+    (tmp_path / "own" / "default.yaml").write_text(text)
 
     @dataclass(frozen=True, kw_only=True)
     class OwnSettings(JobSettings):
@@ -171,8 +179,9 @@ def test_settings_of_a_system_that_are_not_yaml_are_named(tmp_path: Path) -> Non
     class Own(System[OwnSettings]):
         pass
 
-    with pytest.raises(ConfigError, match=r"own/default\.yaml: settings of track=own are not YAML"):
-        register()
+    register()
+    with pytest.raises(ConfigError, match=rf"^settings of track=own are faulty: .*own/default\.yaml: .*{message}"):
+        job_settings({"track": "own", "experiment": {}})
 
 
 def test_a_task_and_a_test_that_a_system_cannot_do_are_refused() -> None:
@@ -191,3 +200,15 @@ def test_a_task_and_a_test_that_a_system_cannot_do_are_refused() -> None:
         match=r"track=graph searches all answers, .* of the tracks text, bm25, sparse, structure, latent, fusion",
     ):
         registry.check_abilities(find("graph"), [topic_set(1, frozenset({"a"}))])
+
+
+def test_a_fault_in_an_installed_system_names_its_package(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = CODE.format(name="newest").replace("(self, *_): ...", "(*_): return {}['A.1']")
+    install("mathamr-newest", "newest", "mathamr_newest_f", code)
+    for call, blamed in ((find("newest").retrieve, "mathamr-newest 1.0"), ({}.pop, "the program")):
+        with pytest.raises(KeyError) as raised:
+            call("A.1")
+        assert ended_by(raised.value) == FAULT
+        assert f"a fault of {blamed}: KeyError: 'A.1'" in capsys.readouterr().err
