@@ -71,7 +71,7 @@ class Opener:
 
         The class of ``corpus`` is replaced by a subclass, so it has the protocols that it had before.
         """
-        kind = type(corpus)
+        kind: Any = type(corpus)
         if not hasattr(kind, "fingerprints") or "code_of_package" in vars(kind):  # the latter: opened before
             return corpus
         members: dict[str, Any] = {"__slots__": (), "__module__": kind.__module__, "code_of_package": self.code}

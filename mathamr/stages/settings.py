@@ -202,7 +202,8 @@ class GraphConfig:
     thread: str = "none"
 
     def __post_init__(self) -> None:
-        VirtualNodeSpec(self.structure, self.connectivity, self.formulas, self.thread)  # raises ConfigError
+        chosen: dict[str, Any] = {name: getattr(self, name) for name in VirtualNodeSpec.__dataclass_fields__}
+        VirtualNodeSpec(**chosen)  # raises ConfigError
 
     def key_parts(self) -> dict[str, Any]:
         """Return the settings that models depend on; ``thread`` only if it is set, so that older keys stay valid."""
