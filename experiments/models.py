@@ -34,9 +34,8 @@ from graphs.whole_file import write_whole
 from mathamr.stages.console import Console
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.sources import open_data
-from mathamr.stages.topic_sets import Encoded, Log, TopicSet, Trained
+from mathamr.stages.topic_sets import Encoded, Log, TopicSet, Trained, check_step
 from mathamr.systems import registry
-from mathamr.systems.judging import check_step
 from mathamr.training import checkpoint
 from mathamr.training.config import TrainConfig
 from mathamr.training.interruption import Interrupted

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphs.corpus.post import Judgment, Topic
+from graphs.errors import ConfigError
 from mathamr.evaluation.metrics import RELEVANT, Regime, measures_of_grade
 from mathamr.evaluation.result_names import TestName
 from mathamr.evaluation.runs import Hit, Task
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 Log = Callable[[dict[str, Any]], None]  # records as of mathamr.training.graph.trainer
 Costs = Mapping[str, float]
+Record = TypeVar("Record")
 SelectPosts = Callable[[Sequence[str]], Sequence[str]]
 """Takes the ids of posts, and returns the ids of some of them."""
 
@@ -157,3 +159,16 @@ class EmbeddingSpace:
     single_vector: bool = False
     lengths: Callable[[Sequence[str]], tuple[NDArray[np.floating], NDArray[np.floating]]] | None = None
     encode: Callable[[Sequence[str]], tuple[NDArray[np.floating], NDArray[np.floating]]] | None = None
+
+
+def check_step(track: str, step: str, returned: Any, kind: type[Record]) -> Record:
+    """Return what a step of a system returned, after a check of its type.
+
+    Raises:
+        ConfigError: it is of another type.
+    """
+    if isinstance(returned, kind):
+        return returned
+    raise ConfigError(
+        f"track={track}: {step}() returned {type(returned).__name__}; return {kind.__module__}.{kind.__qualname__}"
+    )

@@ -7,7 +7,7 @@ whole = completed(system, encoded, topic_set, run, None)      # Completeness: li
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from graphs.errors import ConfigError, RetrievalError
 from mathamr.evaluation.completeness import Completeness, completeness
@@ -16,7 +16,6 @@ from mathamr.evaluation.runs import Hit, Qrels, Run, qrels_of
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet
 from mathamr.systems.system import System
 
-Record = TypeVar("Record")
 Searchable = Callable[[System[Any], Encoded, Sequence[str]], Sequence[str]]
 
 
@@ -52,19 +51,6 @@ def check_searched(system: System[Any], encoded: Encoded, topic_set: TopicSet) -
             f"none of the {len(wanted):,} {what} is in the collection, e.g. {wanted[0]}; are the judgments of this "
             "collection?"
         )
-
-
-def check_step(track: str, step: str, returned: Any, kind: type[Record]) -> Record:
-    """Return what a step of a system returned, after a check of its type.
-
-    Raises:
-        ConfigError: it is of another type.
-    """
-    if isinstance(returned, kind):
-        return returned
-    raise ConfigError(
-        f"track={track}: {step}() returned {type(returned).__name__}; return {kind.__module__}.{kind.__qualname__}"
-    )
 
 
 def check_results(track: str, retrieved: Retrieved) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.stages.retrieval.threads import Threads, thread_of
 from mathamr.stages.settings import JobSettings, RetrievalConfig
-from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, check_step
 from mathamr.systems import registry
-from mathamr.systems.judging import check_found, check_results, check_searched, check_step
+from mathamr.systems.judging import check_found, check_results, check_searched
 from mathamr.systems.searchable.kept import most_left
 from mathamr.systems.system import System
 
