@@ -10,14 +10,13 @@ every epoch, and the model predicts them. Its head is the published one if the e
 does, and a new one otherwise; the head is not kept. Source: ModernBERT thesis, section 4 (b): windows of 1,024 tokens,
 126 shared, 15 % hidden, three epochs.
 
-Windows are in ``OUT/windows-RANK.bin`` and are read on demand. Interruption and ranks work as in
+Windows are in ``OUT/windows-RANK.arrow`` and are read on demand. Interruption and ranks work as in
 :mod:`mathamr.text.finetuning`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +24,11 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from graphs import digests
 from graphs.errors import ConfigError, TrainingError
 from mathamr.evaluation.efficiency import peak_device_memory
 from mathamr.text import finetuning
@@ -108,12 +107,12 @@ def pretrain(
         torch.manual_seed(stream(seed, ORDER))
         model = _with_head(transformer)
         out.mkdir(parents=True, exist_ok=True)
-        place = out / f"windows-{world.rank}.bin"  # ranks may be on different machines
+        place = out / f"windows-{world.rank}.arrow"  # ranks may be on different machines
         if config.pretraining_texts is not None:
             texts = sample_texts(texts, config.pretraining_texts)
-        windows = Windows(transformer.tokenizer, texts, config.pretraining_window, config.pretraining_overlap, place)
+        windows = windows_of(transformer.tokenizer, texts, config.pretraining_window, config.pretraining_overlap, place)
         task = _Masked(config, model.to(world.device), transformer.tokenizer, windows, seed, world)
-        training = {"seed": seed, "texts": windows.hash, "encoder": came_as}
+        training = {"seed": seed, "texts": digests.of_file(place)[:16], "encoder": came_as}
         stage = dataclasses.replace(
             config,
             epochs=config.pretraining_epochs,
@@ -179,61 +178,24 @@ def sample_texts(texts: Iterable[str], most: int) -> list[str]:
 def tidy(out: Path) -> None:
     """Remove files from ``out`` that only unfinished pretraining needs."""
     finetuning.tidy(out)
-    for windows in out.glob("windows-*.bin"):
+    for windows in out.glob("windows-*.arrow"):
         windows.unlink()
 
 
-class Windows:
-    """Windows of token ids, each between the tokenizer's marks, in the file ``path``; ``hash`` identifies them.
+def windows_of(tokenizer: Any, texts: Iterable[str], size: int, overlap: int, path: Path) -> Any:
+    """Return windows of token ids, each between the tokenizer's marks, as a data set that is read from ``path``."""
+    from datasets import Dataset, Features, List, Value
+    from datasets.arrow_writer import ArrowWriter
 
-    >>> import tempfile
-    >>> def tokenizer(text, **_):  # a letter is a token; this tokenizer has no marks
-    ...     return {"input_ids": list(text.encode()), "special_tokens_mask": [0] * len(text)}
-    >>> windows = Windows(tokenizer, ["abcdefghijklmnopqr", "too few"], 12, 4, Path(tempfile.mkdtemp()) / "windows.bin")
-    >>> [bytes(window.tolist()).decode() for window in windows]
-    ['abcdefghijkl', 'ijklmnopqr']
-
-    Texts are cut here, not by the tokenizer: that of tokenizers 0.23.2 loses tokens of texts with many windows.
-    """
-
-    def __init__(self, tokenizer: Any, texts: Iterable[str], size: int, overlap: int, path: Path) -> None:
-        ends, digest = [0], hashlib.sha256()
-        before, after = _marks(tokenizer)
-        inside = size - len(before) - len(after)
-        with path.open("wb") as file:
-            for text in texts:
-                tokens = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-                for start in range(0, max(1, len(tokens) - overlap), inside - overlap):
-                    ids = [*before, *tokens[start : start + inside], *after]
-                    if len(ids) >= _MIN_TOKENS:
-                        content = np.array(ids, np.int32).tobytes()
-                        digest.update(content)
-                        file.write(content)
-                        ends.append(ends[-1] + len(ids))
-        self._ends = np.array(ends, np.int64)
-        self._tokens = np.memmap(path, np.int32, mode="r") if ends[-1] else np.zeros(0, np.int32)
-        self.hash = digest.hexdigest()[:16]
-
-    @property
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """Number of tokens of each window."""
-        return np.diff(self._ends)
-
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    def __getitem__(self, number: int) -> npt.NDArray[np.int32]:
-        if not 0 <= number < len(self):
-            raise IndexError(number)
-        return np.array(self._tokens[self._ends[number] : self._ends[number + 1]])
-
-
-def _marks(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """Return the special tokens that a tokenizer puts before and after a text."""
-    found = tokenizer("a", return_special_tokens_mask=True)
-    ids, special = found["input_ids"], found["special_tokens_mask"]
-    first, end = special.index(0), len(special) - special[::-1].index(0)
-    return ids[:first], ids[end:]
+    features = Features({"input_ids": List(Value("int32")), "length": Value("int32")})
+    with ArrowWriter(features=features, path=str(path)) as writer:
+        for text in texts:
+            found = tokenizer(text, truncation=True, max_length=size, stride=overlap, return_overflowing_tokens=True)
+            for ids in found["input_ids"]:
+                if len(ids) >= _MIN_TOKENS:
+                    writer.write({"input_ids": ids, "length": len(ids)})
+        writer.finalize()
+    return Dataset.from_file(str(path))
 
 
 class _Masked(Task):
@@ -241,9 +203,7 @@ class _Masked(Task):
 
     unit = "windows"
 
-    def __init__(
-        self, config: TextConfig, model: Any, tokenizer: Any, windows: Windows, seed: int, world: Ranks
-    ) -> None:
+    def __init__(self, config: TextConfig, model: Any, tokenizer: Any, windows: Any, seed: int, world: Ranks) -> None:
         from transformers import DataCollatorForLanguageModeling
 
         size = config.pretraining_batch_size
@@ -254,11 +214,12 @@ class _Masked(Task):
             )
         super().__init__("pretraining_batch_size", size, len(windows) // size, world, epochs=config.pretraining_epochs)
         self._model, self._windows, self._seed = model, windows, seed
+        self._lengths = windows.data.column("length").to_numpy()
         self._hide = DataCollatorForLanguageModeling(tokenizer, mlm_probability=config.pretraining_mask)
 
     def __getitem__(self, row: int) -> dict[str, Any]:
         """Return a window and its number."""
-        return {"input_ids": self._windows[row].tolist(), "row": row}
+        return {"input_ids": self._windows[row]["input_ids"], "row": row}
 
     def _collated(self, items: Sequence[dict[str, Any]]) -> Any:
         """Return a batch of windows; the hidden tokens depend only on the epoch and the first window."""
@@ -273,7 +234,7 @@ class _Masked(Task):
         pool = _BATCHES_A_POOL * self.batch_size
         for start in range(0, len(order), pool):
             part = order[start : start + pool]
-            order[start : start + pool] = part[np.argsort(self._windows.lengths[part], kind="stable")]
+            order[start : start + pool] = part[np.argsort(self._lengths[part], kind="stable")]
         return generator.permutation(order.reshape(self.batches_per_epoch, self.batch_size))
 
     def trainer(self, arguments: Callable[[type], Any]) -> Any:

@@ -14,7 +14,7 @@ import torch
 
 from graphs.errors import ConfigError, TrainingError
 from mathamr.text.encoder import open_encoder
-from mathamr.text.pretraining import Windows, _with_head, depends_on, logits_at, pretrain
+from mathamr.text.pretraining import _with_head, depends_on, logits_at, pretrain, windows_of
 from mathamr.text.training.adapting import separate
 from mathamr.training.interruption import Interrupted
 from tests.mathamr.text.tiny_pairs import WORDS, opened, settings, weights
@@ -121,8 +121,8 @@ def test_the_head_is_of_the_same_commit_as_the_encoder(tiny_folder: Path, monkey
 def test_long_texts_become_windows_that_share_tokens(tiny_folder: Path, tmp_path: Path) -> None:
     tokenizer = opened(tiny_folder).model.tokenizer
     text = " ".join(WORDS)
-    windows = Windows(tokenizer, ["few", text], 30, 6, tmp_path / "windows.bin")
-    content = [window.tolist()[1:-1] for window in windows]  # without the marks of the ends
+    windows = windows_of(tokenizer, ["few", text], 30, 6, tmp_path / "windows.arrow")
+    content = [window["input_ids"][1:-1] for window in windows]  # without the marks of the ends
     assert all(len(window) == 28 for window in content[:-1])
     assert all(first[-6:] == second[:6] for first, second in pairwise(content))
     joined = content[0] + [token for window in content[1:] for token in window[6:]]
