@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -141,9 +141,5 @@ class KeptAnswers:
             tokens_out: tokens of an answer.
         """
         missing = self._missing(model, questions)
-        characters = sum(_length(turn) for one in missing for turn in one.conversation)
+        characters = sum(len(turn["content"]) for one in missing for turn in one.conversation)
         return Estimate(len(missing), round(characters / _CHARACTERS_A_TOKEN), tokens_out * len(missing))
-
-
-def _length(turn: Mapping[str, str]) -> int:
-    return len(turn["content"])

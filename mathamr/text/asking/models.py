@@ -11,37 +11,28 @@ connection, half an answer, an empty one) is asked again after 1, 2, 4, ... seco
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from graphs.errors import ConfigError, MathAMRError
+
+if TYPE_CHECKING:
+    import httpx
 
 Conversation = Sequence[Mapping[str, str]]
 _LONGEST_WAIT = 60.0  # seconds
 _LONGEST_ANSWER = 10_000_000  # bytes
+_AT_ONCE = 8  # conversations that a model in this process answers at once
 # What servers say of a conversation that is longer than the model reads; other conversations may be answered.
 _TOO_LONG = re.compile(r"context|too (?:long|large)|max_model_len", re.IGNORECASE)
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follow no redirect: it would send the key to another server."""
-
-    def redirect_request(self, *arguments: Any, **more: Any) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 class NoAnswer(MathAMRError):
@@ -78,7 +69,6 @@ class ServerModel:
         attempts: number of requests for one answer.
         timeout: seconds that a request may take.
         max_tokens: largest length of an answer.
-        key_variable: environment variable with the key of the server, which is sent only there; may be unset.
         sleep: function that waits some seconds.
 
     Raises:
@@ -95,17 +85,23 @@ class ServerModel:
         attempts: int = 5,
         timeout: float = 120.0,
         max_tokens: int = 300,
-        key_variable: str = "OPENAI_API_KEY",
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        if not url.startswith(("http://", "https://")):
+        import httpx
+
+        try:
+            address = httpx.URL(url)
+        except httpx.InvalidURL:
+            address = httpx.URL()
+        if address.scheme not in ("http", "https") or not address.host:
             raise ConfigError(f"the server {url!r} is no address; use one such as http://localhost:8000/v1")
         if per_minute is not None and not per_minute > 0:
             raise ConfigError(f"--per-minute {per_minute:g} allows no request; use a number above 0")
         self.name = name
         self._url = url.rstrip("/") + "/chat/completions"
         self._at_once, self._attempts, self._timeout, self._max_tokens = at_once, attempts, timeout, max_tokens
-        self._key = os.environ.get(key_variable, "")
+        key = os.environ.get("OPENAI_API_KEY")  # sent only to this server
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._sleep = sleep
         self._pause = 0.0 if per_minute is None else 60.0 / per_minute
         self._next, self._turn = 0.0, threading.Lock()
@@ -116,15 +112,28 @@ class ServerModel:
         Raises:
             ConfigError: the server refuses all requests, such as for an unknown model or a wrong key.
         """
-        with ThreadPoolExecutor(self._at_once, thread_name_prefix="asking") as threads:
-            waiting = {threads.submit(self._answer, one): number for number, one in enumerate(conversations)}
+        import httpx
+
+        with (
+            httpx.Client(timeout=self._timeout) as client,  # it follows no redirect, which would send the key elsewhere
+            ThreadPoolExecutor(self._at_once, thread_name_prefix="asking") as threads,
+        ):
+            waiting = {threads.submit(self._answer, client, one): number for number, one in enumerate(conversations)}
             try:
                 for done in as_completed(waiting):
                     yield waiting[done], done.result()
             finally:
                 threads.shutdown(wait=False, cancel_futures=True)
 
-    def _answer(self, conversation: Conversation) -> Answer | NoAnswer:
+    def _answer(self, client: httpx.Client, conversation: Conversation) -> Answer | NoAnswer:
+        import httpx
+
+        content = {
+            "model": self.name,
+            "messages": list(conversation),
+            "temperature": 0,
+            "max_tokens": self._max_tokens,
+        }
         problem, wait = "", 0.0
         for attempt in range(self._attempts):
             if attempt:
@@ -132,36 +141,23 @@ class ServerModel:
             self._wait_for_turn()
             wait = 0.0
             try:
-                return self._asked(conversation)
-            except urllib.error.HTTPError as error:
-                with error:
-                    said = error.read(2_000).decode("utf-8", "replace")
-                if error.code == 413 or (error.code == 400 and _TOO_LONG.search(said)):
-                    return NoAnswer(f"{self._url} refuses a conversation ({error.code}): {said[:200]}")
-                if error.code not in (408, 409, 425, 429) and error.code < 500:
-                    raise ConfigError(f"{self._url} refuses the model {self.name!r} ({error.code}): {said}") from error
-                problem, wait = f"{error.code}: {said[:200]}", _seconds(error.headers.get("Retry-After"))
-            except (OSError, http.client.HTTPException) as error:  # time-outs and broken connections among them
+                with client.stream("POST", self._url, json=content, headers=self._headers) as response:
+                    body = _body(response)
+                if response.is_success:
+                    return _answer_in(body)
+            except httpx.HTTPError as error:  # time-outs and broken connections among them
                 problem = f"{type(error).__name__}: {error}"
+                continue
             except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
                 problem = f"an answer that cannot be read ({type(error).__name__}: {error})"
+                continue
+            code, said = response.status_code, body[:2_000].decode("utf-8", "replace")
+            if code == 413 or (code == 400 and _TOO_LONG.search(said)):
+                return NoAnswer(f"{self._url} refuses a conversation ({code}): {said[:200]}")
+            if code not in (408, 409, 425, 429) and code < 500:
+                raise ConfigError(f"{self._url} refuses the model {self.name!r} ({code}): {said}")
+            problem, wait = f"{code}: {said[:200]}", _seconds(response.headers.get("Retry-After"))
         return NoAnswer(f"{self._url} gave no answer in {self._attempts} attempts; the last problem is {problem}")
-
-    def _asked(self, conversation: Conversation) -> Answer:
-        content = {
-            "model": self.name,
-            "messages": list(conversation),
-            "temperature": 0,
-            "max_tokens": self._max_tokens,
-        }
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
-        request = urllib.request.Request(self._url, json.dumps(content).encode(), headers)
-        with _OPENER.open(request, timeout=self._timeout) as response:
-            answer: Any = json.loads(response.read(_LONGEST_ANSWER))
-        text, used = answer["choices"][0]["message"]["content"], answer.get("usage")
-        if not isinstance(text, str) or not text.strip():
-            raise ValueError("it is empty")
-        return Answer(text, _tokens(used, "prompt_tokens"), _tokens(used, "completion_tokens"))
 
     def _wait_for_turn(self) -> None:
         with self._turn:
@@ -179,14 +175,11 @@ class LocalModel:
 
     Args:
         name: the model.
-        batch_size: conversations answered at once.
-        device: device of the model; None: the first GPU, or the CPU.
         max_tokens: largest length of an answer.
     """
 
-    def __init__(self, name: str, *, batch_size: int = 8, device: str | None = None, max_tokens: int = 300) -> None:
-        self.name = name
-        self._batch_size, self._device, self._max_tokens = batch_size, device, max_tokens
+    def __init__(self, name: str, *, max_tokens: int = 300) -> None:
+        self.name, self._max_tokens = name, max_tokens
         self._pipeline: Any = None
 
     def answers(self, conversations: Sequence[Conversation]) -> Iterator[tuple[int, Answer | NoAnswer]]:
@@ -195,8 +188,8 @@ class LocalModel:
         Raises:
             ConfigError: a model that cannot be loaded; the message says how to place it locally.
         """
-        for start in range(0, len(conversations), self._batch_size):
-            some = [list(map(dict, one)) for one in conversations[start : start + self._batch_size]]
+        for start in range(0, len(conversations), _AT_ONCE):
+            some = [list(map(dict, one)) for one in conversations[start : start + _AT_ONCE]]
             for number, text in enumerate(self._written(some), start):
                 yield number, Answer(text) if text.strip() else NoAnswer(f"{self.name} wrote an empty answer")
 
@@ -209,26 +202,17 @@ class LocalModel:
         else:
             prompts = conversations
         outputs = self._pipeline(
-            prompts,
-            batch_size=self._batch_size,
-            do_sample=False,
-            max_new_tokens=self._max_tokens,
-            return_full_text=False,
+            prompts, batch_size=_AT_ONCE, do_sample=False, max_new_tokens=self._max_tokens, return_full_text=False
         )
         return [str(output[0]["generated_text"]) for output in outputs]
 
     def _load(self) -> Any:
         place = Path(self.name)
         try:
-            from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
+            from transformers import pipeline
 
-            if place.suffix == ".gguf":
-                folder, file = str(place.parent), {"gguf_file": place.name}
-                tokenizer = AutoTokenizer.from_pretrained(folder, **file)
-                model = AutoModelForCausalLM.from_pretrained(folder, **file)
-                loaded: Any = pipeline("text-generation", model=model, tokenizer=tokenizer, device=self._device)
-            else:
-                loaded = pipeline("text-generation", model=self.name, device=self._device)
+            name, more = (str(place.parent), {"gguf_file": place.name}) if place.suffix == ".gguf" else (self.name, {})
+            loaded: Any = pipeline("text-generation", model=name, model_kwargs=more)
         except (ImportError, OSError, ValueError) as error:
             raise ConfigError(
                 f"the model {self.name!r} cannot be loaded ({str(error).splitlines()[0]}); download it on a machine "
@@ -238,6 +222,28 @@ class LocalModel:
             loaded.tokenizer.pad_token_id = loaded.tokenizer.eos_token_id
         loaded.tokenizer.padding_side = "left"
         return loaded
+
+
+def _body(response: httpx.Response) -> bytearray:
+    """Return the content of a response.
+
+    Raises:
+        ValueError: it is longer than the longest answer; the rest is not read.
+    """
+    body = bytearray()
+    for piece in response.iter_bytes():
+        body += piece
+        if len(body) > _LONGEST_ANSWER:
+            raise ValueError(f"it has more than {_LONGEST_ANSWER:,} bytes")
+    return body
+
+
+def _answer_in(body: bytearray) -> Answer:
+    said: Any = json.loads(body)
+    text, used = said["choices"][0]["message"]["content"], said.get("usage")
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError("it is empty")
+    return Answer(text, _tokens(used, "prompt_tokens"), _tokens(used, "completion_tokens"))
 
 
 def _tokens(used: object, name: str) -> int:

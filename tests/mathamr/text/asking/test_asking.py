@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from graphs.errors import ConfigError, CorpusError
+from mathamr.text.asking import models
 from mathamr.text.asking.answers import KeptAnswers, Question
 from mathamr.text.asking.models import Answer, Conversation, NoAnswer, ServerModel
 
@@ -119,8 +121,9 @@ def test_what_never_passes_is_an_error(code: int) -> None:
     ):
         ask(url)
     assert len(requests) == 1
-    with pytest.raises(ConfigError, match="'localhost:8000' is no address"):
-        ServerModel("m", "localhost:8000")
+    for address in ("localhost:8000", "http://localhost:abc/v1", "http://", "https:///v1", "http://[::1/v1"):
+        with pytest.raises(ConfigError, match=re.escape(f"{address!r} is no address; use one such as http://")):
+            ServerModel("m", address)
     for least in (0.0, -1.0, float("nan")):
         with pytest.raises(ConfigError, match=r"--per-minute \S+ allows no request"):
             ServerModel("m", "http://localhost:8000", per_minute=least)
@@ -133,6 +136,16 @@ def test_a_conversation_that_is_too_long_does_not_end_the_others(reply: Reply) -
     assert isinstance(long, NoAnswer)
     assert str(long).endswith(f"refuses a conversation ({reply[0]}): {reply[2]}")
     assert (other, len(requests), waits) == (Answer("Yes.", 7, 2), 2, [])
+
+
+def test_an_endless_answer_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "_LONGEST_ANSWER", len(GOOD))
+    with server((200, {}, GOOD + " ")) as (url, requests):
+        assert ask(url) == ([Answer("Yes.", 7, 2)], [1.0])
+        assert len(requests) == 2
+    with server(*[(200, {}, GOOD * 2)] * 3) as (url, _):
+        [answer], _ = ask(url)
+    assert f"cannot be read (ValueError: it has more than {len(GOOD)} bytes)" in str(answer)
 
 
 @pytest.mark.parametrize("usage", ['"many"', "[1]", '{"prompt_tokens": Infinity, "completion_tokens": null}', "null"])
