@@ -24,12 +24,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import TypeAdapter, ValidationError
 
 from graphs.corpus.post import Pair
 from graphs.errors import CorpusError, TrainingError
 from graphs.whole_file import whole_file
-
-_TEXT_FIELDS = ("query", "document", "query_id", "document_id", "group")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +47,9 @@ class TextPair:
     group: str
     categories: tuple[str, ...] = ()
     learned: bool = True
+
+
+_PAIR = TypeAdapter(TextPair)
 
 
 class PairFile:
@@ -153,17 +155,17 @@ def sampled(
 
 def _pair(line: bytes, path: Path, number: int) -> TextPair:
     try:
-        values = json.loads(line)
-        texts = {name: values[name] for name in _TEXT_FIELDS}
-        categories = tuple(values.get("categories", ()))
-        if not all(isinstance(text, str) for text in [*texts.values(), *categories]):
-            raise TypeError("a value is not a text")
-        "".join([*texts.values(), *categories]).encode()  # ValueError for lone surrogates, which no file can hold
-        return TextPair(**texts, categories=categories, learned=values.get("learned", True) is not False)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        fields = ", ".join(_TEXT_FIELDS)
-        message = f"is not a pair ({type(error).__name__}: {error}); a line is a JSON object of {fields}"
+        return _PAIR.validate_json(line)
+    except ValidationError as error:
+        fields = "query, document, query_id, document_id, group"
+        message = f"is not a pair ({first_problem(error)}); a line is a JSON object of {fields}"
         raise CorpusError(message, path=path, line=number) from error
+
+
+def first_problem(error: ValidationError) -> str:
+    """Return the first field that is wrong in a JSON object, and what is wrong with it."""
+    first = error.errors()[0]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
 
 
 def _hash(text: str) -> int:

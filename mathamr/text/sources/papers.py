@@ -22,16 +22,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from graphs.errors import CorpusError, Failure, MathAMRError
 from graphs.processes import ordered_map
 from graphs.whole_file import write_whole
 from mathamr.text.latex_source import assemble
+from mathamr.text.pairs import first_problem
 from mathamr.text.plain import plain
 from mathamr.text.sources.archives import read_files
 from mathamr.text.sources.arxiv import PAPER, Metadata, joined_id, without_version
-from mathamr.text.statements import KINDS, MAX_CHARACTERS, Statement, find_statements
+from mathamr.text.statements import MAX_CHARACTERS, Statement, find_statements
 
 _ENDINGS = (".tar.gz", ".tgz", ".tar", ".tex.gz", ".gz", ".tex", ".ltx", ".texx")
 
@@ -50,6 +52,9 @@ class Paper:
     statements: tuple[Statement, ...]
     dropped: Mapping[str, int]
     date: str = ""
+
+
+_PAPER = TypeAdapter(Paper)
 
 
 @dataclass
@@ -135,28 +140,11 @@ def read_papers(path: Path) -> Iterator[Paper]:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                paper = _paper(json.loads(line.decode()))
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                message = f"is not a paper ({error}); make the file with mathamr text statements"
+                paper = _PAPER.validate_json(line)
+            except ValidationError as error:
+                message = f"is not a paper ({first_problem(error)}); make the file with mathamr text statements"
                 raise CorpusError(message, path=path, line=number) from error
             yield paper
-
-
-def _paper(content: dict[str, Any]) -> Paper:
-    statements = tuple(Statement(**{**one, "terms": tuple(one.get("terms", ()))}) for one in content["statements"])
-    categories = tuple(content["categories"])
-    for one in statements:
-        if one.kind not in KINDS:
-            raise ValueError("a statement of an unknown kind")
-        _check((one.environment, one.title, one.text, one.section, one.before, *one.terms))
-    date = content.get("date", "")  # files of earlier versions have none
-    _check((content["paper_id"], content["title"], date, *categories))
-    return Paper(content["paper_id"], content["title"], categories, statements, Counter(content["dropped"]), date)
-
-
-def _check(texts: Sequence[str]) -> None:
-    """Raise TypeError for values that are not text, ValueError for lone surrogates, which no file can hold."""
-    "".join(texts).encode()
 
 
 def extract(
