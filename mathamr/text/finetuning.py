@@ -296,8 +296,8 @@ class _Pairs(Task):
         texts = {"query": pair.query, "document": pair.document}
         if self._pool is not None:
             seed = stream(self._seed, NEGATIVES, self.epoch)
-            count, groups, one = self._config.negatives, self._pairs.groups, np.array([row])
-            [drawn] = draw_negatives(self._pool, one, groups, self._train, count, seed, self._known).tolist()
+            count, groups = self._config.negatives, self._pairs.groups
+            drawn = draw_negatives(self._pool, row, groups, self._train, count, seed, self._known)
             texts |= {f"negative_{k}": self._pairs[other].document for k, other in enumerate(drawn)}
             label += drawn
         return {**texts, "label": label}

@@ -95,19 +95,17 @@ def _joined(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> npt.N
 
 def draw_negatives(
     pool: Rows,
-    rows: Rows,
+    row: int,
     groups: npt.NDArray[np.uint64],
     train: Rows,
     count: int,
     seed: int,
-    known: KnownPairs | None = None,
-) -> Rows:
-    """Return pairs whose documents are hard negatives of the pairs ``rows``, int64 (B, count).
+    known: KnownPairs,
+) -> list[int]:
+    """Return ``count`` pairs whose documents are hard negatives of the pair ``row``.
 
-    If a pair's pool has fewer, pairs of other groups are drawn from ``train``. Documents that are ``known`` to answer a
+    If its pool has fewer, pairs of other groups are drawn from ``train``. Documents that are ``known`` to answer a
     query are never its negatives.
-
-    The draw of a pair depends on ``seed`` and its number, not on the other ``rows``.
 
     Args:
         pool: candidates of each pair, int64 (n, most), -1 after the last.
@@ -115,24 +113,18 @@ def draw_negatives(
         train: training pairs, int64 (any,).
 
     Raises:
-        TrainingError: all pairs answer a query, or belong to its group.
+        TrainingError: all pairs answer the query, or belong to its group.
     """
-    drawn = []
-    for row in rows.tolist():
-        rng = np.random.default_rng([seed, row])
-        here = np.array([row])
-        own = pool[row][pool[row] >= 0]
-        if known is not None:
-            own = own[~known.mask(here, own)[0]]
-        some = rng.choice(own, size=min(count, len(own)), replace=False).tolist()
-        if len(some) < count:
-            others = train[groups[train] != groups[row]]
-            if known is not None:
-                others = others[~known.mask(here, others)[0]]
-            if not len(others):
-                raise TrainingError(
-                    "a query has no hard negatives: all pairs answer it or belong to its group; use more groups"
-                )
-            some += rng.choice(others, size=count - len(some)).tolist()
-        drawn.append(some)
-    return np.array(drawn, np.int64).reshape(len(rows), count)
+    rng, here = np.random.default_rng([seed, row]), np.array([row])
+    own = pool[row][pool[row] >= 0]
+    own = own[~known.mask(here, own)[0]]
+    drawn: list[int] = rng.choice(own, size=min(count, len(own)), replace=False).tolist()
+    if len(drawn) < count:
+        others = train[groups[train] != groups[row]]
+        others = others[~known.mask(here, others)[0]]
+        if not len(others):
+            raise TrainingError(
+                "a query has no hard negatives: all pairs answer it or belong to its group; use more groups"
+            )
+        drawn += rng.choice(others, size=count - len(drawn)).tolist()
+    return drawn
