@@ -12,9 +12,9 @@ r"""A paper's LaTeX files as one text: the main file with all files that it incl
 The main file is the one with ``\documentclass``; of several, the largest with all its includes; without any, the
 largest file (ModernBERT thesis, section 3). A preamble in a separate file is not a main file. ``\input``,
 ``\include``, ``\subfile``, ``\import`` and a paper's own commands with such names (``\olimport``) are followed only
-among the paper's files; others are listed in ``missing``. Text that TeX skips is removed: comments, text in
-``\iffalse``, and text after ``\end{document}``. So are verbatim environments, whose LaTeX is only shown. Commands that
-the paper defines are replaced (:mod:`mathamr.text.latex.macros`).
+among the paper's files. Text that TeX skips is removed: comments, text in ``\iffalse``, and text after
+``\end{document}``. So are verbatim environments, whose LaTeX is only shown. Commands that the paper defines are
+replaced (:mod:`mathamr.text.latex.macros`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from dataclasses import dataclass
 
 from graphs.errors import CorpusError
 from mathamr.text.latex.macros import expanded
+
+STYLES = (".sty", ".cls", ".def")
+"""Endings of files that contain only declarations."""
 
 MAX_CHARACTERS = 50_000_000  # of the whole text: files that include each other can be a bomb
 MAX_DEPTH = 50
@@ -75,15 +78,12 @@ _TITLE = re.compile(r"\\title\s*(?:\[[^\]]{0,1000}\])?\s*\{")
 class LatexSource:
     """Paper as one text, without comments, and with the commands that it defines replaced.
 
-    ``declarations`` are its style files, which declare environments. ``files`` names the included files, the main file
-    first; ``missing`` names those that were not found.
+    ``declarations`` are its style files, which declare environments.
     """
 
     main: str
     text: str
     declarations: str
-    files: tuple[str, ...]
-    missing: tuple[str, ...]
 
     @property
     def title(self) -> str:
@@ -98,7 +98,7 @@ def assemble(files: Mapping[str, str]) -> LatexSource:
     Raises:
         CorpusError: no LaTeX file, or files that include each other without end.
     """
-    styles = {name: strip_comments(text) for name, text in files.items() if name.endswith((".sty", ".cls", ".def"))}
+    styles = {name: strip_comments(text) for name, text in files.items() if name.endswith(STYLES)}
     papers = {
         name: without_false(strip_comments(text, verbatim=False)) for name, text in files.items() if name not in styles
     }
@@ -108,9 +108,8 @@ def assemble(files: Mapping[str, str]) -> LatexSource:
     reader = _Reader(papers, posixpath.dirname(main))
     reader.read(main, ())
     declarations = "\n".join(styles.values())
-    taken, missing = dict.fromkeys(reader.taken), dict.fromkeys(reader.missing)
     text = expanded(_printed("".join(reader.pieces), declarations), declarations)
-    return LatexSource(main, text, declarations, tuple(taken), tuple(missing))
+    return LatexSource(main, text, declarations)
 
 
 def strip_comments(text: str, *, verbatim: bool = True) -> str:
@@ -254,17 +253,14 @@ class _Reader:
     def __init__(self, files: Mapping[str, str], root: str) -> None:
         self._files, self._root = files, root
         self.pieces: list[str] = []
-        self.taken: list[str] = []
-        self.missing: list[str] = []
-        self._size = 0
+        self._size = self._included = 0
 
     def read(self, name: str, above: tuple[str, ...]) -> None:
         """Append the file ``name``, which the files ``above`` include."""
         if len(above) >= MAX_DEPTH or name in above:
-            self.missing.append(f"{name} (includes itself)")
             return
-        self.taken.append(name)
-        if len(self.taken) > MAX_INCLUDED:
+        self._included += 1
+        if self._included > MAX_INCLUDED:
             raise CorpusError(f"its files include each other more than {MAX_INCLUDED:,} times")
         text, position = self._files[name], 0
         for match in _TAKEN_IN.finditer(text):
@@ -272,11 +268,8 @@ class _Reader:
             position = match.end()
             if match["end"]:
                 return
-            included = _name(match)
-            found = find_included(self._files, included, self._root, posixpath.dirname(name))
-            if found is None:
-                self.missing.append(included)
-            else:
+            found = find_included(self._files, _name(match), self._root, posixpath.dirname(name))
+            if found is not None:
                 self.read(found, (*above, name))
         self._append(text[position:])
 

@@ -23,15 +23,17 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from graphs.corpus.jsonl import JsonPosts, read_lines
+from graphs import digests
+from graphs.corpus.jsonl import read_lines
 from graphs.errors import CorpusError, Failure, MathAMRError
 from graphs.whole_file import write_whole
 from mathamr.text.folder import html, latex, markdown, notebook
 from mathamr.text.folder.passages import MIN_LETTERS, Passage
-from mathamr.text.folder.preambles import STYLES, Preambles
+from mathamr.text.folder.preambles import Preambles
 from mathamr.text.folder.scan import ARCHIVES, failure, scan
+from mathamr.text.latex_source import STYLES
 from mathamr.text.sources import archives
 
 POSTS, FILES = "posts.jsonl", "files.json"
@@ -113,7 +115,7 @@ def read_folder(
     """
     found = scan(folder, [out, *without])
     result = FolderPosts(other=found.other, failures=list(found.failures))
-    before = _Before.open(out) if update else _Before({}, {})
+    before = _before(out) if update else {}
     sources = _sources(found.files, result.failures)
     records: dict[str, Record] = {}
     state: dict[str, dict[str, Any]] = {}
@@ -134,7 +136,7 @@ def read_folder(
         if progress is not None:
             progress(1)
     result.forms += Counter()  # drops zeros
-    result.removed = len(before.files.keys() - found.files.keys())
+    result.removed = len(before.keys() - found.files.keys())
     result.post_ids = list(records)
     if not records:
         raise CorpusError(
@@ -147,39 +149,28 @@ def read_folder(
     return result
 
 
-@dataclass(frozen=True)
-class _Content:
-    """Posts of a file, the digest of the file, and the number of passages left out."""
+class _Content(NamedTuple):
+    """Digest of a file, its posts, and the number of passages left out."""
 
-    posts: list[Record]
     digest: str
+    posts: list[Record]
     remnants: int
 
 
-@dataclass(frozen=True)
-class _Before:
-    """Collection of an earlier run: digest and posts of each file, and the lines of the posts."""
-
-    files: Mapping[str, dict[str, Any]]
-    records: Mapping[str, Record]
-
-    @classmethod
-    def open(cls, out: Path) -> _Before:
-        """Read an earlier collection; empty if it is missing, damaged or of another format."""
-        try:
-            state = json.loads((out / FILES).read_text(encoding="utf-8"))
-            files = state["files"] if state["format"] == _FORMAT else {}
-            lines = [record for path, _ in JsonPosts(out).posts_files for _, record in read_lines(path)]
-        except (OSError, ValueError, KeyError, TypeError, MathAMRError):
-            return cls({}, {})
-        return cls(files, {str(line.get("post_id")): line for line in lines if isinstance(line, dict)})
-
-    def content(self, name: str, digest: str) -> _Content | None:
-        """Return the content of a file that has not changed; None for any other file."""
-        known = self.files.get(name)
-        if known is None or known["digest"] != digest or not all(post in self.records for post in known["posts"]):
-            return None
-        return _Content([self.records[post] for post in known["posts"]], digest, known["remnants"])
+def _before(out: Path) -> dict[str, _Content]:
+    """Return the files of an earlier collection; none if it is missing, damaged or of another format."""
+    try:
+        state = json.loads((out / FILES).read_text(encoding="utf-8"))
+        if state["format"] != _FORMAT:
+            return {}
+        posts = {line["post_id"]: line for _, line in read_lines(out / POSTS) if isinstance(line, dict)}
+        return {
+            name: _Content(one["digest"], [posts[post] for post in one["posts"]], one["remnants"])
+            for name, one in state["files"].items()
+            if posts.keys() >= set(one["posts"])
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, MathAMRError):
+        return {}
 
 
 def _sources(files: Mapping[str, Path], failures: list[Failure]) -> dict[str, str]:
@@ -201,25 +192,25 @@ def _sources(files: Mapping[str, Path], failures: list[Failure]) -> dict[str, st
 
 
 def _content(
-    name: str, path: Path, text: str | None, preambles: Preambles, before: _Before, result: FolderPosts
+    name: str, path: Path, text: str | None, preambles: Preambles, before: Mapping[str, _Content], result: FolderPosts
 ) -> _Content | None:
     """Return the content of a file; None for a file that has failed before."""
     lower = name.lower()
     declarations = ""
     if lower.endswith(ARCHIVES):
-        digest = _digest(path)
+        digest = digests.of_file(path)
     elif text is None:
         return None
     else:
         declarations = preambles.of(name) if lower.endswith(_LATEX) else ""
         digest = hashlib.sha256(f"{declarations}\0{text}".encode(errors="replace")).hexdigest()
-    if (known := before.content(name, digest)) is not None:
+    if name in before and before[name].digest == digest:
         result.kept += 1
-        return known
+        return before[name]
     passages = list(_passages(name, path, text or "", declarations))
     posts = [_record(passage) for passage in passages if not passage.is_remnant]
     result.read += 1
-    return _Content(posts, digest, len(passages) - len(posts))
+    return _Content(digest, posts, len(passages) - len(posts))
 
 
 def _passages(name: str, path: Path, text: str, declarations: str) -> Iterator[Passage]:
@@ -240,23 +231,17 @@ def _passages(name: str, path: Path, text: str, declarations: str) -> Iterator[P
 
 
 def _record(passage: Passage) -> Record:
-    post = passage.post()
     return {
-        "post_id": post.post_id,
-        "kind": post.kind,
-        "title": post.title,
-        "body": post.body,
-        "markup": post.markup,
+        "post_id": passage.post_id,
+        "kind": "answer",
+        "title": passage.title,
+        "body": passage.text,
+        "markup": "text",
     }
 
 
 def _form(name: str) -> str:
     return next((form for form, endings in _FORMS.items() if name.lower().endswith(endings)), "LaTeX")
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _count(number: int, noun: str) -> str:

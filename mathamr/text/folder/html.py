@@ -16,7 +16,6 @@ run, nothing is loaded, and entities of a document type are not expanded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from lxml import etree
 
@@ -82,8 +81,8 @@ class _Reader:
         walk = etree.iterwalk(root, events=("start", "end"))
         for event, element in walk:
             tag = element.tag if isinstance(element.tag, str) else "script"
+            left_out = tag in _LEFT_OUT or not _LEFT_OUT_CLASSES.isdisjoint(_classes(element))
             if event == "start":
-                left_out = tag in _LEFT_OUT or not _LEFT_OUT_CLASSES.isdisjoint(_classes(element))
                 if left_out:
                     walk.skip_subtree()
                     self._add(_formula(element, tag), element)
@@ -91,7 +90,7 @@ class _Reader:
                     self._start(tag, element)
                     self._add(element.text, element)
             else:
-                if not (tag in _LEFT_OUT or not _LEFT_OUT_CLASSES.isdisjoint(_classes(element))):
+                if not left_out:
                     self._end(tag, element)
                 self._add(element.tail, element)
         self._end_block()
@@ -152,7 +151,8 @@ def _formula(element: etree._Element, tag: str) -> str:
     r"""Return the LaTeX of an element between ``\(`` and ``\)``; for MathML without LaTeX, its text; else nothing."""
     latex = ""
     if tag == "math":
-        latex = next(_annotations(element), "") or element.get("alttext") or ""
+        annotations = (one.text for one in element.iter("annotation") if (one.get("encoding") or "").lower() in _LATEX)
+        latex = next(filter(None, annotations), "") or element.get("alttext") or ""
         if not latex.strip():
             return f" {' '.join(''.join(map(str, element.itertext())).split())} "
     elif tag == "script" and str(element.get("type") or "").startswith("math/tex"):
@@ -161,10 +161,3 @@ def _formula(element: etree._Element, tag: str) -> str:
         latex = element.get("alt") or ""
     latex = " ".join(latex.split()).removeprefix("$").removesuffix("$")
     return rf"\({latex}\)" if latex and r"\)" not in latex else ""
-
-
-def _annotations(element: etree._Element) -> Iterator[str]:
-    """Yield the LaTeX that a ``math`` element contains."""
-    for annotation in element.iter("annotation"):
-        if str(annotation.get("encoding") or "").lower() in _LATEX and annotation.text:
-            yield annotation.text

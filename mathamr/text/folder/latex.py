@@ -24,9 +24,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from mathamr.text.folder.passages import Outline, Passage
-from mathamr.text.folder.preambles import STYLES, Preambles
+from mathamr.text.folder.preambles import Preambles
 from mathamr.text.latex.macros import Expander
-from mathamr.text.latex_source import group, strip_comments, without_false
+from mathamr.text.latex_source import STYLES, group, strip_comments, without_false
 from mathamr.text.plain import plain
 from mathamr.text.statements import Kind, environment_kinds, optional_title, restated
 

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
-from graphs.corpus.post import Post
 from graphs.corpus.text.text_formulas import find
 from mathamr.text.sentences import split
 
@@ -60,14 +59,8 @@ class Passage:
     @property
     def post_id(self) -> str:
         """Id of the passage; spaces, ``%`` and unprintable characters are percent-encoded."""
-        return f"{_printable(self.file)}:{self.place}~{self._digest()}"
-
-    def post(self) -> Post:
-        """Return the passage as a post."""
-        return Post(self.post_id, "answer", title=self.title, body=self.text, markup="text")
-
-    def _digest(self) -> str:
-        return hashlib.sha256(f"{self.title}\0{self.text}".encode(errors="replace")).hexdigest()[:8]
+        digest = hashlib.sha256(f"{self.title}\0{self.text}".encode(errors="replace")).hexdigest()[:8]
+        return f"{_printable(self.file)}:{self.place}~{digest}"
 
 
 class Outline:

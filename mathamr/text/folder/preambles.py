@@ -15,10 +15,8 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 
-from mathamr.text.latex_source import find_included, included_names, strip_comments
+from mathamr.text.latex_source import STYLES, find_included, included_names, strip_comments
 
-STYLES = (".sty", ".cls", ".def")
-"""Endings of files that contain only declarations."""
 MAX_CHARACTERS = 2_000_000  # of one preamble
 MAX_DEPTH = 20  # files that include each other
 

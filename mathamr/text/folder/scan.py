@@ -23,13 +23,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphs.errors import CorpusError, Failure
-from mathamr.text.folder import html, latex, markdown, notebook, preambles
+from mathamr.text.folder import html, latex, markdown, notebook
+from mathamr.text.latex_source import STYLES
 from mathamr.text.sources.archives import Limits
 
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".gz")
 """Endings of archives of LaTeX, as arXiv has them."""
 
-ENDINGS = (*latex.SUFFIXES, *preambles.STYLES, *markdown.SUFFIXES, *notebook.SUFFIXES, *html.SUFFIXES, *ARCHIVES)
+ENDINGS = (*latex.SUFFIXES, *STYLES, *markdown.SUFFIXES, *notebook.SUFFIXES, *html.SUFFIXES, *ARCHIVES)
 """Endings of files that are read."""
 
 LIMITS = Limits(files=100_000)

@@ -27,12 +27,13 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from graphs.errors import CorpusError
+from mathamr.text.latex_source import STYLES
 
-SUFFIXES = (".tex", ".ltx", ".texx", ".latex", ".sty", ".cls", ".def")
-"""Names of files that are read; the last three only declare environments and macros."""
+SUFFIXES = (".tex", ".ltx", ".texx", ".latex", *STYLES)
+"""Endings of files that are read."""
 
 MAX_HEADER_BYTES = 1_000_000  # of a member's long name or attributes
 
@@ -108,13 +109,12 @@ def _of_archive(path: Path, limits: Limits, links: dict[str, str]) -> Iterator[t
     """Yield the members of a (packed) tar, or the one file of a ``.gz``; add the targets of links to ``links``."""
     with path.open("rb") as file:
         plain = cast(IO[bytes], file if path.suffix == ".tar" else gzip.GzipFile(fileobj=file))
-        unpacked = _Bounded(plain, path, limits.total_bytes)
-        head = unpacked.read(tarfile.BLOCKSIZE)
-        stream = _Rest(head, unpacked)
-        if not _is_tar(head):
-            yield path.with_suffix(".tex").name, stream.read(limits.file_bytes + 1)
-            if unpacked.count > limits.file_bytes:
+        stream = io.BufferedReader(_Bounded(plain, path, limits.total_bytes))
+        if not _is_tar(stream.peek(tarfile.BLOCKSIZE)[: tarfile.BLOCKSIZE]):
+            whole = stream.read(limits.file_bytes + 1)
+            if len(whole) > limits.file_bytes:
                 raise CorpusError(f"is a file of more than {limits.file_bytes:,} bytes", path=path)
+            yield path.with_suffix(".tex").name, whole
             return
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as archive:
             for count, member in enumerate(archive, 1):
@@ -180,34 +180,15 @@ class _Bounded(io.RawIOBase):
 
     def __init__(self, stream: IO[bytes], path: Path, limit: int) -> None:
         self._stream, self._path, self._limit = stream, path, limit
-        self.count = 0
+        self._left = limit
 
     def readable(self) -> bool:
         return True
 
-    def read(self, size: int = -1) -> bytes:
-        wanted = self._limit + 1 - self.count
-        content = self._stream.read(wanted if size < 0 else min(size, wanted))
-        self.count += len(content)
-        if self.count > self._limit:
+    def readinto(self, buffer: Any) -> int:
+        content = self._stream.read(min(len(buffer), self._left + 1))
+        self._left -= len(content)
+        if self._left < 0:
             raise CorpusError(f"unpacks to more than {self._limit:,} bytes", path=self._path)
-        return content
-
-
-class _Rest(io.RawIOBase):
-    """``head``, which was read already for its type, followed by the rest of the stream."""
-
-    def __init__(self, head: bytes, stream: _Bounded) -> None:
-        self._head, self._stream = head, stream
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        if size < 0:
-            content, self._head = self._head + self._stream.read(), b""
-            return content
-        content, self._head = self._head[:size], self._head[size:]
-        while len(content) < size and (more := self._stream.read(size - len(content))):
-            content += more
-        return content
+        buffer[: len(content)] = content
+        return len(content)

@@ -73,35 +73,22 @@ def of_statements(
         generator: source of queries for the statements of some papers at a time.
         split_by: take only the statements of ``part``.
     """
-    remaining = iter(papers)
-    while some := list(_some_papers(remaining, split_by, part)):
-        wanted = [(paper, number) for paper, numbers in some for number in numbers]
-        if not wanted:
-            continue
-        names = [f"{paper.paper_id}/{number}" for paper, number in wanted]
-        answers = generator([paper.statements[number] for paper, number in wanted], names)
-        for (paper, number), name, queries in zip(wanted, names, answers, strict=True):
+    wanted = (
+        (paper, number)
+        for paper in papers
+        for number in range(len(paper.statements))
+        if split_by is None or split_by.part(paper.paper_id, number) == part
+    )
+    for some in batched(wanted, _STATEMENTS_AT_ONCE):
+        names = [f"{paper.paper_id}/{number}" for paper, number in some]
+        answers = generator([paper.statements[number] for paper, number in some], names)
+        for (paper, number), name, queries in zip(some, names, answers, strict=True):
             if isinstance(queries, Failure):
                 yield queries
                 continue
+            text = paper.statements[number].text
             for k, query in enumerate(queries):
-                text = paper.statements[number].text
                 yield TextPair(query, text, f"{name}/{k}", name, group=paper.paper_id, categories=paper.categories)
-
-
-def _some_papers(papers: Iterator[Paper], split_by: Split | None, part: str) -> Iterator[tuple[Paper, list[int]]]:
-    """Yield papers with the numbers of their statements in ``part``, until these are enough to be asked at once."""
-    count = 0
-    for paper in papers:
-        numbers = [
-            number
-            for number in range(len(paper.statements))
-            if split_by is None or split_by.part(paper.paper_id, number) == part
-        ]
-        yield paper, numbers
-        count += len(numbers)
-        if count >= _STATEMENTS_AT_ONCE:
-            return
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +105,7 @@ def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator
     """Yield sentence -> formula and formula -> sentence, for each formula of some length; formula-text paper.
 
     In the sentence, :data:`HIDDEN` replaces each occurrence of the formula, so the formula is found only by its
-    context.
-    Each formula of a passage counts once, with its first sentence.
+    context. Each formula of a passage counts once, with its first sentence.
 
     Args:
         linear: write formulas by :func:`mathamr.text.linearize.linearize` (formula-text paper, section 3.1), or as
@@ -131,27 +117,17 @@ def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator
             spans = [(start, end, sentence[start:end].strip("$").strip()) for start, end in formula_spans(sentence)]
             all_tokens = [linearize(typed) for _, _, typed in spans]
             for (start, _, typed), tokens in zip(spans, all_tokens, strict=True):
-                same = [span for span, other in zip(spans, all_tokens, strict=True) if other == tokens]
-                around = _without(sentence, same)
+                around = sentence
+                for (begin, end, _), other in reversed(list(zip(spans, all_tokens, strict=True))):
+                    if other == tokens:
+                        around = around[:begin] + HIDDEN + around[end:]
                 if tokens in seen or len(tokens.split()) < MIN_TOKENS or len(around.split()) <= MIN_WORDS:
                     continue
                 seen.add(tokens)
                 formula = tokens if linear else typed
-                sentence_id, formula_id = (
-                    f"{passage.passage_id}/s{number}/{start}",
-                    f"{passage.passage_id}/f{number}/{start}",
-                )
-                yield TextPair(around, formula, sentence_id, formula_id, passage.group, passage.categories)
-                yield TextPair(formula, around, formula_id, sentence_id, passage.group, passage.categories)
-
-
-def _without(sentence: str, spans: Iterable[tuple[int, int, str]]) -> str:
-    """Replace each of the spans, which are in order, in the sentence."""
-    parts, rest = [], 0
-    for start, end, _ in spans:
-        parts.append(sentence[rest:start])
-        rest = end
-    return HIDDEN.join([*parts, sentence[rest:]])
+                of_sentence, of_formula = (f"{passage.passage_id}/{side}{number}/{start}" for side in "sf")
+                yield TextPair(around, formula, of_sentence, of_formula, passage.group, passage.categories)
+                yield TextPair(formula, around, of_formula, of_sentence, passage.group, passage.categories)
 
 
 def of_concepts(graph: KnowledgeGraph, chunks: Mapping[str, Sequence[str]], *, seed: int = 0) -> Iterator[TextPair]:

@@ -5,7 +5,7 @@ r"""Statistics of a collection of statements and of the tokenizers that read it:
 >>> papers = [Paper(f"p{i}", "", (), (one,) * size, {}) for i, size in enumerate([1, 2, 6])]
 >>> {name: float(round(value, 2)) for name, value in distribution(papers).items()}  # doctest: +NORMALIZE_WHITESPACE
 {'papers': 3.0, 'mean': 3.0, 'std': 2.65, 'min': 1.0, '25 %': 1.5, '50 %': 2.0, '75 %': 4.0, 'max': 6.0}
->>> report = tokenized(["a b", "a"], lambda texts: [text.split() for text in texts], limit=1)
+>>> report = tokenized(["a b", "a"], str.split, limit=1)
 >>> report.tokens, report.mean, sorted(report.distinct), report.cut
 (3, 1.5, ['a', 'b'], 0.5)
 
@@ -60,48 +60,34 @@ def distribution(papers: Iterable[Paper]) -> dict[str, float]:
     sizes = np.array([len(paper.statements) for paper in papers if paper.statements], np.float64)
     if not len(sizes):
         return {"papers": 0}
-    low, median, high = np.quantile(sizes, [0.25, 0.5, 0.75])
     deviation = sizes.std(ddof=1) if len(sizes) > 1 else 0.0
-    return {
-        "papers": len(sizes),
-        "mean": sizes.mean(),
-        "std": deviation,
-        "min": sizes.min(),
-        "25 %": low,
-        "50 %": median,
-        "75 %": high,
-        "max": sizes.max(),
-    }
+    values = (len(sizes), sizes.mean(), deviation, *np.quantile(sizes, [0, 0.25, 0.5, 0.75, 1]))
+    return dict(zip(("papers", "mean", "std", "min", "25 %", "50 %", "75 %", "max"), values, strict=True))
 
 
 def tokenized(
-    texts: Sequence[str],
-    tokens_of: Callable[[Sequence[str]], Sequence[Sequence[str]]],
-    *,
-    limit: int = 512,
-    most: int = 30,
+    texts: Sequence[str], tokens_of: Callable[[str], Sequence[str]], *, limit: int = 512, most: int = 30
 ) -> Tokenized:
     """Count the tokens of at least one text.
 
     Args:
-        tokens_of: function from texts to their tokens.
+        tokens_of: function from a text to its tokens.
         limit: tokens that an encoder reads.
         most: number of most frequent tokens; the thesis's Figure 3 has 30.
     """
     counts: Counter[str] = Counter()
     sizes = []
-    for start in range(0, len(texts), 256):
-        for own in tokens_of(texts[start : start + 256]):
-            counts.update(own)
-            sizes.append(len(own))
+    for own in map(tokens_of, texts):
+        counts.update(own)
+        sizes.append(len(own))
     cut = sum(size > limit for size in sizes) / len(sizes)
     return Tokenized(
         sum(sizes), sum(sizes) / len(sizes), max(sizes), cut, frozenset(counts), tuple(counts.most_common(most))
     )
 
 
-def tokenizer_of(name: str) -> Callable[[Sequence[str]], list[list[str]]]:
-    """Open the tokenizer of an encoder, without its weights: texts to their tokens, whole, without special tokens.
+def tokenizer_of(name: str) -> Callable[[str], list[str]]:
+    """Open the tokenizer of an encoder, without its weights: a text to its tokens, whole, without special tokens.
 
     Raises:
         ConfigError: the encoder is neither here nor on the hub.
@@ -109,14 +95,10 @@ def tokenizer_of(name: str) -> Callable[[Sequence[str]], list[list[str]]]:
     from transformers import AutoTokenizer
 
     try:
-        library = AutoTokenizer.from_pretrained(place_of(name))
+        tokenize: Callable[[str], list[str]] = AutoTokenizer.from_pretrained(place_of(name)).tokenize
     except (OSError, ValueError) as error:
         message = (
             f"the tokenizer of {name!r} cannot be opened ({str(error).splitlines()[0]}); name the encoder's folder"
         )
         raise ConfigError(message) from error
-
-    def tokens(texts: Sequence[str]) -> list[list[str]]:
-        return [library.tokenize(text) for text in texts]
-
-    return tokens
+    return tokenize

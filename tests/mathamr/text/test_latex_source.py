@@ -22,7 +22,7 @@ def test_of_several_the_one_that_takes_in_most_is_the_paper() -> None:
     cover = r"\documentclass{article}\begin{document}" + "cover " * 20
     files = {"cover.tex": cover, "main.tex": r"\documentclass{book}\input{a}", "a.tex": "text " * 100}
     assert assemble(files).main == "main.tex"
-    assert assemble(files).files == ("main.tex", "a.tex")
+    assert assemble(files).text.split() == [r"\documentclass{book}text", *["text"] * 99]
 
 
 @pytest.mark.parametrize("package", ["standalone", "subfiles"])
@@ -44,7 +44,7 @@ def test_a_paper_may_take_files_in_by_its_own_command() -> None:
         "sets/sets.tex": r"\documentclass[../main]{subfiles} A \olimport*{subsets} \reinput{sets}",
         "sets/subsets.tex": "B",
     }
-    assert assemble(files).files == ("main.tex", "sets/sets.tex", "sets/subsets.tex")
+    assert assemble(files).text == r"\documentclass{book} \documentclass[../main]{subfiles} A B \reinput{sets} "
 
 
 @pytest.mark.parametrize("declared", [r"\newenvironment{slogan}{\comment}{\endcomment}", r"\excludecomment{slogan}"])
@@ -69,20 +69,17 @@ def test_files_are_found_from_the_main_folder_and_from_their_own() -> None:
         "src/three.tex": "3",
         "src/parts/four.tex": "4",
     }
-    source = assemble(files)
-    assert source.text.split()[0:] == ["\\documentclass{a}1", "2", "deep", "3", "4"]
-    assert source.missing == ()
+    assert assemble(files).text.split() == ["\\documentclass{a}1", "2", "deep", "3", "4"]
 
 
-def test_what_is_not_in_the_paper_is_missing_and_never_read() -> None:
+def test_what_is_not_in_the_paper_is_never_read() -> None:
     source = assemble({"main.tex": r"\documentclass{a}\input{/etc/passwd}\input{../../x}\input{|ls}"})
-    assert source.missing == ("/etc/passwd", "../../x", "|ls")
+    assert source.text == r"\documentclass{a}"
 
 
 def test_files_that_take_themselves_in_end() -> None:
     source = assemble({"main.tex": r"\documentclass{a}\input{b}", "b.tex": r"B\input{main}\input{b}"})
     assert source.text == r"\documentclass{a}B"
-    assert source.missing == ("main.tex (includes itself)", "b.tex (includes itself)")
 
 
 def test_a_bomb_of_inputs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
