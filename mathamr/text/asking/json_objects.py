@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -31,6 +31,7 @@ _JSON = json.JSONDecoder(strict=False)  # allow line ends inside strings
 _BACKSLASH = re.compile(r'\\\\|\\"|\\u[0-9A-Fa-f]{4}|\\n(?P<word>[A-Za-z]*)(?P<brace>\{?)|\\')
 # Commands with n: \nu, \nabla, \neq and other symbols, and those that are no symbols.
 _COMMANDS = frozenset(SYMBOLS) | {r"\newline", r"\nolimits", r"\nonumber", r"\norm", r"\not", r"\notag"}
+_PLACE = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*+(?P<whole>"?)', re.DOTALL)  # brackets and strings
 _DOTS = frozenset(("...", "…"))
 _SURROGATE = re.compile(r"[\ud800-\udfff]")  # half of a character, which no file can hold
 
@@ -69,13 +70,8 @@ def texts(values: object) -> list[str]:
     >>> texts(["Is  7 prime?", 7, "", None]), texts("Is 7 prime?"), texts({"a": 1})
     (['Is 7 prime?'], ['Is 7 prime?'], [])
     """
-    return list(_texts(values if isinstance(values, list) else [values]))
-
-
-def _texts(values: Sequence[object]) -> Iterator[str]:
-    for one in values:
-        if isinstance(one, str) and not _SURROGATE.search(one) and (text := " ".join(one.split())):
-            yield text
+    strings = [one for one in (values if isinstance(values, list) else [values]) if isinstance(one, str)]
+    return [text for one in strings if not _SURROGATE.search(one) and (text := " ".join(one.split()))]
 
 
 def _escaped(text: str) -> str:
@@ -100,20 +96,13 @@ def _kept(match: re.Match[str]) -> str:
 def _closed(content: str) -> str:
     """Return the whole elements of lists at the beginning of JSON that ends too early, with brackets closed."""
     open_brackets: list[str] = []
-    end, closing, start = 0, "", -1  # start of the string that is being read, or -1
-    places = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
-    for match in places.finditer(content):
+    end, closing = 0, ""
+    for match in _PLACE.finditer(content):
         sign = match.group()
-        if sign == '"' and start < 0:
-            start = match.start()
-        elif start >= 0 and sign != '"':
-            continue
-        else:
-            start = -1
-            if sign in "[{":
-                open_brackets.append("]" if sign == "[" else "}")
-            elif sign in "]}" and (not open_brackets or open_brackets.pop() != sign):
-                break
-            if sign in "]}" or (sign == '"' and open_brackets[-1:] == ["]"]):
-                end, closing = match.end(), "".join(reversed(open_brackets))
+        if sign in "[{":
+            open_brackets.append("]" if sign == "[" else "}")
+        elif sign in "]}" and (not open_brackets or open_brackets.pop() != sign):
+            break
+        if sign in "]}" or (match["whole"] and open_brackets[-1:] == ["]"]):
+            end, closing = match.end(), "".join(reversed(open_brackets))
     return content[:end] + closing
