@@ -2,16 +2,9 @@
 
 Contradictory settings are refused before anything is loaded:
 
->>> settings = dict(encoder="minilm", revision=None, dtype="fp32", trust_remote_code=False, pooling=None,
-...     query_prompt=None, document_prompt=None, truncate_dim=None, max_length=128, late_interaction=False,
-...     linearize=False, separate=False,
-...     loss="mnrl", scale=20.0, margin=0.2, matryoshka=None, guide=None, batch_size=32, mini_batch=None,
-...     gradient_accumulation=1, gradient_checkpointing=False, lora=0, epochs=1,
-...     learning_rate=2e-5, warmup=0.1, weight_decay=0.0, grad_clip=1.0, patience=3, validation_fraction=0.1,
-...     negatives=0, negative_source="bm25", negative_candidates=100, negative_pool=10, negative_closest=0.95,
-...     negative_refresh=1, precision="fp32", checkpoint_every=100, pretraining_epochs=0, pretraining_window=1024,
-...     pretraining_overlap=126, pretraining_mask=0.15, pretraining_batch_size=8, pretraining_learning_rate=5e-5,
-...     pretraining_texts=None)
+>>> import yaml
+>>> from mathamr.default_settings import CONF
+>>> settings = yaml.safe_load((CONF / "text" / "minilm.yaml").read_text())
 >>> TextConfig(**settings).batch_size
 32
 >>> TextConfig(**settings | {"loss": "triplet"})  # doctest: +ELLIPSIS

@@ -17,7 +17,7 @@ Source: the ModernBERT thesis, section 3 (c), which makes one question for each 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from graphs.errors import Failure
@@ -51,9 +51,7 @@ PROMPT = (
 
 
 class QueryGenerator(Protocol):
-    """Source of queries for statements; ``name`` identifies it in data."""
-
-    name: str
+    """Source of queries for statements."""
 
     def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
         """Return the queries of each statement, or a reason for having none; ``names`` are the statements' ids."""
@@ -61,8 +59,6 @@ class QueryGenerator(Protocol):
 
 class PaperQueries:
     """Queries without a model: titles, names, headings and the sentence before a statement."""
-
-    name = "paper"
 
     def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
         return [
@@ -77,16 +73,13 @@ class ModelQueries:
     Args:
         model: language model to ask.
         answers: file of answers; statements with an answer in it are not asked about again.
-        progress: function called with 1 for each new answer.
     """
 
-    def __init__(
-        self, model: LanguageModel, answers: KeptAnswers, progress: Callable[[int], None] | None = None
-    ) -> None:
-        self.name, self._model, self._answers, self._progress = model.name, model, answers, progress
+    def __init__(self, model: LanguageModel, answers: KeptAnswers) -> None:
+        self._model, self._answers = model, answers
 
     def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
-        asked = self._answers.ask(self._model, questions_for(statements, names), self._progress)
+        asked = self._answers.ask(self._model, questions_for(statements, names))
         return [_queries_of(answer, name) for answer, name in zip(asked, names, strict=True)]
 
 

@@ -37,12 +37,12 @@ from graphs import database
 from graphs.errors import ConfigError, StoreError
 from graphs.processes import batched
 from graphs.row_digests import check_row, row_digest
+from graphs.stores.posts import IDS_PER_QUERY
 
 PURPOSE = "vectors of sentences"
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS sentences(post_id TEXT PRIMARY KEY, vectors BLOB NOT NULL, digest INTEGER)"
 _POSTS_AT_ONCE = 128  # most that a kill can cost; some thousand sentences, sorted by length
-_IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
 
 
 def missing(path: Path, post_ids: Iterable[str]) -> list[str]:
@@ -164,8 +164,7 @@ class SentenceVectors:
 
 
 def _read(reader: database.Reader, post_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    for start in range(0, len(post_ids), _IDS_PER_QUERY):
-        ids = post_ids[start : start + _IDS_PER_QUERY]
+    for ids in batched(post_ids, IDS_PER_QUERY):
         query = f"SELECT post_id, vectors, digest FROM sentences WHERE post_id IN ({','.join('?' * len(ids))})"
         for post_id, blob, known in reader.connection.execute(query, ids):
             check_row(known, post_id, post_id, blob=blob, path=reader.path)

@@ -97,11 +97,6 @@ class Statement:
     before: str = ""
     terms: tuple[str, ...] = ()
 
-    @property
-    def sentences(self) -> list[str]:
-        """Sentences of the text, split never inside a formula."""
-        return split(self.text)
-
 
 @dataclass(frozen=True)
 class Found:

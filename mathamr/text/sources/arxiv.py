@@ -96,7 +96,7 @@ def _oai(path: Path) -> Iterator[tuple[str, Metadata]]:
     """Yield ids and metadata of the records of OAI-PMH; deleted records have none."""
     for line, record in elements(path, "{*}record"):
         for one in record.iter(*_FORMATS):
-            fields = {etree.QName(child).localname: _words(child) for child in reversed(one)}
+            fields = {etree.QName(child).localname: str(child.xpath("normalize-space()")) for child in reversed(one)}
             if not fields.get("id"):
                 raise CorpusError("is a record without an id", path=path, line=line)
             versions = [child.findtext("{*}date") for child in one.iterfind("{*}version")]
@@ -130,10 +130,6 @@ def _table(path: Path) -> Iterator[tuple[str, Metadata]]:
 def _metadata(fields: Mapping[str, Any]) -> Metadata:
     title, categories = (fields[name] if isinstance(fields.get(name), str) else "" for name in ("title", "categories"))
     return Metadata(_printable(title), tuple(_printable(categories).split()), _day(fields.get("created")))
-
-
-def _words(element: etree._Element) -> str:
-    return " ".join("".join(map(str, element.itertext())).split())
 
 
 def _printable(text: str) -> str:

@@ -61,8 +61,7 @@ def limit_length(encoder: TextEncoder, tokens: int | None) -> None:
     if tokens is None:
         return
     check_length(encoder, tokens, "text.max_length")
-    for transformer in transformers_of(encoder):
-        transformer.max_seq_length = tokens
+    encoder.model.max_seq_length = tokens
 
 
 def separate(encoder: TextEncoder) -> None:
