@@ -209,10 +209,15 @@ class LocalModel:
     def _load(self) -> Any:
         place = Path(self.name)
         try:
-            from transformers import pipeline
+            from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
 
-            name, more = (str(place.parent), {"gguf_file": place.name}) if place.suffix == ".gguf" else (self.name, {})
-            loaded: Any = pipeline("text-generation", model=name, model_kwargs=more)
+            if place.suffix == ".gguf":
+                folder, file = str(place.parent), {"gguf_file": place.name}
+                tokenizer = AutoTokenizer.from_pretrained(folder, **file)
+                model = AutoModelForCausalLM.from_pretrained(folder, **file)
+                loaded: Any = pipeline("text-generation", model=model, tokenizer=tokenizer)
+            else:
+                loaded = pipeline("text-generation", model=self.name)
         except (ImportError, OSError, ValueError) as error:
             raise ConfigError(
                 f"the model {self.name!r} cannot be loaded ({str(error).splitlines()[0]}); download it on a machine "
