@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 
+from graphs.corpus.text.text_formulas import closings
 from mathamr.text.latex_source import group
 
 # Display environments that number or align; aligned ones keep their cells.
@@ -39,7 +41,6 @@ _NUMBERING = re.compile(
     r"|\\IEEEeqnarraymulticol\s*\{[^{}]*\}\s*\{[^{}]*\}"
 )
 _ENSURE = re.compile(r"\\ensuremath\s*(?=\{)")
-_TEXT_GROUP = re.compile(r"\\(?:text|mbox|hbox|textrm|textit|textbf|textup)\s*\{")
 
 # Commands removed with all their arguments, and environments removed completely.
 _DROPPED = re.compile(
@@ -77,11 +78,10 @@ def plain(latex: str) -> str:
     """Return LaTeX without comments as plain text with ``$...$`` formulas; white space is folded. Takes linear time."""
     pieces: list[str] = []
     formulas: list[str] = []
-    unclosed: set[str] = set()
-    position = 0
     latex = _FLOAT.sub(" ", latex).replace("\x00", "")
+    closes, unclosed, position = closings(latex), set[str](), 0
     while (opening := _MATH.search(latex, position)) is not None:
-        end, inner = _formula(latex, opening, unclosed)
+        end, inner = _formula(latex, opening, closes, unclosed)
         pieces.append(latex[position : opening.start()])
         if inner is None:
             pieces.append(opening.group())
@@ -99,18 +99,21 @@ def plain(latex: str) -> str:
 
 def formula_spans(text: str) -> list[tuple[int, int]]:
     """Yield the start and the end of each formula ``$...$`` in a plain text."""
-    spans, position, unclosed = [], 0, set[str]()
+    spans, position, closes, unclosed = [], 0, closings(text), set[str]()
     while (opening := _MATH.search(text, position)) is not None:
-        position, inner = _formula(text, opening, unclosed)
+        position, inner = _formula(text, opening, closes, unclosed)
         if inner is not None and opening["dollars"]:
             spans.append((opening.start(), position))
     return spans
 
 
-def _formula(latex: str, opening: re.Match[str], unclosed: set[str]) -> tuple[int, str | None]:
+def _formula(
+    latex: str, opening: re.Match[str], closes: Mapping[str, Mapping[int, int]], unclosed: set[str]
+) -> tuple[int, str | None]:
     """Return the end of the formula that opens here, and its LaTeX; without an end, that of its opening and ``None``.
 
-    ``unclosed`` collects openings without an end, so that each is searched once.
+    ``closes`` are the :func:`~graphs.corpus.text.text_formulas.closings` of ``latex``. ``unclosed`` collects openings
+    without an end, so that each is searched once.
     """
     start = opening.end()
     if opening.group() in unclosed:
@@ -136,7 +139,9 @@ def _formula(latex: str, opening: re.Match[str], unclosed: set[str]) -> tuple[in
     closing = {"\\(": "\\)", "\\[": "\\]"}.get(opening.group(), opening.group())
     if closing == opening.group() and not opening["dollars"]:
         return start, None
-    end = _closing(latex, start, closing)
+    end = closes[opening.group()].get(opening.start(), -1)
+    if end < 0:
+        end = _first(latex, start, closing)
     if end < 0:
         unclosed.add(opening.group())
         return start, None
@@ -153,19 +158,12 @@ def _final_stop(formula: str) -> tuple[str, str]:
     return (formula, "") if found is None else (formula[: found.start()].rstrip(), found["stop"])
 
 
-def _closing(latex: str, start: int, closing: str) -> int:
-    r"""Return the place of ``closing`` outside of ``\text{...}``, which may hold formulas; -1 if it is missing."""
-    position = start
-    while True:
-        end = latex.find(closing, position)
-        while end > 0 and latex[end - 1] == "\\" and closing[0] == "$" and not latex.endswith("\\\\", start, end):
-            end = latex.find(closing, end + 1)
-        if end < 0:
-            return -1
-        nested = _TEXT_GROUP.search(latex, position, end)
-        if nested is None:
-            return end
-        position = nested.end() + len(group(latex, nested.end() - 1)) + 1
+def _first(latex: str, start: int, closing: str) -> int:
+    """Return the place of the first ``closing`` that is not escaped, within braces or not; -1 if it is missing."""
+    end = latex.find(closing, start)
+    while end > 0 and latex[end - 1] == "\\" and closing[0] == "$" and not latex.endswith("\\\\", start, end):
+        end = latex.find(closing, end + 1)
+    return end
 
 
 def _prose(text: str) -> str:

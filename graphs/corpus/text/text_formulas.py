@@ -6,7 +6,11 @@ r"""Formulas in running text: between dollars, in ``\(..\)`` and ``\[..\]``, in 
 
 A dollar that opens no formula stays where it is: nothing is swallowed by an unbalanced one. Whether ``$...$`` is a
 formula is decided by what is inside: commands and operators speak for it, plain words against it, and a digit on each
-side of the dollars for money. A formula reaches over no :data:`~graphs.corpus.text.markup.FORMULA`.
+side of the dollars for money. A formula reaches over no :data:`~graphs.corpus.text.markup.FORMULA`. Within its braces
+it may hold text with formulas:
+
+>>> [latex for _, _, latex in find(r"Let $S=\{x : \text{$x$ is prime}\}$ be infinite.")]
+['S=\\{x : \\text{$x$ is prime}\\}']
 """
 
 from __future__ import annotations
@@ -21,6 +25,9 @@ _ENVIRONMENTS = frozenset(
     array matrix pmatrix bmatrix vmatrix Vmatrix Bmatrix smallmatrix subequations IEEEeqnarray dcases CD""".split()  # noqa: SIM905
 )
 _DOLLAR = re.compile(r"(?<!\\)\$")
+_CLOSING = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
+_OPENING_OF = {"\\)": "\\(", "\\]": "\\["}
+_NESTING = re.compile(r"\\.|[{}]|\$\$?|\n[ \t\r]*\n", re.DOTALL)
 _COMMAND = re.compile(r"\\(?:[A-Za-z]+|.)", re.DOTALL)
 _TEXT_COMMAND = re.compile(
     r"\\(?:text|mbox|textrm|textbf|textit|operatorname|mathrm|mathbf|hbox|rm|bf)\b\*?\s*(?:\{[^{}]*\})?"
@@ -48,36 +55,87 @@ def find(text: str) -> list[tuple[int, int, str]]:
     if "$" not in text and "\\" not in text:
         return formulas
     nearest = _Nearest(text)
+    closes = closings(text)
     position = 0
     while (opening := _OPENING.search(text, position)) is not None:
-        position = opening.end()
+        start, position = opening.span()
         token = opening.group()
         if token == "$":
-            match = _DOLLAR.search(text, position, position + MAX_INLINE)
-            if match is None or nearest(FORMULA, position) < match.start():
+            close = _inline_end(text, start, closes["$"].get(start, _NOWHERE), nearest(FORMULA, position))
+            if close < 0:
                 continue
-            inner = text[position : match.start()]
-            if not is_formula(inner, text[opening.start() - 1 : opening.start()], text[match.end() : match.end() + 1]):
-                continue
-            end, latex = match.end(), inner.strip()
-        elif token in ("$$", "\\(", "\\["):
-            closing = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}[token]
-            close = nearest(closing, position)
+            end, latex = close + 1, text[position:close].strip()
+        elif token in _CLOSING:
+            close = closes[token].get(start, _NOWHERE)
+            if close == _NOWHERE:
+                close = nearest(_CLOSING[token], position)
             if close == _NOWHERE or nearest(FORMULA, position) < close:
                 continue
-            end = close + len(closing)
+            end = close + len(token)
             latex = text[position:close].strip()
         elif opening["environment"] and opening["environment"].rstrip("*") in _ENVIRONMENTS:
             end = _environment_end(text, opening["environment"], position, nearest)
             if end < 0 or nearest(FORMULA, position) < end:
                 continue
-            latex = strip_delimiters(text[opening.start() : end])
+            latex = strip_delimiters(text[start:end])
         else:
             continue
         if latex:
-            formulas.append((opening.start(), end, latex))
+            formulas.append((start, end, latex))
             position = end
     return formulas
+
+
+def closings(text: str) -> dict[str, dict[int, int]]:
+    r"""Find the end of each formula outside of the braces that open in it, in linear time.
+
+    >>> closes = closings(r"$x_{\text{$y$}}$ or \(z\)")
+    >>> closes["$"][0], closes["\\("][20]
+    (15, 23)
+
+    Returns:
+        For ``$``, ``$$``, ``\(`` and ``\[``: place of the opening delimiter -> place of the closing one. A formula
+        without such an end before the next empty line, or with an odd number of dollars in it, is missing.
+    """
+    closes: dict[str, dict[int, int]] = {opening: {} for opening in ("$", *_CLOSING)}
+    waiting: dict[str, list[tuple[int, int, int]]] = {opening: [] for opening in closes}  # place, depth, dollars
+    depth = dollars = 0
+
+    def close(opening: str, end: int) -> None:
+        while waiting[opening] and waiting[opening][-1][1] >= depth:
+            place, _, before = waiting[opening].pop()
+            if (dollars - before) % 2 == 0:
+                closes[opening][place] = end
+
+    for match in _NESTING.finditer(text):
+        token, place = match.group(), match.start()
+        if token in "{}":
+            depth += 1 if token == "{" else -1
+        elif token[0] == "$":
+            for opening in {"$", token}:
+                close(opening, place)
+            dollars += len(token)
+            for opening in {"$", token}:
+                waiting[opening].append((match.end() - len(opening), depth, dollars))
+        elif token[0] == "\n":
+            for places in waiting.values():
+                places.clear()
+        elif token in waiting:
+            waiting[token].append((place, depth, dollars))
+        elif token in _OPENING_OF:
+            close(_OPENING_OF[token], place)
+    return closes
+
+
+def _inline_end(text: str, start: int, outside: int, limit: int) -> int:
+    """Return the dollar that closes the formula opened at ``start``, or -1: ``outside`` its braces, or the next."""
+    following = _DOLLAR.search(text, start + 1, start + 1 + MAX_INLINE)
+    for close in (outside, following.start() if following is not None else _NOWHERE):
+        if close <= min(limit, start + MAX_INLINE) and is_formula(
+            text[start + 1 : close], text[start - 1 : start], text[close + 1 : close + 2]
+        ):
+            return close
+    return -1
 
 
 def is_formula(inner: str, before: str, after: str) -> bool:

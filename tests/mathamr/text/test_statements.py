@@ -168,6 +168,23 @@ def test_an_amount_of_money_opens_no_formula() -> None:
     assert read.sentences[0] == "A player bets $1 on each round."
 
 
+@pytest.mark.parametrize(
+    "latex",
+    [
+        r"Paths $p \mathbin{\raisebox{0.5ex}{$\centerdot$}} q$ and",
+        r"Let $f=\begin{cases}1&\text{if $x>0$}\\0&\mathrm{if \(x\) is $0$}\end{cases}$ be",
+    ],
+)
+def test_a_formula_within_the_braces_of_a_formula_stays(latex: str) -> None:
+    assert plain(latex) == latex
+    start, end = latex.index("$"), latex.rindex("$") + 1
+    assert formula_spans(latex) == [(start, end)]
+
+
+def test_a_formula_without_a_closing_brace_ends_at_its_dollar() -> None:
+    assert plain(r"\emph{Let $a_{b$ be} and $c$.") == r"Let $a_{b$ be and $c$."
+
+
 @given(st.text(alphabet="\\${}[]()% \nab.begin{end}alignit", max_size=300))
 @settings(max_examples=300, deadline=None)
 def test_any_string_is_read(latex: str) -> None:

@@ -44,6 +44,16 @@ def test_no_formula_here(text: str) -> None:
         (r"$f(x)=\text{the sum of all of the digits of } x$", [r"f(x)=\text{the sum of all of the digits of } x"]),
         (r"$x=\$5$", [r"x=\$5"]),
         ("$ x + y $", ["x + y"]),
+        (
+            r"$f=\begin{cases}1&\text{if $x>0$}\\0&\text{if $x\le\{0\}$}\end{cases}$, $y$",
+            [r"f=\begin{cases}1&\text{if $x>0$}\\0&\text{if $x\le\{0\}$}\end{cases}", "y"],
+        ),
+        (r"$$S=\{x : \text{$x$$y$}\}$$ and $y$", [r"S=\{x : \text{$x$$y$}\}", "y"]),
+        (r"\(S=\{x : \text{\(x\) is prime}\}\), $y$", [r"S=\{x : \text{\(x\) is prime}\}", "y"]),
+        (r"$x_\text{a \$5 note$} and $y$", [r"x_\text{a \$5 note", "y"]),
+        (r"$f(A$} and $b$, $c_{d$ and $e$", ["f(A", "b", "c_{d", "e"]),
+        ("$a_{b$ and\n\n$c}$", ["a_{b", "c}"]),
+        ("$x$$$y$$ and $$x$$$y$", ["x", "y", "x", "y"]),
     ],
 )
 def test_these_are_formulas(text: str, latex: list[str]) -> None:
@@ -56,3 +66,8 @@ def test_spans_are_in_order_and_apart() -> None:
     ends = [0, *(end for _, end, _ in spans)]
     assert len(spans) == 5
     assert all(end <= start < stop for end, (start, stop, _) in zip(ends, spans, strict=False))
+
+
+@pytest.mark.parametrize("piece", ["${", "{$", "$}", r"\({", r"\(", "$${", "$x_{$y", "$\n\n"])
+def test_hostile_repetition_comes_to_an_end(piece: str) -> None:
+    assert all(start < end for start, end, _ in find(piece * 3_000))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from graphs.corpus.text.text_formulas import find
 from mathamr.text.folder.latex import read_files, read_latex
 from mathamr.text.folder.passages import MAX_CHARACTERS
 from mathamr.text.folder.preambles import Preambles
@@ -48,6 +49,14 @@ def test_passages_have_their_kind_section_and_line() -> None:
         ("13", "Proof of Theorem (Hahn). On norms: Norms", "By an inner one and a choice."),
         ("20", "On norms: Norms: More", "The last words of a paper."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"), [(r"\[", r"\]"), ("$$", "$$"), (r"\begin{equation}", r"\end{equation}"), (r"\(", r"\)")]
+)
+def test_a_formula_with_a_formula_in_its_text_is_found_whole(begin: str, end: str) -> None:
+    [(_, _, body)] = shown(rf"Then {begin} S=\{{x : \text{{$x$ is prime}}\}} {end} is infinite.")
+    assert [latex for _, _, latex in find(body)] == [r"S=\{x : \text{$x$ is prime}\}"]
 
 
 def test_a_definition_in_a_group_ends_with_it_across_paragraphs() -> None:
