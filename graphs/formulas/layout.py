@@ -83,13 +83,13 @@ def chain(parts: Sequence[Symbol | None]) -> Symbol | None:
 def row(parts: Sequence[Symbol | None]) -> Symbol | None:
     """Build a row: blank parts dropped, a fenced row made one node (:func:`fence`), two adjacent tables made one.
 
-    A row is fenced if it has more than two parts, the first part begins with one of ``( { | ∥ [`` and the last with one
-    of ``) } | ∥ ]``. As in Tangent-S, scripts of the two fence characters are lost with them.
+    A row is fenced if it has more than two parts, the first part is one of ``( { | ∥ [``, and the last part is one of
+    ``) } | ∥ ]``. As in Tangent-S, scripts of the two fence characters are lost with them.
     """
     shown = [part for part in parts if part is not None and (part.label not in (BLANK, "") or not is_blank(part))]
     if len(shown) < 2:
         return shown[0] if shown else None
-    if len(shown) > 2 and shown[-1].label in CLOSING and shown[0].label in OPENING:
+    if len(shown) > 2 and _is_sign(shown[0], OPENING) and _is_sign(shown[-1], CLOSING):
         return fence(shown[0].label, shown[1:-1], shown[-1].label)
     head = end = previous = shown[0]
     for part in shown[1:]:
@@ -99,6 +99,11 @@ def row(parts: Sequence[Symbol | None]) -> Symbol | None:
         end.n = part
         end = previous = part
     return head
+
+
+def _is_sign(part: Symbol, labels: frozenset[str]) -> bool:
+    """Return whether a part is one of ``labels``, not a row that begins with it."""
+    return part.label in labels and part.n is None
 
 
 def fence(opening: str, parts: Sequence[Symbol | None], closing: str) -> Symbol:
@@ -177,10 +182,12 @@ def _split_parts(parts: list[Symbol]) -> tuple[Symbol, int]:
 
 
 def _merge_tables(table: Symbol, other: Symbol) -> bool:
-    """Append the columns of ``other`` to those of ``table`` if both are unfenced and have as many rows."""
+    """Append the columns of ``other`` to those of ``table`` if both are bare and have as many rows."""
+    if not (_is_bare_table(table) and _is_bare_table(other)):
+        return False
     rows, _, columns = table.label[2:].partition("x")
     other_rows, _, other_columns = other.label[2:].partition("x")
-    if not rows.isdecimal() or rows != other_rows:
+    if rows != other_rows:
         return False
     height, width, other_width = int(rows), int(columns), int(other_columns)
     cells, other_cells = linked(table.w), linked(other.w)
@@ -278,7 +285,7 @@ def multiscripts(
     for pairs, sub_slot, sup_slot in ((after, "b", "a"), (before, "d", "c")):
         for which, slot in ((0, sub_slot), (1, sup_slot)):
             found = [pair[which] for pair in pairs]
-            if found and (found[-1] is None or found[-1].label == BLANK):
+            if found and is_blank(found[-1]):
                 found.pop()  # the last of a kind may be missing
             script = chain([Symbol(BLANK) if symbol is None else symbol for symbol in found])
             if script is not None:

@@ -45,6 +45,13 @@ def test_chain_keeps_fences_and_row_does_not() -> None:
     assert string(row([Symbol("("), Symbol("V!x"), Symbol(")")])) == "[M!()1x1,w[V!x]]"
 
 
+def test_a_row_that_begins_with_a_bar_closes_no_fence() -> None:
+    bar, equation = Symbol("|"), chain([Symbol("|"), Symbol("="), Symbol("N!1")])
+    assert string(row([bar, Symbol("V!x"), equation])) == "[|[V!x[|[=[N!1]]]]]"
+    opening = chain([Symbol("("), Symbol("V!x")])
+    assert string(row([opening, Symbol("V!y"), Symbol(")")])) == "[([V!x[V!y[)]]]]"
+
+
 def test_operators_are_labels_without_type() -> None:
     assert [is_operator(Symbol(label)) for label in ("∑", "lim", "V!x", "M!1x1", "?a", "!")] == [True] * 2 + [
         False
@@ -68,9 +75,27 @@ def test_tables_side_by_side_are_merged_only_when_they_fit() -> None:
     assert string(row([column(1, 2), column(3)])).startswith("[M!2x1[M!1x1,")
 
 
+def test_boxes_side_by_side_keep_their_scripts_accents_and_order() -> None:
+    def box(letter: str, edge: str = "") -> Symbol:
+        symbol = boxed(Symbol(f"V!{letter}"))
+        if edge:
+            setattr(symbol, edge, Symbol("N!1"))
+        return symbol
+
+    assert string(row([box("x", "o"), box("y", "a")])) == "[M!1x1[M!1x1,a[N!1],w[V!y]],o[N!1],w[V!x]]"
+    product = chain([box("x"), Symbol("⋅"), box("y")])
+    assert string(row([product, box("z")])) == "[M!1x1[⋅[M!1x1[M!1x1,w[V!z]],w[V!y]]],w[V!x]]"
+
+
 def test_scripts_before_and_after_a_symbol() -> None:
     symbol = multiscripts(Symbol("V!F"), [(Symbol("N!1"), None)], [(Symbol("N!2"), None)])
     assert string(symbol) == "[V!F,b[N!1],d[N!2]]"
+
+
+def test_the_last_script_may_have_an_empty_base() -> None:
+    script = scripts(None, Symbol("V!B"), None)
+    symbol = multiscripts(Symbol("V!A"), [(Symbol("V!f"), None), (script, Symbol("V!c"))], [])
+    assert string(symbol) == "[V!A,a[W![V!c]],b[V!f[W!,b[V!B]]]]"
 
 
 def test_children_are_numbered_in_the_order_of_the_original() -> None:
