@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from graphs.formulas.latex.grammar.constructs import fence
 from graphs.formulas.latex.nodes import Dual, Fraction, Infix, Node, Row, Token
 from graphs.formulas.latex.symbols import INVISIBLE_PLUS, SYMBOLS
 
@@ -70,7 +71,7 @@ def split(command: str, above: Node, below: Node) -> Node:
     if command == r"\atop":
         return bare
     left, right = (r"\{", r"\}") if command == r"\brace" else ("[", "]")
-    return Row([SYMBOLS[left], bare, SYMBOLS[right]])
+    return fence([SYMBOLS[left], bare, SYMBOLS[right]])
 
 
 def binomial(top: Node, bottom: Node) -> Node:

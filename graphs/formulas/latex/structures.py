@@ -3,6 +3,7 @@ r"""Commands that build: scripts, fractions, roots, accents, arrows, boxes, nega
 from __future__ import annotations
 
 from graphs.formulas.latex.compounds import binomial
+from graphs.formulas.latex.grammar.constructs import fence
 from graphs.formulas.latex.nodes import (
     Accent,
     Dual,
@@ -84,10 +85,11 @@ def _binomial_command(reader: Reader, token: str, out: list[Node]) -> Node:
 @handles(r"\genfrac")
 def _general_fraction(reader: Reader, token: str, out: list[Node]) -> Node:
     left, right, thickness, _ = (reader.name_argument() for _ in range(4))
-    bare = Fraction(reader.argument(), reader.argument(), "divide" if not thickness.startswith("0") else "")
-    if left in SYMBOLS and right in SYMBOLS:
-        return Row([SYMBOLS[left], bare, SYMBOLS[right]])
-    return bare
+    above, below = reader.argument(), reader.argument()
+    if (left, right) == ("(", ")") and thickness.startswith("0"):
+        return binomial(above, below)
+    bare = Fraction(above, below, "divide" if not thickness.startswith("0") else "")
+    return fence([SYMBOLS[left], bare, SYMBOLS[right]]) if left in SYMBOLS and right in SYMBOLS else bare
 
 
 @handles(r"\over", r"\atop", r"\choose", r"\brace", r"\brack", r"\above")
@@ -150,10 +152,14 @@ def _set_over(reader: Reader, token: str, out: list[Node]) -> Node:
         above = reader.math_list(reader.of_tokens(mark), "Anything,")
     else:
         above = reader.argument("Anything,")
-    base = reader.argument()
-    if token in (r"\overset", r"\underset"):
-        return Accent(above, base, token == r"\overset")
+    items = [item for item in reader.argument_items() if item is not EMPTY]
+    base = reader.math_list(items)
+    if token in (r"\overset", r"\underset") or (items and all(item.role in _OPERANDS for item in items)):
+        return Accent(above, base, token != r"\underset")
     return Script(base, ScriptMark(above, True, False, reader.depth), "mid", "RELOP")
+
+
+_OPERANDS = frozenset(("ATOM", "ID", "NUMBER", "UNKNOWN"))
 
 
 @handles(

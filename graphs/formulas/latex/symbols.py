@@ -238,7 +238,7 @@ _TABLES = {
         \leftrightsquigarrow ↭
     """,
     "METARELOP": r"""
-        : : | \colon : | \leftrightarrow ↔ | \Leftrightarrow ⇔ | \iff ⇔ iff | \rightleftharpoons ⇌
+        : : | \colon : | \vcentcolon : | \leftrightarrow ↔ | \Leftrightarrow ⇔ | \iff ⇔ iff | \rightleftharpoons ⇌
         \leftrightharpoons ⇋ | \longleftrightarrow ⟷ | \Longleftrightarrow ⟺ | \vdash ⊢ proves
         \dashv ⊣ does-not-prove | \therefore ∴ therefore | \because ∵ because
     """,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from graphs.formulas.latex.grammar.constructs import ADDITIVE, LARGE, MULTIPLICATIVE, fence, product, relation
 from graphs.formulas.latex.grammar.cursor import (
     AFTER_IDLE,
+    AFTER_LONE,
     ATOMS,
     FLOATS,
     FUNCTIONS,
@@ -57,6 +58,13 @@ class Factors(Fences):
         if role == "RELOP" and self.items[at].name == "less-than" and self.quantum:
             return self.in_angles(at)
         return self._odd_factor(at) if self.lenient else None
+
+    def is_relation(self, start: int) -> bool:
+        r"""Return whether ``<`` at ``start``, after an operand, opens no angle: an operand follows the one read.
+
+        In ``x<-1 \text{ or } x>4`` both are relations, in ``k<x,y>`` both are angles.
+        """
+        return self.items[start].name == "less-than" and self.roles[self.at] not in _AFTER_ANGLE
 
     def _odd_factor(self, at: int) -> Node | None:
         """Read a factor that LaTeXML's grammar does not have: a signed factor, an operator alone, ``]a,b[``."""
@@ -183,7 +191,7 @@ class Factors(Fences):
             start = self.at
             operator = self.operator() if self.roles[start] in MULTIPLICATIVE else INVISIBLE_TIMES
             following = read(choice)
-            if following is None:
+            if following is None or self.is_relation(start):
                 self.at = start
                 break
             result = product(operator, result, following, fresh)
@@ -275,5 +283,6 @@ class Factors(Fences):
         return base
 
 
+_AFTER_ANGLE = AFTER_LONE | RELATIONAL | MULTIPLICATIVE | {"PERIOD", "METARELOP"}
 _AFTER_BASE = SCRIPTS | {"POSTFIX"}
 _DIFFERENTIAL = Token("DIFFOP", "d", "d", opt_label("differential-d"), name="differential-d")

@@ -124,7 +124,7 @@ class Terms(Factors):
                 self.at = start
                 return result
             following = self.factor()
-            if following is not None:
+            if following is not None and not self.is_relation(start):
                 result = product(INVISIBLE_TIMES, result, following, fresh)
                 fresh = False
                 continue
