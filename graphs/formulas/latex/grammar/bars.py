@@ -48,7 +48,7 @@ def without_fences(items: list[Node]) -> list[Node]:
         bars = items[upright[0] : upright[1] + 1]
         parallel = Dual(symbol("RELOP", "||", "parallel-to"), Row(bars), role="RELOP", name="||", value="||")
         return [*items[: upright[0]], parallel, *items[upright[1] + 1 :]]
-    signs = {position for position in positions if position not in upright}
+    signs = set(positions).difference(upright)
     if len(upright) % 2:
         signs |= _odd_one(items, upright)
     out: list[Node] = []
