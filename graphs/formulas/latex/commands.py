@@ -13,7 +13,7 @@ from graphs.formulas.latex.nodes import MathList, Node
 from graphs.formulas.latex.reader import Reader, handles
 from graphs.formulas.latex.spaces import given_space
 from graphs.formulas.latex.symbols import SYMBOLS, symbol
-from graphs.formulas.latex.tokens import Macros, bracketed, define, group
+from graphs.formulas.latex.tokens import DEFINING, Macros, bracketed, define, group
 
 _MODULES = (delimiters, structures, tables, text)  # imported so that their commands are known
 
@@ -31,9 +31,7 @@ def read(latex: str, macros: Macros | None = None) -> list[MathList]:
     return reader.lists
 
 
-@handles(
-    r"\newcommand", r"\renewcommand", r"\providecommand", r"\def", r"\DeclareMathOperator", r"\let", r"\gdef", r"\edef"
-)
+@handles(*DEFINING, r"\gdef", r"\edef")
 def _define(reader: Reader, token: str, out: list[Node]) -> None:
     define(r"\def" if token in (r"\gdef", r"\edef") else token, reader.stack, reader.macros)
 

@@ -45,7 +45,7 @@ NOTHING: Final[frozenset[str]] = frozenset()
 _DIGITS: Final = frozenset("0123456789")
 _UPRIGHT = frozenset(("rm", "bf", "sf", "tt", "it"))
 # Comments define nothing; \providecommand keeps a command that is known.
-_NO_DEFINITION = re.compile(r"\\providecommand(?![A-Za-z])|(?P<kept>\\[\s\S])|%[^\n]*")
+_NO_DEFINITION = re.compile(r"\\(?:providecommand|ProvideDocumentCommand)(?![A-Za-z])|(?P<kept>\\[\s\S])|%[^\n]*")
 ENDS_LINE = frozenset((r"\\", r"\cr", r"\tabularnewline", r"\newline"))
 
 Handler = Callable[["Reader", str, "list[Node]"], "Node | None"]

@@ -16,7 +16,13 @@ from itertools import islice
 
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\[\s\S]|%[^\n]*\n?|\s+|[0-9]+(?:\.[0-9]+)?|\.\.\.|\.[0-9]+|[\s\S]")
 _NUMBERS = frozenset("123456789")  # of parameters
-_DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|providecommand|DeclareMathOperator|def|let)(?![A-Za-z])")
+_WITH_ARGUMENTS = frozenset(rf"\{kind}DocumentCommand" for kind in ("New", "Renew", "Provide", "Declare"))
+DEFINING = _WITH_ARGUMENTS | {
+    r"\newcommand", r"\renewcommand", r"\providecommand", r"\DeclareMathOperator", r"\DeclarePairedDelimiter",
+    r"\def", r"\let",
+}  # fmt: skip
+"""Commands that define a command."""
+_DEFINITION = re.compile(rf"\\(?:{'|'.join(command[1:] for command in sorted(DEFINING))})(?![A-Za-z])")
 
 
 def tokens(latex: str) -> list[str]:
@@ -34,6 +40,8 @@ class Macro:
     default: tuple[str, ...] | None = None
     delimiters: tuple[tuple[str, ...], ...] = ()
     """Tokens after each parameter in a ``\\def``; a use must have them too."""
+    starred: bool = False
+    """A use may have a star, which changes nothing that a tree shows: ``\\abs*{x}``."""
 
 
 Macros = Mapping[str, Macro]
@@ -48,8 +56,9 @@ class BuiltIn(str):
 def read_macros(text: str) -> dict[str, Macro]:
     r"""Read all macros that a text defines; a definition that cannot be read is skipped.
 
-    Definitions are ``\newcommand``, ``\renewcommand``, ``\providecommand``, ``\def``, ``\let`` and
-    ``\DeclareMathOperator``.
+    Definitions are ``\newcommand``, ``\renewcommand``, ``\providecommand``, ``\def``, ``\let``,
+    ``\DeclareMathOperator``, ``\DeclarePairedDelimiter``, and ``\NewDocumentCommand`` and its variants with mandatory
+    arguments and an optional first one.
     """
     found: dict[str, Macro] = {}
     for match in islice(_DEFINITION.finditer(text), MAX_DEFINITIONS):
@@ -106,6 +115,13 @@ def read_definition(command: str, stack: list[str]) -> tuple[str, Macro] | None:
         if body is None:
             return None
         return name[0], Macro((r"\operatorname", *("*" * star), "{", *body, "}"))
+    if command == r"\DeclarePairedDelimiter":
+        left, right = group(stack), group(stack)
+        if left is None or right is None:
+            return None
+        return name[0], Macro((*left, "#", "2", *right), 2, (), starred=True)  # the first argument is a size
+    if command in _WITH_ARGUMENTS:
+        return _read_document_command(name[0], stack)
     parameters = bracketed(stack)
     default = bracketed(stack) if parameters else None
     body = group(stack)
@@ -113,6 +129,19 @@ def read_definition(command: str, stack: list[str]) -> tuple[str, Macro] | None:
     if body is None or number not in "0123456789":
         return None
     return name[0], Macro(tuple(body), int(number or 0), None if default is None else tuple(default))
+
+
+def _read_document_command(name: str, stack: list[str]) -> tuple[str, Macro] | None:
+    r"""Read the arguments and the body of ``\NewDocumentCommand``; only ``m`` and a first ``O{default}`` are read."""
+    arguments = [token for token in reversed(group(stack) or ()) if not token.isspace()]
+    default = None
+    if arguments and arguments[-1] == "O":
+        arguments.pop()
+        default = group(arguments)
+    body = group(stack)
+    if body is None or len(arguments) > 8 or any(argument != "m" for argument in arguments):
+        return None
+    return name, Macro(tuple(body), len(arguments) + (default is not None), None if default is None else tuple(default))
 
 
 def _read_def(stack: list[str]) -> tuple[str, Macro] | None:
@@ -186,6 +215,12 @@ def bracketed(stack: list[str]) -> list[str] | None:
     return None
 
 
+def skip_star(macro: Macro, stack: list[str]) -> None:
+    """Remove the star of a use, if the macro may have one."""
+    if macro.starred and _next(stack) == "*":
+        stack.pop()
+
+
 def expand(macro: Macro, stack: list[str]) -> None:
     """Replace the arguments of a macro on ``stack`` by its expansion."""
     stack.extend(reversed(expansion(macro, stack)))
@@ -194,6 +229,7 @@ def expand(macro: Macro, stack: list[str]) -> None:
 def expansion(macro: Macro, stack: list[str]) -> list[str]:
     """Return the tokens that a macro expands to; its arguments are removed from ``stack``."""
     arguments: list[list[str]] = []
+    skip_star(macro, stack)
     for number in range(macro.parameters):
         if number == 0 and macro.default is not None:
             given = bracketed(stack)

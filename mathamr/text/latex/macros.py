@@ -17,17 +17,15 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from graphs.formulas.latex import Macro
-from graphs.formulas.latex.tokens import bracketed, expand, group, read_definition, tokens
+from graphs.formulas.latex.tokens import DEFINING, bracketed, expand, group, read_definition, skip_star, tokens
 
 MAX_EXPANSIONS = 1_000  # of commands within one use
 MAX_TOKENS = 10_000  # of one use, before its own commands are replaced
 MAX_TOKENS_OF_A_PAPER = 5_000_000  # that definitions read and uses write, of each at least _LEAST
 _LEAST = 10
 _WINDOW = 4_000  # tokens in which the arguments of a use, or the body of a definition, end
-_DEFINING = frozenset(
-    (r"\newcommand", r"\renewcommand", r"\providecommand", r"\DeclareMathOperator", r"\def", r"\let")
-)  # fmt: skip
-_PROGRAM = _DEFINING | {
+_PROVIDING = (r"\providecommand", r"\ProvideDocumentCommand")  # those that keep a known command
+_PROGRAM = DEFINING | {
     r"\csname", r"\expandafter", r"\else", r"\fi", r"\edef", r"\gdef", r"\xdef", r"\futurelet", r"\catcode", r"\loop"
 }  # fmt: skip
 _STRUCTURE = re.compile(
@@ -80,13 +78,13 @@ class Expander:
 
     def __init__(self, declarations: str = "") -> None:
         self._reader = _Reader()
-        self._defines = any(command in declarations for command in _DEFINING)
+        self._defines = any(command in declarations for command in DEFINING)
         if self._defines:
             self._reader.read(declarations)
 
     def __call__(self, text: str) -> str:
         """Return ``text`` with known commands replaced, and learn those that it defines."""
-        self._defines = self._defines or any(command in text for command in _DEFINING)
+        self._defines = self._defines or any(command in text for command in DEFINING)
         if not self._defines:
             return text
         first, begin, second = text.partition(_BODY)
@@ -153,7 +151,7 @@ class _Reader:
                     out.append(token)
                 else:
                     use.floor = min(use.floor, floor)
-            elif token in _DEFINING and self._define(token, stack, in_group=out[-1:] != [r"\global"]):
+            elif token in DEFINING and self._define(token, stack, in_group=out[-1:] != [r"\global"]):
                 if use is not None:
                     use.floor = min(use.floor, len(stack))
             elif use is None or token not in _EMPTY:
@@ -210,6 +208,7 @@ class _Reader:
         below = len(stack) + 1 - len(local)
         rest = local.copy()
         written = len(macro.body)
+        skip_star(macro, rest)
         for number in range(macro.parameters):
             own = group(rest) if number or macro.default is None else bracketed(rest)
             size = len(own if own is not None else macro.default or ())
@@ -238,7 +237,7 @@ class _Reader:
             return False
         del stack[below:]
         stack.extend(local[1:])
-        if command == r"\providecommand" and name in self._macros:
+        if command in _PROVIDING and name in self._macros:
             return True
         if command == r"\let":
             [target] = macro.body

@@ -237,6 +237,15 @@ def test_a_macro_is_a_whole_argument_but_not_a_whole_field(latex: str, expected:
     assert parse(latex, read_macros(definitions)) == expected
 
 
+@pytest.mark.parametrize("latex", [r"\abs{x}", r"\abs*{x}", r"\abs[\big]{x}", r"\inner[b]{x}", r"\inner x"])
+def test_paired_delimiters_and_document_commands_are_macros(latex: str) -> None:
+    definitions = (
+        r"\DeclarePairedDelimiter\abs{\lvert}{\rvert}\NewDocumentCommand{\inner}{O{a} m}{|#2|}"
+        r"\RenewDocumentCommand\lost{s m}{#2}"
+    )
+    assert opt(definitions + latex) == parse(latex, read_macros(definitions)) == "[F!abs,0[V!x]]"
+
+
 @pytest.mark.parametrize("space", [r"\phantom{2}", r"\hspace{1pt}", r"\kern 1pt "])
 def test_a_space_as_a_script_is_no_script(space: str) -> None:
     assert opt(f"x^{space}y") == "[U!times,0[V!x],1[V!y]]"

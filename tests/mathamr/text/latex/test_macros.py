@@ -25,6 +25,17 @@ from mathamr.text.statements import find_statements
         ),
         (r"\newcommand{\norm}[2][x]{\|#2\|_{#1}} $\norm{a}+\norm[2]{b}$", r"$\|a\|_{x}+\|b\|_{2}$"),
         (r"\DeclareMathOperator{\rank}{rank} $\rank A$", r"$\operatorname{rank} A$"),
+        (
+            r"\DeclarePairedDelimiter{\abs}{\lvert}{\rvert}\DeclarePairedDelimiter\n\|\| $\abs{x}\abs*{y}\n[\big] x$",
+            r"$\lvert x\rvert\lvert y\rvert\|x\|$",
+        ),
+        (
+            r"\NewDocumentCommand{\inner}{m m}{(#1,#2)}\NewDocumentCommand\R{}{\mathbb{R}} $\inner{a}b\in\R$",
+            r"$(a,b)\in\mathbb{R}$",
+        ),
+        (r"\RenewDocumentCommand\rt{O{2} m}{\sqrt[#1]{#2}} $\rt{x}\rt[3]{x}$", r"$\sqrt[2]{x}\sqrt[3]{x}$"),
+        (r"\def\a{x}\ProvideDocumentCommand\a{}{y} $\a$", "$x$"),
+        (r"\NewDocumentCommand\a{s m}{#2} $\a*{x}$", r"$\a*{x}$"),
         (r"\newcommand{\f}[1]{\alpha#1} $\f{x}$", r"$\alpha x$"),
         (r"\let\phiold\phi \let\phi\varphi $\phi+\phiold$", r"$\varphi+\phi$"),
         (r"\def\a{x} $\a$ \renewcommand\a{y} $\a$", "$x$ $y$"),
