@@ -14,7 +14,9 @@ has neither tree, or the file cannot be read, the exit code is 2.
 
 from __future__ import annotations
 
+import codecs
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -70,7 +72,11 @@ def parse_file(path: Path) -> ParsedFormula:
     from graphs.formulas.presentation import parse_slt
     from graphs.formulas.tree import ParsedFormula
 
-    mathml = path.read_text(encoding="utf-8", errors="replace")
+    data = path.read_bytes()
+    try:
+        mathml = data.decode(encoding_of(data), errors="replace")
+    except (LookupError, UnicodeError):  # no encoding of text
+        mathml = data.decode(errors="replace")
     readers: dict[TreeKind, Callable[[str], FormulaTree]] = {"slt": parse_slt, "opt": parse_opt}
     trees: dict[TreeKind, FormulaTree] = {}
     errors: list[tuple[TreeKind, str]] = []
@@ -80,6 +86,20 @@ def parse_file(path: Path) -> ParsedFormula:
         except FormulaError as error:
             errors.append((kind, str(error)))
     return ParsedFormula(trees.get("slt"), trees.get("opt"), tuple(errors))
+
+
+def encoding_of(data: bytes) -> str:
+    """Return the encoding that an XML file names by a byte order mark or in its declaration, otherwise UTF-8.
+
+    >>> encoding_of(b'<?xml version="1.0" encoding="ISO-8859-1"?><math/>'), encoding_of("<math/>".encode("utf-16"))
+    ('ISO-8859-1', 'utf-16')
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    declared = re.match(
+        rb"""<\?xml\s[^<>]{0,100}?\sencoding\s*=\s*["']((?!utf-?(?:16|32))[\w.-]{1,40})["']""", data, re.I
+    )
+    return declared[1].decode() if declared else "utf-8-sig"  # UTF-16 without a mark: not in these bytes
 
 
 def print_trees(formula: ParsedFormula) -> None:

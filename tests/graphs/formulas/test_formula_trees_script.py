@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from graphs.formulas.latex import parse_latex
 from tests.scripts.in_process import run_script
 
@@ -49,6 +51,20 @@ def test_a_mathml_file_may_hold_one_markup_or_both(tmp_path: Path) -> None:
     one = run("--mathml", file)
     assert one.returncode == 0
     assert "OPT none: no rule for the element <mi>" in one.stdout
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "iso-8859-1"])
+def test_a_mathml_file_is_read_in_its_encoding(tmp_path: Path, encoding: str) -> None:
+    declared = "utf-8" if encoding == "utf-8-sig" else encoding
+    text = f'<?xml version="1.0" encoding="{declared}"?><math><mi>\u00e4</mi></math>'
+    (tmp_path / "formula.xml").write_bytes(text.encode(encoding))
+    assert "SLT [V!\u00e4]" in run("--mathml", tmp_path / "formula.xml").stdout
+
+
+@pytest.mark.parametrize("encoding", ["none", "idna", "UTF-16"])
+def test_a_wrong_encoding_is_read_as_utf_8(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "formula.xml").write_text(f'<?xml version="1.0" encoding="{encoding}"?><math><mi>x</mi></math>')
+    assert "SLT [V!x]" in run("--mathml", tmp_path / "formula.xml").stdout
 
 
 def test_what_cannot_be_read_ends_with_code_2(tmp_path: Path) -> None:
