@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from graphs.formulas.latex.tokens import DEFINING
 from mathamr.text.latex.macros import _joined, _Reader
 from mathamr.text.latex_source import LatexSource, assemble, strip_comments
 from mathamr.text.plain import plain
@@ -24,7 +25,7 @@ from mathamr.text.sources.archives import read_files
 from mathamr.text.sources.papers import read_paper
 
 BOOKS = Path(__file__).resolve().parents[4] / "shared" / "data" / "latex-books"
-DEFINITION = re.compile(r"\\(?:(?:re)?newcommand|providecommand|DeclareMathOperator|def|let)(?![a-zA-Z])")
+DEFINITION = re.compile(rf"(?:{'|'.join(map(re.escape, sorted(DEFINING)))})(?![a-zA-Z])")
 CHECK = Path(__file__).with_name("latex_books_check.tsv")
 
 
