@@ -78,12 +78,14 @@ _TITLE = re.compile(r"\\title\s*(?:\[[^\]]{0,1000}\])?\s*\{")
 class LatexSource:
     """Paper as one text, without comments, and with the commands that it defines replaced.
 
-    ``declarations`` are its style files, which declare environments.
+    ``declarations`` are its style files, which declare environments; ``files`` are those of ``text``, the main file
+    first.
     """
 
     main: str
     text: str
     declarations: str
+    files: tuple[str, ...]
 
     @property
     def title(self) -> str:
@@ -109,7 +111,7 @@ def assemble(files: Mapping[str, str]) -> LatexSource:
     reader.read(main, ())
     declarations = "\n".join(styles.values())
     text = expanded(_printed("".join(reader.pieces), declarations), declarations)
-    return LatexSource(main, text, declarations)
+    return LatexSource(main, text, declarations, tuple(dict.fromkeys(reader.taken)))
 
 
 def strip_comments(text: str, *, verbatim: bool = True) -> str:
@@ -253,14 +255,15 @@ class _Reader:
     def __init__(self, files: Mapping[str, str], root: str) -> None:
         self._files, self._root = files, root
         self.pieces: list[str] = []
-        self._size = self._included = 0
+        self.taken: list[str] = []
+        self._size = 0
 
     def read(self, name: str, above: tuple[str, ...]) -> None:
         """Append the file ``name``, which the files ``above`` include."""
         if len(above) >= MAX_DEPTH or name in above:
             return
-        self._included += 1
-        if self._included > MAX_INCLUDED:
+        self.taken.append(name)
+        if len(self.taken) > MAX_INCLUDED:
             raise CorpusError(f"its files include each other more than {MAX_INCLUDED:,} times")
         text, position = self._files[name], 0
         for match in _TAKEN_IN.finditer(text):

@@ -66,8 +66,9 @@ WITHOUT_VECTORS = ("words", "formulas", "question", "both", "structure", "struct
 NOT_AS_TYPED = ("learned", "facts", "graph", "graph_question", "graph_both", "all")
 OWN_QUESTION = "A.1"  # the topic is a question of the collection, whose answers it does not find by it
 SEED = 7
-# A query is encoded alone, and topics were encoded together: sums of floats differ in their last digits.
-close = partial(pytest.approx, rel=1e-4, abs=2e-5)
+# A query is encoded alone, and topics were encoded together: sums of floats differ in their last digits, more so
+# in standardised scores.
+close = partial(pytest.approx, rel=1e-4, abs=2e-4)
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +129,8 @@ def test_an_index_ranks_as_the_run_file_does(experiment: Path, condition: str) -
             if (job / SCORES).exists():
                 left, own = scores_left(job, 1, 1000)[topic.topic_id], part.scores(topic)
                 assert own.floor == close(left.floor)
-                assert own.scores == close(dict(left.scores))
+                names = sorted({*own.scores, *left.scores})  # of equal posts at the end, either may be cut
+                assert own.of(names) == close(left.of(names))
             typed = engine.answer(topic.post.title + "\n" + topic.post.body, k=3).results
             if condition not in NOT_AS_TYPED and topic.topic_id != OWN_QUESTION:
                 first = {hit.doc_id: hit.score for hit in expected[:3]}
