@@ -46,6 +46,7 @@ class Connectivity:
 _KNOWN: dict[str, Connectivity] = {}
 _BUILT_IN = ("none", "sequential", "circular", "fully_connected")
 _SAMPLE = np.array([3, 0, 1, 2, 5])  # numbers of members of graphs, on which edges are checked
+_LARGER = np.array([3, 0, 1, 2, 5, 64])  # those whose edges identify a connectivity
 
 
 def connectivity(name: str, *, count: str) -> Callable[[Rule], Rule]:
@@ -103,14 +104,14 @@ def _problem(known: Connectivity) -> str:
 
 
 def edge_identity(name: str) -> dict[str, str]:
-    """Return a hash of the edges of small graphs, as a part of keys; empty for the four connectivities of the thesis.
+    """Return a hash of the edges of graphs with up to 64 members, for keys; empty for the connectivities of the thesis.
 
     >>> edge_identity("circular")
     {}
     """
     if name in _BUILT_IN:
         return {}
-    edges = [np.asarray(ends).tolist() for ends in auxiliary_pairs(name, _SAMPLE.copy())]
+    edges = [np.asarray(ends).tolist() for ends in auxiliary_pairs(name, _LARGER.copy())]
     return {"auxiliary_edges": digests.of_json(edges)[:16]}
 
 

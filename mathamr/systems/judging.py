@@ -1,4 +1,4 @@
-"""Rankings of a job -> scores, and what of topics and judgments took part in them. Checks of rankings.
+"""Rankings of a job -> scores, and the numbers of topics and judgments that they are of. Checks of rankings.
 
 scores = judge(run, topic_set)                                # Evaluation: means, and each topic's own
 whole = completed(system, encoded, topic_set, run, None)      # Completeness: lines of what is short

@@ -15,6 +15,7 @@ statements, formulas and knowledge graphs.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 from array import array
@@ -155,7 +156,7 @@ def sampled(
 
 def _pair(line: bytes, path: Path, number: int) -> TextPair:
     try:
-        return _PAIR.validate_json(line)
+        return _PAIR.validate_json(line.removeprefix(codecs.BOM_UTF8), strict=True)
     except ValidationError as error:
         fields = "query, document, query_id, document_id, group"
         message = f"is not a pair ({first_problem(error)}); a line is a JSON object of {fields}"

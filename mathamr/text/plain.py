@@ -79,7 +79,7 @@ def plain(latex: str) -> str:
     pieces: list[str] = []
     formulas: list[str] = []
     latex = _FLOAT.sub(" ", latex).replace("\x00", "")
-    closes, unclosed, position = closings(latex), set[str](), 0
+    closes, unclosed, position = closings(latex, across_paragraphs=True), set[str](), 0
     while (opening := _MATH.search(latex, position)) is not None:
         end, inner = _formula(latex, opening, closes, unclosed)
         pieces.append(latex[position : opening.start()])

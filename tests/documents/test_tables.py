@@ -1,4 +1,4 @@
-"""Numbers of a page stand under the measure that they are of."""
+"""Numbers in tables are in the column of their measure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _rows(text: str) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
 
 
 def _copied(text: str) -> list[tuple[str, ...]]:
-    """Return the rows of numbers that stand under other names in another table."""
+    """Return the rows of numbers that another table has in columns of other names."""
     first: dict[tuple[str, ...], tuple[str, ...]] = {}
     return [values for values, names in _rows(text) if first.setdefault(values, names) != names]
 

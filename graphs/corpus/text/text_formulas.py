@@ -86,16 +86,20 @@ def find(text: str) -> list[tuple[int, int, str]]:
     return formulas
 
 
-def closings(text: str) -> dict[str, dict[int, int]]:
+def closings(text: str, *, across_paragraphs: bool = False) -> dict[str, dict[int, int]]:
     r"""Find the end of each formula outside of the braces that open in it, in linear time.
 
     >>> closes = closings(r"$x_{\text{$y$}}$ or \(z\)")
     >>> closes["$"][0], closes["\\("][20]
     (15, 23)
 
+    Args:
+        text: text with formulas.
+        across_paragraphs: whether a formula may have empty lines; in sources of papers, what was there is removed.
+
     Returns:
         For ``$``, ``$$``, ``\(`` and ``\[``: place of the opening delimiter -> place of the closing one. A formula
-        without such an end before the next empty line, or with an odd number of dollars in it, is missing.
+        without such an end, or with an odd number of dollars in it, is missing.
     """
     closes: dict[str, dict[int, int]] = {opening: {} for opening in ("$", *_CLOSING)}
     waiting: dict[str, list[tuple[int, int, int]]] = {opening: [] for opening in closes}  # place, depth, dollars
@@ -118,7 +122,7 @@ def closings(text: str) -> dict[str, dict[int, int]]:
             for opening in {"$", token}:
                 waiting[opening].append((match.end() - len(opening), depth, dollars))
         elif token[0] == "\n":
-            for places in waiting.values():
+            for places in () if across_paragraphs else waiting.values():
                 places.clear()
         elif token in waiting:
             waiting[token].append((place, depth, dollars))

@@ -159,7 +159,7 @@ def _set_over(reader: Reader, token: str, out: list[Node]) -> Node:
     return Script(base, ScriptMark(above, True, False, reader.depth), "mid", "RELOP")
 
 
-_OPERANDS = frozenset(("ATOM", "ID", "NUMBER", "UNKNOWN"))
+_OPERANDS = frozenset(("ID", "NUMBER", "UNKNOWN"))
 
 
 @handles(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Conversation = Sequence[Mapping[str, str]]
 _LONGEST_WAIT = 60.0  # seconds
 _LONGEST_ANSWER = 10_000_000  # bytes
+_LOCAL = ("localhost", "127.0.0.1", "::1")  # asked without a proxy
 _AT_ONCE = 8  # conversations that a model in this process answers at once
 # What servers say of a conversation that is longer than the model reads; other conversations may be answered.
 _TOO_LONG = re.compile(r"context|too (?:long|large)|max_model_len", re.IGNORECASE)
@@ -100,8 +101,11 @@ class ServerModel:
         self.name = name
         self._url = url.rstrip("/") + "/chat/completions"
         self._at_once, self._attempts, self._timeout, self._max_tokens = at_once, attempts, timeout, max_tokens
-        key = os.environ.get("OPENAI_API_KEY")  # sent only to this server
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._is_local = address.host in _LOCAL
+        key = os.environ.get("OPENAI_API_KEY", "")  # sent only to this server
+        if not key.isascii():
+            raise ConfigError("OPENAI_API_KEY has a character that no header may have; copy the key again")
+        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self._sleep = sleep
         self._pause = 0.0 if per_minute is None else 60.0 / per_minute
         self._next, self._turn = 0.0, threading.Lock()
@@ -112,10 +116,8 @@ class ServerModel:
         Raises:
             ConfigError: the server refuses all requests, such as for an unknown model or a wrong key.
         """
-        import httpx
-
         with (
-            httpx.Client(timeout=self._timeout) as client,  # it follows no redirect, which would send the key elsewhere
+            self._client() as client,
             ThreadPoolExecutor(self._at_once, thread_name_prefix="asking") as threads,
         ):
             waiting = {threads.submit(self._answer, client, one): number for number, one in enumerate(conversations)}
@@ -124,6 +126,18 @@ class ServerModel:
                     yield waiting[done], done.result()
             finally:
                 threads.shutdown(wait=False, cancel_futures=True)
+
+    def _client(self) -> httpx.Client:
+        """Return a client that follows no redirect, which would send the key elsewhere."""
+        import httpx
+
+        try:
+            return httpx.Client(timeout=self._timeout, trust_env=not self._is_local)
+        except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
+            raise ConfigError(
+                f"{self._url} cannot be asked with the proxy or the certificates of the environment ({error}); "
+                "change or unset HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY or SSL_CERT_FILE"
+            ) from error
 
     def _answer(self, client: httpx.Client, conversation: Conversation) -> Answer | NoAnswer:
         import httpx
@@ -141,7 +155,7 @@ class ServerModel:
             self._wait_for_turn()
             wait = 0.0
             try:
-                with client.stream("POST", self._url, json=content, headers=self._headers) as response:
+                with client.stream("POST", self._url, content=json.dumps(content), headers=self._headers) as response:
                     body = _body(response)
                 if response.is_success:
                     return _answer_in(body)

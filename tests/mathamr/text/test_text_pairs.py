@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,6 +52,12 @@ def test_a_line_that_is_no_pair_is_named(tmp_path: Path, line: str, message: str
     (tmp_path / "pairs.jsonl").write_text(line + "\n")
     with pytest.raises(CorpusError, match=message):
         PairFile(tmp_path / "pairs.jsonl")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_pair(tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "pairs.jsonl", pairs_of(2)).path
+    path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())
+    assert list(PairFile(path)) == pairs_of(2)
 
 
 def test_groups_are_held_out_as_a_whole_and_the_same_wherever_they_stand(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ class Factors(Fences):
         return self._odd_factor(at) if self.lenient else None
 
     def is_relation(self, start: int) -> bool:
-        r"""Return whether ``<`` at ``start``, after an operand, opens no angle: an operand follows the one read.
+        r"""Return whether ``<`` at ``start``, after an operand, is a relation: an operand follows the supposed angle.
 
         In ``x<-1 \text{ or } x>4`` both are relations, in ``k<x,y>`` both are angles.
         """

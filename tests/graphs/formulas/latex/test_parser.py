@@ -125,6 +125,7 @@ def test_the_examples_of_the_specification(latex: str) -> None:
         (r"\genfrac{(}{)}{0pt}{}{n}{k}", "[O!binomial,0[V!n],1[V!k]]"),
         (r"{n\brace k}", "[M!S-1,0[F!,0[V!n],1[V!k]]]"),
         (r"\stackrel{\frown}{AB}=x", "[U!eq,0[F!⌢,0[U!times,0[V!A],1[V!B]]],1[V!x]]"),
+        (r"a\stackrel{d}{\underset{n}{\to}}b", "[+!F!n,0[O!SUP,0[F!n,0[V!→]],1[V!d]],1[V!a],2[V!b]]"),
         (r"a\stackrel{!}{=}b", "[+!U!eq,0[O!SUP,0[U!eq],1[O!factorial]],1[V!a],2[V!b]]"),
         (r"a \vcentcolon= b", "[O!assign,0[V!a],1[V!b]]"),
         (r"x<1 \lor x>2", "[U!and,0[O!lt,0[V!x],1[U!or,0[N!1],1[V!x]]],1[O!gt,0[N!2]]]"),

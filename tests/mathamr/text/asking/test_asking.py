@@ -129,6 +129,18 @@ def test_what_never_passes_is_an_error(code: int) -> None:
             ServerModel("m", "http://localhost:8000", per_minute=least)
 
 
+def test_a_proxy_that_cannot_be_used_is_named_and_a_local_server_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks://127.0.0.1:1080")
+    with pytest.raises(ConfigError, match=r"cannot be asked with the proxy .* change or unset HTTP_PROXY"):
+        list(ServerModel("m", "http://example.org/v1").answers([question("a").conversation]))
+    with server() as (url, requests):
+        ask(url)
+    assert requests
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-ä")
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY has a character that no header may have"):
+        ServerModel("m", "http://localhost:8000/v1")
+
+
 @pytest.mark.parametrize("reply", [(400, {}, '{"code": "context_length_exceeded"}'), (413, {}, "large")])
 def test_a_conversation_that_is_too_long_does_not_end_the_others(reply: Reply) -> None:
     with server(reply) as (url, requests):
