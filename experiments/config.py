@@ -18,7 +18,7 @@ jobs share, and :func:`job_settings` the settings of a system.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -146,6 +146,12 @@ def _register(named: tuple[tuple[str, type[JobSettings]], ...]) -> None:
 _faulty: dict[str, ConfigError] = {}  # systems of packages whose settings cannot be used
 
 
+def fault_of(words: Sequence[str]) -> ConfigError | None:
+    """Return the fault in the settings of the system that ``track=NAME`` chooses; None without one."""
+    tracks = [word.removeprefix("track=") for word in words if word.startswith("track=")]
+    return next((_faulty[track] for track in tracks if track in _faulty), None)
+
+
 def _files(kind: type[JobSettings]) -> dict[tuple[str, str], Any]:
     """Return the contents of the files of a system's groups, by group and name.
 
@@ -156,11 +162,13 @@ def _files(kind: type[JobSettings]) -> dict[tuple[str, str], Any]:
     for path in [] if kind.conf is None else sorted(kind.conf.glob("*/*.yaml")):
         if path.parent.name in kind.groups():
             try:
-                files[path.parent.name, path.stem] = OmegaConf.load(path)
+                files[path.parent.name, path.stem] = loaded = OmegaConf.load(path)
             except Exception as error:
                 raise ConfigError(f"not YAML: {error}", path=path) from error
             try:
-                OmegaConf.merge(OmegaConf.structured(schema_of(kind.groups()[path.parent.name])), OmegaConf.load(path))
+                values = cast(dict[str, Any], OmegaConf.to_container(loaded))
+                values.pop("defaults", None)  # a list for Hydra
+                OmegaConf.merge(OmegaConf.structured(schema_of(kind.groups()[path.parent.name])), values)
             except OmegaConfBaseException as error:
                 raise ConfigError(str(error).splitlines()[0], path=path) from error
     return files

@@ -34,7 +34,7 @@ from omegaconf import DictConfig
 
 from experiments import logbook
 from experiments.command import HELP, ended_by, run_usage, take_debug
-from experiments.config import CONF, ExperimentConfig, job_settings, read, register, validated
+from experiments.config import CONF, ExperimentConfig, fault_of, job_settings, read, register, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from experiments.models import Models
 from experiments.plan import Job, finished, plan, select, state, status, with_needs
@@ -283,7 +283,7 @@ def start(arguments: Sequence[str] | None = None) -> int:
             raise
         from experiments.composition import known_keys  # imports torch
 
-        return ended_by(refusal(error, known_keys))
+        return ended_by(fault_of(words) or refusal(error, known_keys))
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             raise

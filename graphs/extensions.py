@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -52,6 +52,8 @@ def code_identity(loaded: object, point: EntryPoint | None = None) -> str:
         loaded: class or function.
         point: its entry point, if it has one.
     """
+    while isinstance(loaded, partial):
+        loaded = loaded.func
     module = sys.modules.get(getattr(loaded, "__module__", None) or "")
     path = getattr(module, "__file__", None)
     digest = digests.of_file_once(Path(path))[:16] if path is not None and Path(path).is_file() else ""

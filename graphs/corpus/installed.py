@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import new_class
 from typing import Any, TypeVar, get_args
 
 from graphs import digests
@@ -67,24 +66,24 @@ class Opener:
             ) from error
 
     def checked(self, corpus: Found) -> Found:
-        """Return a collection whose records are checked, and whose fingerprints depend on the code of the package.
+        """Let a collection check its records, and its fingerprints depend on the code of the package; return it.
 
-        The class of ``corpus`` is replaced by a subclass, so it has the protocols that it had before.
+        Raises:
+            ConfigError: its class has ``__slots__``.
         """
-        kind: Any = type(corpus)
-        if not hasattr(kind, "fingerprints") or "code_of_package" in vars(kind):  # the latter: opened before
-            return corpus
-        members: dict[str, Any] = {"__slots__": (), "__module__": kind.__module__, "code_of_package": self.code}
-        members["fingerprints"] = lambda own: self._with_code(kind.fingerprints(own))
-        for name in _CHECKED:
-            if hasattr(kind, name):
-                members[name] = self._checking(getattr(kind, name), name)
-        object.__setattr__(
-            corpus, "__class__", new_class(kind.__name__, (kind,), exec_body=lambda own: own.update(members))
-        )
+        try:
+            known = vars(corpus)
+        except TypeError:
+            raise ConfigError(
+                f"{self.place}: its class has __slots__, so its records cannot be checked; leave them out"
+            ) from None
+        for name in ("fingerprints", *_CHECKED):
+            if name not in known and hasattr(corpus, name):  # a collection may be opened twice
+                object.__setattr__(corpus, name, _Checked(self, name, getattr(corpus, name)))
         return corpus
 
-    def _with_code(self, found: object) -> Fingerprints:
+    def with_code(self, found: object) -> Fingerprints:
+        """Return fingerprints that depend on the code, too."""
         if not isinstance(found, Fingerprints):
             raise CorpusError(
                 f"{self.place}: fingerprints() returned {type(found).__name__}; return graphs.corpus.files.Fingerprints"
@@ -94,15 +93,8 @@ class Opener:
         )
         return replace(found, posts=posts, topics=topics, judgments=judgments)
 
-    def _checking(self, method: Callable[..., Any], name: str) -> Callable[..., Any]:
-        """Return a method that checks the records that ``method`` returns."""
-
-        def records(*given: Any, **named: Any) -> Iterator[Any]:
-            return self._records(method(*given, **named), name)
-
-        return (lambda *given, **named: list(records(*given, **named))) if name in _LISTS else records
-
-    def _records(self, found: object, name: str) -> Iterator[Any]:
+    def records(self, found: object, name: str) -> Iterator[Any]:
+        """Yield the records that the method ``name`` has returned, checked."""
         expected = _CHECKED[name]
         what = f"{self.place}: {name}() gives"
         if not isinstance(found, Iterable):
@@ -117,6 +109,22 @@ class Opener:
                 if problem:
                     raise CorpusError(f"{what} {str(one)[:80]} ..., whose {problem}")
             yield one
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """Method of a collection, whose result is checked."""
+
+    opener: Opener
+    name: str
+    method: Callable[..., Any]
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        found = self.method(*given, **named)
+        if self.name == "fingerprints":
+            return self.opener.with_code(found)
+        records = self.opener.records(found, self.name)
+        return list(records) if self.name in _LISTS else records
 
 
 def _problem(record: Any) -> str:

@@ -1,6 +1,7 @@
 """The collection of docs/collection-packages.md: installed as a separate package, learned from and searched."""
 
 import csv
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,41 @@ def test_changed_code_of_a_package_changes_the_fingerprints(
     after = open_corpus("faq", faq).fingerprints()
     assert {before.posts, before.topics, before.judgments}.isdisjoint({after.posts, after.topics, after.judgments})
     assert before.formulas == after.formulas == ""
+
+
+FORMS = """
+from graphs.corpus.files import Fingerprints
+from graphs.corpus.post import Post, Topic
+
+class Own:
+    name = "own"
+    def __init__(self, root): ...
+    @classmethod
+    def posts(cls): return [Post(cls.name, "answer")]
+    def formulas(self): return None
+    @staticmethod
+    def fingerprints(): return Fingerprints(posts="p")
+    def tasks(self): return [1]
+    @staticmethod
+    def topics(task, years): return []
+    def judgments(self, task, years): return []
+
+class Around:
+    def __init__(self, root): self.own = Own(root)
+    def __getattr__(self, name):
+        if name == "own": raise AttributeError(name)
+        return getattr(self.own, name)
+"""
+
+
+@pytest.mark.parametrize("kind", ["Own", "Around"])
+def test_methods_of_every_form_are_checked(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package(tmp_path, kind, FORMS, monkeypatch)
+    corpus = open_corpus("faq")
+    read_whole(corpus)
+    assert corpus.fingerprints().posts != "p"
+    assert [post.post_id for post in corpus.posts()] == ["own"]
+    assert pickle.dumps(corpus)  # for another process
 
 
 RECORDS = """

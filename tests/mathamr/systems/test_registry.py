@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.command import FAULT, ended_by
-from experiments.config import job_settings, register
+from experiments.config import fault_of, job_settings, register
 from graphs.corpus.post import Judgment, Post, Topic
 from graphs.errors import ConfigError
 from graphs.extensions import SYSTEMS
@@ -182,6 +182,27 @@ def test_faulty_settings_of_a_system_are_named_and_stop_no_other(tmp_path: Path,
     register()
     with pytest.raises(ConfigError, match=rf"^settings of track=own are faulty: .*own/default\.yaml: .*{message}"):
         job_settings({"track": "own", "experiment": {}})
+    assert "own/default.yaml" in str(fault_of(["track=own", "own.size=4"]))
+    assert fault_of(["track=bm25", "own.size=4"]) is None
+
+
+def test_files_of_settings_may_begin_with_those_of_others(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "default.yaml").write_text("size: 1")
+    (tmp_path / "own" / "big.yaml").write_text("defaults: [default, _self_]\nsize: 9")
+
+    @dataclass(frozen=True, kw_only=True)
+    class OwnSettings(JobSettings):
+        own: Settings
+
+    OwnSettings.conf = tmp_path
+
+    @system("own")
+    class Own(System[OwnSettings]):
+        pass
+
+    register()
+    assert fault_of(["track=own"]) is None
 
 
 def test_a_task_and_a_test_that_a_system_cannot_do_are_refused() -> None:
