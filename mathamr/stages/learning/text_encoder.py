@@ -8,6 +8,7 @@ finetune_encoder(config, encoder, pairs, Path("model"), Console(), seed=42).best
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -102,7 +103,7 @@ def train_text_encoder(
         CorpusError: ``texts`` cannot be read.
     """
     out.mkdir(parents=True, exist_ok=True)
-    encoder, log = encoder_for(config, pairs, out), JsonLines(out / "log.jsonl")
+    encoder, log = encoder_for(config, pairs, out, anew=resume == "never"), JsonLines(out / "log.jsonl")
     if encoder.notice and config.encoder != "tiny":
         console.say(f"  {encoder.notice}")
     if config.pretraining_epochs:
@@ -114,14 +115,20 @@ def train_text_encoder(
     )
 
 
-def encoder_for(config: TextConfig, pairs: PairFile, out: Path) -> TextEncoder:
-    """Open the encoder of a configuration; ``tiny`` is made of the texts of ``pairs``, in ``OUT/tiny-RANK``."""
+def encoder_for(config: TextConfig, pairs: PairFile, out: Path, *, anew: bool = False) -> TextEncoder:
+    """Open the encoder of a configuration; ``tiny`` is made of the texts of ``pairs``, in ``OUT/tiny-RANK``.
+
+    Args:
+        anew: whether to make ``tiny`` again, for other pairs.
+    """
     if config.encoder != "tiny":
         return open_encoder(config.encoder, opening=config.opening)
     folder = out / f"tiny-{os.environ.get('RANK', '0')}"
-    if folder.exists():
-        return open_encoder(str(folder))
-    return make_tiny((text for pair in pairs for text in (pair.query, pair.document)), folder)
+    if anew and folder.exists():
+        shutil.rmtree(folder)
+    if not folder.exists():
+        make_tiny((text for pair in pairs for text in (pair.query, pair.document)), folder)
+    return open_encoder(str(folder), opening=config.opening)
 
 
 def summary(result: Finetuned) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.pairs import training_pairs
-from graphs.errors import Failure, MathAMRError
+from graphs.errors import CorpusError, Failure, MathAMRError
 from graphs.stores.posts import PostTexts
 from mathamr.stages.console import Console
 from mathamr.stages.data.texts import build_texts
@@ -241,22 +241,31 @@ def write_pair_file(source: PairSource, out: Path, console: Console, most: int |
 
     Args:
         most: number of pairs at most.
+
+    Raises:
+        CorpusError: all statements failed; a file that is there stays.
     """
     lost: Counter[tuple[str, str]] = Counter()
+    first: Failure | None = None
 
     def kept() -> Iterator[TextPair]:
+        nonlocal first
         for one in source.pairs(console):
             if isinstance(one, Failure):
                 lost[one.stage, one.kind] += 1
+                first = first or one
             else:
                 yield one
 
     with console.stage("pairs", unit="pairs") as advance:
 
         def counted() -> Iterator[TextPair]:
-            for pair in islice(kept(), most):
+            number = 0
+            for number, pair in enumerate(islice(kept(), most), 1):  # noqa: B007
                 yield pair
                 advance(1)
+            if not number and first is not None:
+                raise CorpusError(f"no pair; the first failure is of {first.post_id}: {first.message}", path=out)
 
         pairs = write_pairs(out, counted())
     console.failures("statements", lost)

@@ -58,7 +58,7 @@ def loss_of(config: TextConfig, model: Any, known: KnownPairs, *, gather: bool =
     if config.matryoshka is None:
         return loss
     dimension = int(model.get_embedding_dimension())
-    shares = max(config.matryoshka) == 1 or any(isinstance(size, float) for size in config.matryoshka)
+    shares = max(config.matryoshka) <= 1
     cuts = [round(size * dimension) if shares else int(size) for size in config.matryoshka]
     if max(cuts) != dimension or min(cuts) < 1:
         raise ConfigError(

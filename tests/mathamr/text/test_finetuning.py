@@ -40,7 +40,7 @@ finetune = partial(finetuning.finetune, mining=Mining)
         {"loss": "symmetric", "mini_batch": 3},
         {"loss": "triplet", "negatives": 4, "margin": 0.8, "negative_source": "model"},
         {"loss": "cosine", "negatives": 2, "negative_closest": None},
-        {"loss": "mnrl", "matryoshka": [64, 16], "separate": True},
+        {"loss": "mnrl", "matryoshka": [64.0, 16.0], "separate": True},
         {"loss": "mnrl", "precision": "bf16"},
         {"loss": "maxsim", "negatives": 1},
     ],
@@ -86,7 +86,7 @@ def test_a_checkpoint_in_bf16_is_trained_in_float32(tiny_folder: Path, tmp_path:
         torch.testing.assert_close(weight, weights(whole)[name])
 
 
-@pytest.mark.parametrize("changes", [{}, {"separate": True}, {"matryoshka": [64, 16]}], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"separate": True}, {"matryoshka": [64.0, 16.0]}], ids=str)
 def test_the_code_of_the_card_gives_the_vectors_of_the_text_track(
     tiny_folder: Path, tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,40 @@
+"""Pairs of a source in a file, and the encoder that is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from graphs.errors import CorpusError, Failure
+from mathamr.stages.console import Console
+from mathamr.stages.learning.text_encoder import encoder_for
+from mathamr.stages.learning.text_pairs import write_pair_file
+from mathamr.text.pairs import write_pairs
+from tests.mathamr.text.tiny_pairs import pairs_of, settings
+
+
+class Unanswered:
+    """A source of which no statement gets a query."""
+
+    def pairs(self, console: Console) -> Iterator[Failure]:
+        yield Failure("p1", "queries", "no_answer", "http://127.0.0.1:1 gave no answer in 5 attempts")
+
+
+def test_pairs_stay_where_no_statement_gets_a_query(tmp_path: Path) -> None:
+    file = write_pairs(tmp_path / "pairs.jsonl", pairs_of(2))
+    with pytest.raises(CorpusError, match=r"no pair; the first failure is of p1: http.* gave no answer"):
+        write_pair_file(cast(Any, Unanswered()), file.path, Console())
+    assert list(file) == pairs_of(2)
+
+
+def test_an_encoder_is_made_anew_and_opened_as_the_settings_say(tmp_path: Path) -> None:
+    config = settings(encoder="tiny", query_prompt="query: ")
+    few, more = (write_pairs(tmp_path / f"{number}.jsonl", pairs_of(number)) for number in (2, 40))
+    first, again = (encoder_for(config, pairs, tmp_path) for pairs in (few, more))
+    anew = encoder_for(config, more, tmp_path, anew=True)
+    words, words_again, words_anew = (one.model.tokenizer.get_vocab() for one in (first, again, anew))
+    assert words == words_again != words_anew
+    assert first.prompt("query") == "query: "
