@@ -88,6 +88,12 @@ class LatexSource:
     files: tuple[str, ...]
 
     @property
+    def body(self) -> str:
+        r"""Text after ``\begin{document}``, without the preamble; the whole text if that is missing."""
+        before, begin, after = self.text.partition(r"\begin{document}")
+        return after if begin else before
+
+    @property
     def title(self) -> str:
         r"""Content of ``\title{...}``, without line ends; empty without a title."""
         found = _TITLE.search(self.text)

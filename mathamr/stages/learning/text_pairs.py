@@ -194,7 +194,7 @@ class ConceptPairs:
         wanted = {paper for concept in graph.concepts for paper in concept.papers}
         names = {without_version(name): name for name in sorted(wanted)}  # as the graph calls them
         papers = papers_in(self.folders, names)
-        return {names[key]: chunked(plain(assemble(read_files(path)).text)) for key, path in papers.items()}
+        return {names[key]: chunked(plain(assemble(read_files(path)).body)) for key, path in papers.items()}
 
 
 def papers_in(folders: Sequence[Path], wanted: Container[str] | None = None) -> dict[str, Path]:
@@ -230,7 +230,7 @@ def _passages(folders: Sequence[Path]) -> tuple[dict[str, list[str]], list[Failu
     chunks, failures = {}, []
     for name, path in papers_in(folders).items():
         try:
-            chunks[name] = graphs.passages_of(chunked(plain(assemble(read_files(path)).text)))
+            chunks[name] = graphs.passages_of(chunked(plain(assemble(read_files(path)).body)))
         except MathAMRError as error:
             failures.append(Failure(name, "latex", type(error).__name__, str(error)))
     return chunks, failures

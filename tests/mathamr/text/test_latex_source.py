@@ -77,6 +77,12 @@ def test_what_is_not_in_the_paper_is_never_read() -> None:
     assert source.text == r"\documentclass{a}"
 
 
+def test_a_body_has_no_preamble() -> None:
+    preamble = r"\documentclass{a}\usepackage{amsmath}\newtheorem{thm}{Theorem}"
+    assert assemble({"main.tex": preamble + r"\begin{document}Let $x$ be."}).body == "Let $x$ be."
+    assert assemble({"chapter.tex": "Let $x$ be."}).body == "Let $x$ be."
+
+
 def test_files_that_take_themselves_in_end() -> None:
     source = assemble({"main.tex": r"\documentclass{a}\input{b}", "b.tex": r"B\input{main}\input{b}"})
     assert source.text == r"\documentclass{a}B"
