@@ -44,7 +44,8 @@ from mathamr.stages.collection import file_identity
 from mathamr.stages.settings import JobSettings
 from mathamr.systems import registry
 
-# Settings of the collection that no result depends on: where files are. The content of texts is in the keys of models.
+# Settings of the collection that no result depends on: where files are. So is texts, whose content is in the keys of
+# models; keys have its default.
 _PLACES = ("root", "sources", "posts", "collection", "formulas", "graphs", "judgments", "relevant_grade")
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 LOCK = ".lock"
@@ -285,9 +286,8 @@ def run_key(settings: JobSettings, data: Fingerprints, needs: Sequence[Job] = ()
     Rankings that combine others depend on the collection and the topics through these.
     """
     own = {**registry.key_parts(settings.track), **(settings.model_key_parts() or {}), **settings.result_key_parts()}
-    own |= (
-        {"judgments": data.judgments, "grade": settings.data.relevant_grade} if settings.learns_from_judgments else {}
-    )
+    if settings.learns_from_judgments:
+        own |= {"judgments": data.judgments, "grade": settings.data.relevant_grade}
     if needs:
         return shared_files.key({**own, "parts": [job.run_key for job in needs]})
     places = {name: value for name, value in asdict(settings.data).items() if name not in _PLACES} | {"texts": None}

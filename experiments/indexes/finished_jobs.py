@@ -28,7 +28,6 @@ from mathamr.stages.collection import file_name
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.settings import DataSettings, JobSettings
-from mathamr.stages.tensors import spec_of
 from mathamr.systems.settings.trained import GraphSettings
 
 
@@ -101,7 +100,7 @@ def finished_job(
         described,
         shared,
         models[0],
-        (Path(made),) if made else _tensors(shared, spec_of(settings.graph), record["source"]),
+        (Path(made),) if made else _tensors(shared, settings.graph.spec(), record["source"]),
         collection,
         formulas if formulas.exists() else None,
     )

@@ -8,7 +8,6 @@ from graphs.errors import ConfigError
 from mathamr.model.config import EncoderConfig
 from mathamr.stages.needed import extent_of
 from mathamr.stages.settings import PreparationSettings
-from mathamr.stages.tensors import spec_of
 from mathamr.stages.topic_sets import TopicSet
 
 _NEED_DUPLICATES = ("accepted", "answers")
@@ -31,7 +30,7 @@ def check_graph_threads(
     Raises:
         ConfigError: names the setting to change.
     """
-    thread = spec_of(settings.graph).thread
+    thread = settings.graph.spec().thread
     if thread == "none":
         return
     training = settings.train

@@ -33,13 +33,13 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from graphs import database, shared_files
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.sources import Source
 from graphs.errors import ConfigError, StoreError
-from graphs.graph.virtual_nodes import FormulaMode, Structure, ThreadMode, VirtualNodeSpec
+from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Counts, Row, Vocabulary
 from graphs.stores import store
 from graphs.stores.collection import Collection
@@ -178,7 +178,7 @@ class Preparation:
         learned = None if needed is None else needed.learned
         posts, present = self._given_tensors(config, own), frozenset[str]()
         if posts is not None:
-            present = frozenset(GraphStore(posts, spec_of(config.graph)).post_ids())
+            present = frozenset(GraphStore(posts, config.graph.spec()).post_ids())
         else:
             posts = self._shared / f"preprocessed-{_digest(graph, identity)}.db"
             if not is_done(posts.with_suffix(".done"), posts, self._console):
@@ -186,7 +186,7 @@ class Preparation:
                 labels = build_vocabulary(counted, tensor_settings(config), self._console)
                 paths = {"": own.path(config), **{name: parsed.path(config) for name, parsed in further.items()}}
                 self._build_tensors(posts, config, paths, POSTS, identity, labels, learned)
-        tensors = GraphStore(posts, spec_of(config.graph))
+        tensors = GraphStore(posts, config.graph.spec())
         self._console.failures(
             "graphs too large with these virtual nodes", Counter((f.stage, f.kind) for f in tensors.too_large.values())
         )
@@ -231,7 +231,7 @@ class Preparation:
             raise ConfigError(
                 f"data.graphs={path} has only tensors; add data.collection=, the graphs that they were made from"
             )
-        tensors, formulas = GraphStore(path), spec_of(config.graph).formulas
+        tensors, formulas = GraphStore(path), config.graph.spec().formulas
         if tensors.spec.formulas != formulas:
             raise ConfigError(
                 f"data.graphs={path} was made with graph.formulas={tensors.spec.formulas}, not with {formulas}; "
@@ -262,7 +262,7 @@ class Preparation:
             graphs: collections, by the source that their ids begin with.
             chosen: posts of the collection itself; None: all.
         """
-        _remove_begun_otherwise(path, store.file_hash(spec_of(config.graph).formulas, labels), content)
+        _remove_begun_otherwise(path, store.file_hash(config.graph.spec().formulas, labels), content)
         total = 0
         for name, collection in graphs.items():
             with Collection(collection) as source:
@@ -291,20 +291,10 @@ def _rows(graphs: Mapping[str, Path], kinds: Sequence[str], chosen: frozenset[st
                 yield sources.post_id_of(name, post_id) if name else post_id, penman, formula_map
 
 
-def spec_of(graph: GraphConfig) -> VirtualNodeSpec:
-    """Return the virtual nodes and formula mode of graphs."""
-    return VirtualNodeSpec(
-        structure=cast(Structure, graph.structure),
-        connectivity=graph.connectivity,
-        formulas=cast(FormulaMode, graph.formulas),
-        thread=cast(ThreadMode, graph.thread),
-    )
-
-
 def tensor_settings(config: ParsedSettings) -> TensorSettings:
     """Return how a job makes tensors."""
     graph = config.graph
-    return TensorSettings(spec_of(graph), graph.vocabulary_size, graph.number_threshold, config.workers)
+    return TensorSettings(graph.spec(), graph.vocabulary_size, graph.number_threshold, config.workers)
 
 
 def _remove_begun_otherwise(path: Path, file_hash: str, content: str) -> None:

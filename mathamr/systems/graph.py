@@ -50,7 +50,7 @@ from mathamr.stages.retrieval.formula_search import (
 )
 from mathamr.stages.retrieval.searching import check_search, index_posts, say_lost, search_posts
 from mathamr.stages.sentence_vectors import SentenceText
-from mathamr.stages.tensors import Preparation, Prepared, spec_of
+from mathamr.stages.tensors import Preparation, Prepared
 from mathamr.stages.topic_sets import (
     EmbeddingSpace,
     Encoded,
@@ -101,7 +101,7 @@ class GraphSystem(System[GraphSettings]):
         """Check every setting once: the library's own types know what they may be."""
         self._pairs.topic_sets = self._further_pairs.topic_sets = topic_sets
         parsers.parser_of(settings)
-        spec, model, training = spec_of(settings.graph), settings.model, settings.train
+        spec, model, training = settings.graph.spec(), settings.model, settings.train
         for name in (model.label_vectors, model.sentence_vectors, training.teacher):
             if name is not None and not is_hash(name):
                 self._label_text.check(name)
@@ -165,7 +165,7 @@ class GraphSystem(System[GraphSettings]):
                 digest.update(f"without\t{pair.question_id}\t{pair.answer_id}\n".encode())
         if settings.graph.thread != "none":
             digest.update("".join(f"topic\t{question}\n" for question in sorted(self._topic_questions)).encode())
-        graphs = GraphStore(prepared.posts, spec_of(settings.graph))
+        graphs = GraphStore(prepared.posts, settings.graph.spec())
         parts = [graphs.config_hash[:16], prepared.content, digest.hexdigest()[:8]]
         if settings.model.label_vectors is not None:
             parts.append(str(self._encoder_config(settings, prepared).label_vectors))
@@ -195,7 +195,7 @@ class GraphSystem(System[GraphSettings]):
         """Open the tensors in a file, as the model reads them."""
         name = settings.model.sentence_vectors
         vectors = None if name is None else self._sentence_text(name, self._preparation.collections(settings))
-        spec = spec_of(settings.graph)
+        spec = settings.graph.spec()
         if spec.thread == "none":
             return GraphStore(path, spec, sentence_vectors=vectors)
         parents = self.known_threads().parents
@@ -233,7 +233,7 @@ class GraphSystem(System[GraphSettings]):
         further = (
             [] if negatives is None or callable(negatives) else [post for some in negatives.values() for post in some]
         )
-        graphs = GraphStore(self._preparation.of(settings).posts, spec_of(settings.graph))
+        graphs = GraphStore(self._preparation.of(settings).posts, settings.graph.spec())
         questions = set(graphs.having({pair.question_id for pair in every}))
         documents = set(graphs.having({*(pair.answer_id for pair in every), *further}))
         collections = self._preparation.collections(settings)
@@ -323,7 +323,7 @@ class GraphSystem(System[GraphSettings]):
         """Keep vectors of the posts, and the model."""
         settings, vectors = cast(GraphSettings, job.settings), job.encoded.vectors
         prepared = self._preparation.of(settings)
-        graphs = GraphStore(prepared.topics, spec_of(settings.graph))
+        graphs = GraphStore(prepared.topics, settings.graph.spec())
         record = keep_model(settings, job.trained.folder, graphs, prepared.formulas, folder, job.queries.topics)
         post_ids = vectors.encoded(self._searched(prepared, job.queries))
         return record | keep_vectors(settings, vectors, post_ids, self.joined_questions(settings, post_ids), folder)
@@ -350,7 +350,7 @@ class GraphSystem(System[GraphSettings]):
         """Return the similarities of the virtual nodes of a topic and a post; None where graphs are threads."""
         if settings.graph.thread != "none":
             return None
-        prepared, spec = self._preparation.of(settings), spec_of(settings.graph)
+        prepared, spec = self._preparation.of(settings), settings.graph.spec()
         vectors: EncodedPosts = encoded.vectors
         ids = [topic.post.post_id, post_id]
         shown = self.texts([post_id])
@@ -373,7 +373,7 @@ class GraphSystem(System[GraphSettings]):
         """Return the vectors of all virtual nodes; None where graphs are threads."""
         if settings.graph.thread != "none":
             return None
-        prepared, vectors, spec = self._preparation.of(settings), encoded.vectors, spec_of(settings.graph)
+        prepared, vectors, spec = self._preparation.of(settings), encoded.vectors, settings.graph.spec()
         topics = [topic for topic in topic_set.topics if vectors.encoded([topic.post.post_id])]
         queries = [topic.post.post_id for topic in topics]
         posts = select(vectors.encoded(self._searched(prepared, topic_set)))

@@ -62,11 +62,10 @@ def check_results(track: str, retrieved: Retrieved) -> None:
     if not isinstance(retrieved.results, Mapping):
         raise ConfigError(f"track={track}: results are a {type(retrieved.results).__name__}; map topic ids to lists")
     for topic_id, found in retrieved.results.items():
-        is_list = isinstance(found, Sequence)
-        wrong = next((hit for hit in found if not _is_hit(hit)), None) if is_list else found
-        if wrong is not None or not is_list:
+        wrong = [hit for hit in found if not _is_hit(hit)] if isinstance(found, Sequence) else [found]
+        if wrong:
             raise ConfigError(
-                f"track={track}: retrieve() returned {wrong!r:.60} for the topic {topic_id!r}; return a list of "
+                f"track={track}: retrieve() returned {wrong[0]!r:.60} for the topic {topic_id!r}; return a list of "
                 "(post id, score), with strings as ids and numbers as scores"
             )
 

@@ -166,30 +166,34 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 
 def _load(point: EntryPoint) -> type[System[Any]]:
-    """Import the system of an entry point."""
+    """Import the system of an entry point; of a faulty module, nothing stays registered."""
+    before = dict(_registered)
+    try:
+        return _system_of(point)
+    except ConfigError:
+        _registered.clear()
+        _registered.update(before)
+        raise
+
+
+def _system_of(point: EntryPoint) -> type[System[Any]]:
     from mathamr.systems.system import System
 
     place = f"system {point.name} of {distribution(point)} ({point.value})"
-    before = dict(_registered)
     try:
-        try:
-            kind = point.load()
-        except Exception as error:
-            raise ConfigError(
-                f"{place} cannot be imported: {type(error).__name__}: {error}; mend the package or uninstall it"
-            ) from error
-        if not (isinstance(kind, type) and issubclass(kind, System)):
-            raise ConfigError(f"{place} is not a subclass of mathamr.systems.system.System")
-        if getattr(kind, "name", None) != point.name:
-            raise ConfigError(f'{place} is not registered by this name; write @system("{point.name}") above the class')
-        if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
-            raise ConfigError(f"{place} lacks the methods {', '.join(lacking)}; write them")
-        if not (isinstance(kind.tasks, set | frozenset) and kind.tasks <= {1, 2}):
-            raise ConfigError(f"{place} has tasks = {kind.tasks!r}; write e.g. tasks = frozenset({{1}})")
-    except ConfigError:
-        _registered.clear()  # of what a faulty module registers
-        _registered.update(before)
-        raise
+        kind = point.load()
+    except Exception as error:
+        raise ConfigError(
+            f"{place} cannot be imported: {type(error).__name__}: {error}; mend the package or uninstall it"
+        ) from error
+    if not (isinstance(kind, type) and issubclass(kind, System)):
+        raise ConfigError(f"{place} is not a subclass of mathamr.systems.system.System")
+    if getattr(kind, "name", None) != point.name:
+        raise ConfigError(f'{place} is not registered by this name; write @system("{point.name}") above the class')
+    if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
+        raise ConfigError(f"{place} lacks the methods {', '.join(lacking)}; write them")
+    if not (isinstance(kind.tasks, set | frozenset) and kind.tasks <= {1, 2}):
+        raise ConfigError(f"{place} has tasks = {kind.tasks!r}; write e.g. tasks = frozenset({{1}})")
     return kind
 
 

@@ -102,28 +102,29 @@ def test_a_built_in_connectivity_is_not_replaced_and_may_be_reloaded(monkeypatch
         registry.connectivity("circular", count="{n}")(loops)
 
 
+SHARED: dict[str, Any] = {
+    "parser": "rules",
+    "structure": "full",
+    "formulas": "both",
+    "vocabulary_size": 8,
+    "number_threshold": 1,
+}
+
+
 def test_the_key_of_a_model_depends_on_the_edges_of_an_own_connectivity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_KNOWN", dict(registry._KNOWN))
     vocabulary = Vocabulary.build(Counts(), size=8)
-    shared = {"parser": "rules", "structure": "full", "formulas": "both", "vocabulary_size": 8, "number_threshold": 1}
     keys, hashes = [], []
     for ends in (loops, lambda members: loops(members), lambda members: (loops(members)[0][::-1],) * 2):
         registry._KNOWN["own"] = registry.Connectivity(ends, "{n}")
-        keys.append(GraphConfig(connectivity="own", **shared).key_parts())
+        keys.append(GraphConfig(connectivity="own", **SHARED).key_parts())
         hashes.append(config_hash(VirtualNodeSpec(connectivity="own"), vocabulary))
     assert keys[0] == keys[1] != keys[2]
     assert hashes[0] == hashes[1] != hashes[2]
     for name in ("none", "sequential", "circular", "fully_connected"):
-        assert GraphConfig(connectivity=name, **shared).key_parts() == {**shared, "connectivity": name}
+        assert GraphConfig(connectivity=name, **SHARED).key_parts() == {**SHARED, "connectivity": name}
 
 
 def test_the_group_graph_refuses_an_unknown_connectivity() -> None:
     with pytest.raises(ConfigError, match=r"connectivity is 'circlar'; give one of .*; did you mean circular"):
-        GraphConfig(
-            parser="rules",
-            structure="full",
-            connectivity="circlar",
-            formulas="both",
-            vocabulary_size=8,
-            number_threshold=1,
-        )
+        GraphConfig(connectivity="circlar", **SHARED)

@@ -128,7 +128,9 @@ def encoder_for(config: TextConfig, pairs: PairFile, out: Path, *, anew: bool = 
         shutil.rmtree(folder)
     if not folder.exists():
         make_tiny((text for pair in pairs for text in (pair.query, pair.document)), folder)
-    return open_encoder(str(folder), opening=config.opening)
+    encoder = open_encoder(str(folder), opening=config.opening)
+    encoder.name = config.encoder
+    return encoder
 
 
 def summary(result: Finetuned) -> str:

@@ -36,7 +36,7 @@ from mathamr.stages.data.graphs import GraphBuild, build_graphs
 from mathamr.stages.data.tensors import TensorSettings, build_tensors
 from mathamr.stages.parsers import factory
 from mathamr.stages.retrieval.indexing import BuiltIndex, IndexBuild, IndexedFiles, build_search_index
-from mathamr.text.folder.collection import FolderPosts, read_folder
+from mathamr.text.folder.collection import FolderPosts, counted, read_folder
 from mathamr.training import checkpoint
 
 SHOWN = 10  # failures that are listed; failures.tsv has all
@@ -195,8 +195,7 @@ def _summary(found: FolderPosts, place: Path) -> list[str]:
     """Return lines on the files of the folder, and the first failures."""
     lines = str(found).splitlines()
     if found.failures:
-        files = "1 file" if len(found.failures) == 1 else f"{len(found.failures):,} files"
-        lines.append(f"{files} cannot be read:")
+        lines.append(f"{counted(len(found.failures), 'file')} cannot be read:")
         lines += [f"  {failure.message}" for failure in found.failures[:SHOWN]]
     if len(found.failures) > SHOWN:
         lines.append(f"  all of them: {place / 'failures.tsv'}")

@@ -85,13 +85,15 @@ class FolderPosts:
     def __str__(self) -> str:
         counts = self.forms.most_common()
         forms = ", ".join(f"{count:,} {form if count != 1 else form.removesuffix('s')}" for form, count in counts)
-        lines = [f"{_count(self.files, 'file')}, {_count(len(self.post_ids), 'passage')}" + f" ({forms})" * bool(forms)]
+        lines = [
+            f"{counted(self.files, 'file')}, {counted(len(self.post_ids), 'passage')}" + f" ({forms})" * bool(forms)
+        ]
         if self.kept or self.removed:
             lines += [f"{self.read:,} new or changed, {self.kept:,} unchanged, {self.removed:,} removed"]
         if self.other:
-            lines += [f"{_count(self.other, 'file')} of other kinds left out"]
+            lines += [f"{counted(self.other, 'file')} of other kinds left out"]
         if self.remnants:
-            lines += [f"{_count(self.remnants, 'passage')} of fewer than {MIN_LETTERS} letters left out"]
+            lines += [f"{counted(self.remnants, 'passage')} of fewer than {MIN_LETTERS} letters left out"]
         return "\n".join(lines)
 
 
@@ -244,5 +246,6 @@ def _form(name: str) -> str:
     return next((form for form, endings in _FORMS.items() if name.lower().endswith(endings)), "LaTeX")
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural for all but 1."""
     return f"{number:,} {noun}" + "s" * (number != 1)

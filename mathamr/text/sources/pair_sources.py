@@ -117,11 +117,13 @@ def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator
             spans = [(start, end, sentence[start:end].strip("$").strip()) for start, end in formula_spans(sentence)]
             all_tokens = [linearize(typed) for _, _, typed in spans]
             for (start, _, typed), tokens in zip(spans, all_tokens, strict=True):
+                if tokens in seen or len(tokens.split()) < MIN_TOKENS:
+                    continue
                 around = sentence
                 for (begin, end, _), other in reversed(list(zip(spans, all_tokens, strict=True))):
                     if other == tokens:
                         around = around[:begin] + HIDDEN + around[end:]
-                if tokens in seen or len(tokens.split()) < MIN_TOKENS or len(around.split()) <= MIN_WORDS:
+                if len(around.split()) <= MIN_WORDS:
                     continue
                 seen.add(tokens)
                 formula = tokens if linear else typed

@@ -161,25 +161,31 @@ def test_a_group_of_settings_has_one_type(group: str, message: str) -> None:
         job_settings({"track": "own", "experiment": {}})
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("size: [1,", "not YAML: while parsing"), ("sise: 1", "Key 'sise' not in"), ("size: x", "'x'")],
-)
-def test_faulty_settings_of_a_system_are_named_and_stop_no_other(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "default.yaml").write_text(text)
+def register_own(folder: Path, **files: str) -> None:
+    """Register a system with the group ``own`` of these files."""
+    (folder / "own").mkdir()
+    for name, content in files.items():
+        (folder / "own" / f"{name}.yaml").write_text(content)
 
     @dataclass(frozen=True, kw_only=True)
     class OwnSettings(JobSettings):
         own: Settings
 
-    OwnSettings.conf = tmp_path
+    OwnSettings.conf = folder
 
     @system("own")
     class Own(System[OwnSettings]):
         pass
 
     register()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("size: [1,", "not YAML: while parsing"), ("sise: 1", "Key 'sise' not in"), ("size: x", "'x'")],
+)
+def test_faulty_settings_of_a_system_are_named_and_stop_no_other(tmp_path: Path, text: str, message: str) -> None:
+    register_own(tmp_path, default=text)
     with pytest.raises(ConfigError, match=rf"^settings of track=own are faulty: .*own/default\.yaml: .*{message}"):
         job_settings({"track": "own", "experiment": {}})
     assert "own/default.yaml" in str(fault_of(["track=own", "own.size=4"]))
@@ -187,21 +193,7 @@ def test_faulty_settings_of_a_system_are_named_and_stop_no_other(tmp_path: Path,
 
 
 def test_files_of_settings_may_begin_with_those_of_others(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "default.yaml").write_text("size: 1")
-    (tmp_path / "own" / "big.yaml").write_text("defaults: [default, _self_]\nsize: 9")
-
-    @dataclass(frozen=True, kw_only=True)
-    class OwnSettings(JobSettings):
-        own: Settings
-
-    OwnSettings.conf = tmp_path
-
-    @system("own")
-    class Own(System[OwnSettings]):
-        pass
-
-    register()
+    register_own(tmp_path, default="size: 1", big="defaults: [default, _self_]\nsize: 9")
     assert fault_of(["track=own"]) is None
 
 
