@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from mathamr.maxsim import VectorSets
+from mathamr.retrieval.exact import gpu
 from mathamr.retrieval.exact.codes import Codes
 from mathamr.retrieval.exact.kernel import Slabs
 from mathamr.retrieval.exact.layout import Block, blocks, products
@@ -47,6 +48,11 @@ def scores(queries: VectorSets, vectors: Tensor, chosen: Sequence[Block]) -> Ten
     width = transposed.shape[1]
     member = _member(queries)
     found, most, rows = _sizes(queries, chosen, vectors.device)
+    if gpu.usable(vectors):
+        parts = found.split([block.counts[0] for block in chosen], dim=1)
+        for part, reached in zip(parts, gpu.largest(queries.vectors, vectors, chosen), strict=True):
+            torch.mm(member, reached.T, out=part)
+        return found
     space = queries.vectors.new_empty(rows, vectors.shape[1])
     similarities = queries.vectors.new_empty(rows, width)
     highest = queries.vectors.new_empty(most, width)
