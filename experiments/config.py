@@ -18,7 +18,7 @@ jobs share, and :func:`job_settings` the settings of a system.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -125,6 +125,7 @@ def _register(named: tuple[tuple[str, type[JobSettings]], ...]) -> None:
     for track, kind in named:
         try:
             own, files = _groups(track, kind, groups), _files(kind)
+            _check_values(kind, {path.parent.name for path in CONF.glob("*/*.yaml")} | {group for group, _ in files})
         except Exception as error:
             place = f"settings of track={track}{registry.owner(track)}"
             _faulty[track] = ConfigError(f"{place} are faulty: {str(error) or type(error).__name__}")
@@ -172,6 +173,18 @@ def _files(kind: type[JobSettings]) -> dict[tuple[str, str], Any]:
             except OmegaConfBaseException as error:
                 raise ConfigError(str(error).splitlines()[0], path=path) from error
     return files
+
+
+def _check_values(kind: type[JobSettings], with_files: Set[str]) -> None:
+    """Check that the groups without a file have a value for each setting.
+
+    Raises:
+        ConfigError: a setting has none.
+    """
+    for name, group in kind.groups().items():
+        keys = [] if name in with_files else sorted(OmegaConf.missing_keys(OmegaConf.structured(schema_of(group))))
+        if keys:
+            raise ConfigError(f"{name}.{keys[0]} has no value; write {kind.conf or 'conf'}/{name}/default.yaml")
 
 
 def _groups(track: str, kind: type[JobSettings], known: Mapping[str, tuple[type, str]]) -> Mapping[str, type]:

@@ -192,6 +192,27 @@ def test_faulty_settings_of_a_system_are_named_and_stop_no_other(tmp_path: Path,
     assert fault_of(["track=bm25", "own.size=4"]) is None
 
 
+def test_a_group_without_files_needs_a_value_for_each_setting() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Empty:
+        size: int
+
+    for name, group in {"complete": Settings, "empty": Empty}.items():
+        settings = make_dataclass(
+            "OwnSettings", [(f"of_{name}", group)], bases=(JobSettings,), frozen=True, kw_only=True
+        )
+
+        @system(name)
+        class Own(System[settings]):
+            pass
+
+    register()  # the other systems run
+    assert fault_of(["track=complete"]) is None
+    message = r"^settings of track=empty are faulty: of_empty\.size has no value; write conf/of_empty/default\.yaml$"
+    with pytest.raises(ConfigError, match=message):
+        job_settings({"track": "empty", "experiment": {}})
+
+
 def test_files_of_settings_may_begin_with_those_of_others(tmp_path: Path) -> None:
     register_own(tmp_path, default="size: 1", big="defaults: [default, _self_]\nsize: 9")
     assert fault_of(["track=own"]) is None
