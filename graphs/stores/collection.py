@@ -84,6 +84,7 @@ def build(
     whole: bool = True,
     selection: Iterable[str] = (),
     topics: str = "",
+    retried: Callable[[int | None], None] | None = None,
 ) -> BuildSummary:
     """Make the graph of every post that ``path`` does not hold yet.
 
@@ -102,14 +103,20 @@ def build(
         whole: the posts are all of the collection (or shard); a file of chosen posts is never ``finished``.
         selection: names of the kinds of posts, recorded once all of them are done: shards of others are not merged.
         topics: fingerprint of the topics, if they are among the posts; resuming with other topics is refused.
+        retried: called with the number of posts that failed, or whose graph lacks a part, before they are tried again.
+            The build after a stopped retry resumes it, with None: a post that failed in it is not tried once more. So a
+            retry ends even if it is stopped often. ``retried=None``: failures stay.
 
     Raises:
-        StoreError: when another process writes to the file, or it was begun from another collection or parser.
+        StoreError: when another process writes to the file, it was begun from another collection or parser, or has
+            posts of other kinds than those that are tried again.
     """
     with writer(path) as connection:
         trees = "LaTeX" if formulas_db is None else "formulas.db"
         begun = {"source": source, "shard": shard, "trees": trees, TOPICS: comparable(connection, topics)}
         continue_only(connection, path, begun)
+        if retried is not None:
+            retried(_forget_failures(connection, path, selection))
         was_finished = bool(database.read_meta(connection).get("finished"))
         database.write_meta(connection, finished=False)
         connection.execute("DELETE FROM meta WHERE key = ?", (IMPORTED,))
@@ -189,22 +196,23 @@ def writer(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
 _RETRYING = "retrying"  # in the meta table from the start of a retry to the end of its build
 
 
-def forget_failures(path: str | os.PathLike[str]) -> int | None:
-    """Delete every record of a failure, and the graphs that lack a part for it, so that the next :func:`build` tries
-    these posts again; return the number of posts.
+def _forget_failures(
+    connection: sqlite3.Connection, path: str | os.PathLike[str], selection: Iterable[str]
+) -> int | None:
+    """Delete every record of a failure, and the graphs that lack a part for it; return the number of posts.
 
-    Returns None, and keeps everything, if the build after an earlier call was stopped: it resumes, and a post that
-    failed in it is not tried once more. So a retry ends even if it is stopped often.
+    Returns None, and keeps everything, after a stopped retry. The caller commits.
     """
-    with writer(path) as connection:
-        if database.read_meta(connection).get(_RETRYING):
-            return None
-        (posts,) = connection.execute("SELECT count(DISTINCT post_id) FROM failure").fetchone()
-        connection.execute("DELETE FROM graph WHERE post_id IN (SELECT post_id FROM failure)")
-        connection.execute("DELETE FROM failure")
-        connection.execute("DELETE FROM meta WHERE key = ?", (SELECTION,))
-        database.write_meta(connection, finished=False, **{_RETRYING: True})
-        connection.commit()
+    meta = database.read_meta(connection)
+    if missing := sorted({*str(meta.get(SELECTION) or "").split(", ")} - {"", *selection}):
+        message = f"has posts of the kind {missing[0]}, which would not be tried again; retry all kinds that it has"
+        raise StoreError(f"{message}: {meta[SELECTION]}", path=path)
+    if meta.get(_RETRYING):
+        return None
+    (posts,) = connection.execute("SELECT count(DISTINCT post_id) FROM failure").fetchone()
+    connection.execute("DELETE FROM graph WHERE post_id IN (SELECT post_id FROM failure)")
+    connection.execute("DELETE FROM failure")
+    database.write_meta(connection, **{_RETRYING: True})
     return int(posts)
 
 

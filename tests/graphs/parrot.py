@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from graphs.amr.penman_text import atom
 from graphs.corpus.post import Post
@@ -47,8 +48,10 @@ def posts(count: int, **special: str) -> list[Post | Failure]:
     return [Post(str(i), "answer", body=body, markup="text") for i, body in bodies.items()]
 
 
-def build(path: Path, source_posts: list[Post | Failure], workers: int = 1) -> collection.BuildSummary:
-    return collection.build(path, source_posts, ParserFactory(Parrot), source="test", workers=workers)
+def build(
+    path: Path, source_posts: list[Post | Failure], workers: int = 1, source: str = "test", **more: Any
+) -> collection.BuildSummary:
+    return collection.build(path, source_posts, ParserFactory(Parrot), source=source, workers=workers, **more)
 
 
 def content(path: Path) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:

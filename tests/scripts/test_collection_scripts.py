@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from graphs.stores.collection import forget_failures
 from tests.scripts import in_process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,10 +108,13 @@ def test_a_trial_goes_on_and_failures_are_tried_again(corpus: Path, tmp_path: Pa
     done = build(corpus, out, "--retry-failures")
     assert "trying 1 posts again" in done.stderr
     assert re.search(r"^posts +12$", done.stdout, re.MULTILINE)
-    assert forget_failures(out) == 1  # a retry that is stopped before its first post
-    done = build(corpus, out, "--retry-failures")
-    assert "resuming the last retry" in done.stderr
-    assert re.search(r"^posts +12$", done.stdout, re.MULTILINE)
+    for other, message in (
+        (("--kinds", "question"), "retry all kinds that it has"),
+        (("--limit", "5"), "leave limit out"),
+    ):
+        before = run_script("collection.py", "failures", out).stdout
+        assert message in build(corpus, out, "--retry-failures", *other, code=2).stderr
+        assert run_script("collection.py", "failures", out).stdout == before
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ def build_graphs(
     whole: bool = True,
     selection: Iterable[str] = (),
     topics: str = "",
+    retry: bool = False,
 ) -> BuildSummary:
     """Make the graph of each post that ``out`` does not hold yet.
 
@@ -89,7 +90,12 @@ def build_graphs(
         whole: whether these are all posts of the collection or shard.
         selection: names of the kinds of posts; shards of different kinds are not merged.
         topics: fingerprint of the topics, if they are among the posts.
+        retry: whether posts that failed before are parsed again.
     """
+
+    def say(number: int | None) -> None:
+        console.say("resuming the last retry" if number is None else f"trying {number:,} posts again")
+
     parser = parsers.factory(settings.parser, settings.options)
     with console.stage(name, total=total, unit=unit) as advance:
         estimate = _Estimate(advance, out, settings.workers, console) if unit == "posts" else None
@@ -106,6 +112,7 @@ def build_graphs(
             whole=whole,
             selection=selection,
             topics=topics,
+            retried=say if retry else None,
         )
     attached = ", ".join(f"{how} {number:,}" for how, number in sorted(summary.attachments.items()))
     console.say(
@@ -131,7 +138,7 @@ class CollectionSettings:
         retry_failures: whether posts that failed before are parsed again. After a stop, the same settings resume.
 
     Raises:
-        ConfigError: a trial of one shard, or a formulas_db that does not exist.
+        ConfigError: a trial of one shard or of failures, or a formulas_db that does not exist.
     """
 
     build: GraphBuild = field(default_factory=GraphBuild)
@@ -148,6 +155,8 @@ class CollectionSettings:
             raise ConfigError(f"limit={self.limit}; at least 1 post is needed")
         if self.limit is not None and self.shard.count > 1:
             raise ConfigError(f"limit={self.limit} with shard={self.shard}: a trial needs no shards, leave one out")
+        if self.limit is not None and self.retry_failures:
+            raise ConfigError(f"limit={self.limit} with retry_failures: a retry needs all posts, leave limit out")
         if self.formulas_db is not None and not self.formulas_db.is_file():
             raise ConfigError(f"{self.formulas_db}: no such file; mathamr build formulas makes formulas.db")
 
@@ -177,9 +186,6 @@ def build_collection(
         check_formulas(formulas_db, corpus.formulas(), settings.years if has_topics else None, str(formulas_db))
     elif corpus.formulas() is not None:
         console.say("trees come from LaTeX; with formulas.db they are those that the collection publishes")
-    if settings.retry_failures and out.exists():
-        forgotten = collection.forget_failures(out)
-        console.say("resuming the last retry" if forgotten is None else f"trying {forgotten:,} posts again")
     posts = settings.shard.of(posts_of(corpus, settings.kinds, settings.tasks, settings.years))
     build_graphs(
         islice(posts, settings.limit),
@@ -193,6 +199,7 @@ def build_collection(
         whole=settings.limit is None,
         selection=settings.selection,
         topics=prints.topics if has_topics else "",
+        retry=settings.retry_failures and out.exists(),
     )
     if has_topics:
         say_unknown_topics(out, console)

@@ -138,11 +138,11 @@ def test_a_retry_that_is_stopped_often_tries_each_post_once(tmp_path: Path, monk
             if stops:
                 raise KeyboardInterrupt
 
-        forgotten = collection.forget_failures(path)
-        parser = ParserFactory(Parrot)
+        numbers: list[int | None] = []
+        parser, skip, again = ParserFactory(Parrot), lambda _: None, numbers.append
         with pytest.raises(KeyboardInterrupt) if stops else nullcontext():
-            collection.build(path, bad, parser, source="test", progress=progress, skipped=lambda _: None)
-        return forgotten
+            collection.build(path, bad, parser, source="test", progress=progress, skipped=skip, retried=again)
+        return numbers[0]
 
     build(path, bad)
     assert [retry(stops) for stops in (True, True, False)] == [4, None, None]

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from parrot import Parrot, build, content, posts
@@ -332,10 +333,28 @@ def test_failures_are_tried_again_when_asked(tmp_path: Path) -> None:
     path = tmp_path / "c.db"
     build(path, posts(5, p1="crash", p3="crash with $z$"))
     assert build(path, posts(5)).failures == {("amr", "crash"): 2}  # a failure stays
-    assert collection.forget_failures(path) == 2
-    assert build(path, posts(5)).failures == {}
+    numbers: list[int | None] = []
+    assert build(path, posts(5), retried=numbers.append).failures == {}
+    assert numbers == [2]
     build(tmp_path / "whole.db", posts(5))
     assert content(path) == content(tmp_path / "whole.db")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"shard": "2/2"}, "begun with shard '1/1'"),
+        ({"source": "other"}, "begun with source 'test'"),
+        ({"selection": ["question"]}, "of the kind answer, which would not be tried again; .*: answer, question"),
+    ],
+)
+def test_a_retry_that_is_refused_changes_nothing(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    path = tmp_path / "c.db"
+    build(path, posts(5, p1="crash"), selection=["answer", "question"])
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=message):
+        build(path, posts(5), retried=lambda _: None, **changed)
+    assert path.read_bytes() == before
 
 
 def test_reattached_parts_are_kept_and_travel(tmp_path: Path) -> None:
