@@ -7,7 +7,9 @@
 
 Tables: ``tree(id, hash, data)``, every different tree once; ``formula(formula_id, post_id, visual_id, slt, opt)``, the
 last two being ids of trees; ``failure(formula_id, post_id, representation, kind, message)``, formulas and rows without
-a tree; ``source(name, size, offset, line)``, the progress in each file; and ``meta``. Decimal ids are stored as
+a tree; ``source(name, size, offset, line)``, the progress in each file; and ``meta``, with a hash of each file. Of two
+rows with the id of one formula the first counts, and another tree is a failure. ARQMath lists a formula that an answer
+quotes once for each post, with one tree. Decimal ids are stored as
 integers, which saves space for 28 million formulas.
 
 :func:`build` reads the files in pieces of a megabyte. The results of a piece and the new place in its file are written
@@ -27,17 +29,19 @@ from pathlib import Path
 from typing import Any
 
 from graphs import database
-from graphs.corpus.files import FormulaFiles, hash_contents
+from graphs.corpus.files import FormulaFiles
 from graphs.errors import Failure, FormulaError, StoreError
 from graphs.formulas.content import parse_opt
 from graphs.formulas.mathml import Letters
 from graphs.formulas.packing import pack, unpack
 from graphs.formulas.presentation import parse_slt
 from graphs.formulas.tree import ParsedFormula, TreeKind
-from graphs.formulas.tsv import Piece, Place, Source, pieces, rows, sources_of
+from graphs.formulas.tsv import Piece, Place, Source, of_choice, pieces, rows, sources_of
 from graphs.processes import ordered_map
 
 PURPOSE = "formula trees"
+HASH_OF = "hash of "  # keys of the meta table
+DUPLICATE = "duplicate_id"  # kind of failure: a row of a formula that another row has described differently
 CACHE_KIBIBYTES = 262_144  # holds nearly the whole index of hashes of a full ARQMath, 18 million trees
 IDS_A_QUERY = 500
 REMEMBERED, SHORT = 65_536, 1_000  # formulas whose trees a process remembers; longest MathML of these
@@ -67,7 +71,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class BuildSummary:
-    """Content of formulas.db: formulas, different trees, and failures by (representation, kind)."""
+    """Content of formulas.db: formulas, different trees, and failures by (representation, kind); "not listed" counts
+    formulas without a row in the files of a representation."""
 
     formulas: int
     trees: int
@@ -96,7 +101,7 @@ def build(
         StoreError: another process that writes to the file, or a file begun with other files or letters.
         CorpusError: a missing file, or one that is not a formula file.
     """
-    sources = [_of_choice(source, posts) for source in sources_of(files)]
+    sources = [of_choice(source, posts) for source in sources_of(files)]
     with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
         meta = database.read_meta(connection)
@@ -109,6 +114,7 @@ def build(
             connection.commit()
         _forget_changed_topics(connection, sources)
         places = [_place(connection, path, source) for source in sources]
+        connection.commit()
         offsets = {source.name: place.offset for source, place in zip(sources, places, strict=True)}
         total = sum(source.size for source in sources)
         row_count = failure_count = 0
@@ -121,28 +127,19 @@ def build(
             if progress is not None:
                 done = sum(min(offsets[source.name], source.size) for source in sources)
                 progress(Progress(row_count, failure_count, done, total))
-        return BuildSummary(_count(connection, "formula"), _count(connection, "tree"), _failure_table(connection))
+        failures = _failure_table(connection) | _not_listed(connection, {source.representation for source in sources})
+        return BuildSummary(_count(connection, "formula"), _count(connection, "tree"), failures)
 
 
-def _of_choice(source: Source, posts: frozenset[str] | None) -> Source:
-    """Return ``source`` under a name that includes the choice of posts: another choice reads the file again.
-
-    The small files of topics have their content in the name instead, since later releases correct them.
-    """
-    if source.prefix:
-        return replace(source, choice=hash_contents({"": source.file})[:12])
-    if posts is None:
-        return source
-    return replace(source, choice=blake2b("\0".join(sorted(posts)).encode(), digest_size=6).hexdigest())
-
-
-def source_sizes(files: FormulaFiles) -> dict[str, int]:
-    """Return the size of each formula file, by its name in databases that have all posts.
-
-    Raises:
-        CorpusError: a missing file, or one that is not a formula file.
-    """
-    return {source.name: source.size for source in (_of_choice(source, None) for source in sources_of(files))}
+def _not_listed(connection: sqlite3.Connection, representations: set[TreeKind]) -> dict[tuple[str, str], int]:
+    """Return the number of formulas that the files of a representation have no row for, where there are some."""
+    numbers = {}
+    for kind in sorted(representations):
+        (without,) = connection.execute(f"SELECT count(*) - count({kind}) FROM formula").fetchone()
+        query = "SELECT count(DISTINCT formula_id) FROM failure WHERE representation = ? AND kind <> ?"
+        (failed,) = connection.execute(query, (kind, DUPLICATE)).fetchone()
+        numbers[kind, "not listed"] = without - failed
+    return {name: number for name, number in numbers.items() if number}
 
 
 def _forget_changed_topics(connection: sqlite3.Connection, sources: Sequence[Source]) -> None:
@@ -167,16 +164,16 @@ def _forget_changed_topics(connection: sqlite3.Connection, sources: Sequence[Sou
 
 
 def _place(connection: sqlite3.Connection, path: str | os.PathLike[str], source: Source) -> Place:
-    """Return the place to resume in a file. Raises StoreError if the file has changed."""
+    """Return the place to resume in a file; note its hash. Raises StoreError if the file has changed."""
     row = connection.execute("SELECT size, offset, line FROM source WHERE name = ?", (source.name,)).fetchone()
-    if row is None:
-        return Place(0, 0)
-    size, offset, line = row
-    if size != source.size:
-        message = (
-            f"{source.file} has {source.size:,} bytes and had {size:,} when this database was started; build a new one"
-        )
-        raise StoreError(message, path=path)
+    size, offset, line = row or (source.size, 0, 0)
+    found = source.hash
+    known = database.read_meta(connection).get(HASH_OF + source.name) if row else None
+    if size != source.size or known not in (None, found):
+        how = f"has {source.size:,} bytes and had {size:,}" if size != source.size else "had another content"
+        raise StoreError(f"{source.file} {how} when this database was started; build a new one", path=path)
+    if known is None:
+        database.write_meta(connection, **{HASH_OF + source.name: found})
     return Place(offset, line)
 
 
@@ -190,7 +187,8 @@ class _Made:
     piece: Piece
     trees: dict[int, bytes]
     formulas: list[tuple[int | str, int | str, int | str | None, int | None]]
-    failures: list[tuple[int | str | None, int | str | None, str, str, str]]
+    lines: list[int]
+    failures: list[tuple[int | str | None, ...]]
 
 
 class _TreeMaker:
@@ -207,7 +205,7 @@ class _TreeMaker:
         return _hash(data), data
 
     def __call__(self, piece: Piece) -> _Made:
-        made = _Made(replace(piece, data=None), {}, [], [])  # the bytes are not sent back
+        made = _Made(replace(piece, data=None), {}, [], [], [])  # the bytes are not sent back
         source = piece.source
         for line, row in rows(piece):
             if isinstance(row, str):
@@ -227,6 +225,7 @@ class _TreeMaker:
             except FormulaError as error:
                 message = f"{source.file}:{line}: {error}"
                 made.failures.append((formula_id, post_id, source.representation, error.kind, message))
+            made.lines.append(line)
             made.formulas.append((formula_id, post_id, None if row.visual_id is None else key(row.visual_id), tree))
         return made
 
@@ -251,16 +250,19 @@ def _write(connection: sqlite3.Connection, made: _Made) -> None:
     source = made.piece.source
     column = source.representation
     connection.executemany("INSERT OR IGNORE INTO tree(hash, data) VALUES (?, ?)", made.trees.items())
-    connection.executemany(
+    cursor = connection.executemany(
         f"INSERT INTO formula(formula_id, post_id, visual_id, {column}) "
         "VALUES (?, ?, ?, (SELECT id FROM tree WHERE hash = ?)) "
         f"ON CONFLICT(formula_id) DO UPDATE SET {column} = excluded.{column}, "
-        "visual_id = coalesce(excluded.visual_id, visual_id)",
+        "visual_id = coalesce(visual_id, excluded.visual_id) "
+        f"WHERE {column} IS NULL OR {column} = excluded.{column}",
         made.formulas,
     )
     # A file that is read again, for other posts, replaces the failures of its formulas and of its broken rows.
     read = [(formula_id, column) for formula_id, *_ in made.formulas]
     connection.executemany("DELETE FROM failure WHERE formula_id = ? AND representation = ?", read)
+    if cursor.rowcount < len(made.formulas):
+        made.failures = _with_duplicates(connection, made)
     if made.piece.start.line == 1:
         query = "DELETE FROM failure WHERE formula_id IS NULL AND representation = ? AND instr(message, ?) = 1"
         connection.execute(query, (column, f"{source.file}:"))
@@ -269,6 +271,19 @@ def _write(connection: sqlite3.Connection, made: _Made) -> None:
     place = (source.name, source.size, end.offset, end.line)
     connection.execute("INSERT OR REPLACE INTO source VALUES (?, ?, ?, ?)", place)
     connection.commit()
+
+
+def _with_duplicates(connection: sqlite3.Connection, made: _Made) -> list[tuple[int | str | None, ...]]:
+    """Return the failures of a piece, with those rows whose tree is not that of an earlier row of the formula."""
+    source = made.piece.source
+    query = f"SELECT hash FROM formula JOIN tree ON tree.id = {source.representation} WHERE formula_id = ?"
+    found = {}
+    for line, (formula_id, post_id, _, tree) in zip(made.lines, made.formulas, strict=True):
+        kept = connection.execute(query, (formula_id,)).fetchone()
+        if kept is not None and kept != (tree,):
+            message = f"{source.file}:{line}: an earlier row of formula {formula_id} has another tree, which counts"
+            found[formula_id] = (formula_id, post_id, source.representation, DUPLICATE, message)
+    return [*(failure for failure in made.failures if failure[0] not in found), *found.values()]
 
 
 # -- reading -------------------------------------------------------------------------------------------------------
@@ -341,10 +356,10 @@ class FormulaStore:
         found = self._select("SELECT formula_id, visual_id FROM formula", names)
         return {names[formula_id]: str(visual_id) for formula_id, visual_id in found if visual_id is not None}
 
-    def sources(self) -> dict[str, int]:
-        """Return the size of each formula file that was read to its end."""
-        query = "SELECT name, size FROM source WHERE offset >= size"
-        return {str(name): int(size) for name, size in self._database().execute(query)}
+    def sources(self) -> dict[str, tuple[int, str]]:
+        """Return the size and hash of each formula file that was read to its end."""
+        query, meta = "SELECT name, size FROM source WHERE offset >= size", database.read_meta(self._database())
+        return {name: (size, meta.get(HASH_OF + name, "")) for name, size in self._database().execute(query)}
 
     def failures(self) -> dict[tuple[str, str], int]:
         """Return the number of formulas without a tree, by representation (``slt``, ``opt``) and kind of failure."""

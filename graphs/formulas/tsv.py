@@ -7,29 +7,29 @@
 
 The files are those that Python's ``csv`` writes with tabs: a header, CRLF, and quoted fields if they contain quotation
 marks or line ends (:mod:`graphs.corpus.arqmath.tsv_rows`). Columns are found by name, since they differ: posts have
-``post_id`` and ``visual_id``, topics have ``topic_id`` and no visual id. The formula is always in the last column.
+``post_id`` and ``visual_id``, topics have ``topic_id`` and no visual id. The formula is in the column ``formula``,
+without one in the last column.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import zip_longest
 
-from graphs.corpus.arqmath.tsv_rows import quoted_rows, whole_rows
-from graphs.corpus.files import FormulaFiles
+from graphs.corpus.arqmath.tsv_rows import formula_column, quoted_rows, whole_rows
+from graphs.corpus.files import FormulaFiles, hash_contents
 from graphs.corpus.packed import PackedFile
+from graphs.corpus.post import is_id
 from graphs.errors import CorpusError
 from graphs.formulas.tree import TreeKind
 
 PIECE_BYTES = 1 << 20
 _HEADER_BYTES = 1 << 16
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,7 @@ class Source:
     id_column: int
     post_column: int
     visual_column: int | None
+    formula_column: int = -1
     folders: int = 1
     choice: str = ""
 
@@ -55,6 +56,11 @@ class Source:
         """Name of the file in a database, independent of the collection's place and of the packing."""
         name = f"{self.representation} {self.prefix}{'/'.join(self.file.parts[-1 - self.folders :])}"
         return f"{name} of {self.choice}" if self.choice else name
+
+    @property
+    def hash(self) -> str:
+        """Hash of the content, of samples if the file is large."""
+        return hash_contents({"": self.file})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,8 @@ def open_source(file: PackedFile, representation: TreeKind, *, prefix: str = "")
         message = f"the header is {header}; a formula file has the columns id, post_id (or topic_id) and the formula"
         raise CorpusError(message, path=str(file), line=1)
     visual = header.index("visual_id") if "visual_id" in header else None
-    return Source(file, representation, prefix, size, len(header), header.index("id"), header.index(posts[0]), visual)
+    places = (header.index("id"), header.index(posts[0]), visual, formula_column(header))
+    return Source(file, representation, prefix, size, len(header), *places)
 
 
 def sources_of(files: FormulaFiles) -> list[Source]:
@@ -119,6 +126,28 @@ def sources_of(files: FormulaFiles) -> list[Source]:
             raise CorpusError("listed twice among the formula files; list it once", path=str(twice))
         sources, taken = deeper, Counter(source.name for source in deeper)
     return sources
+
+
+def of_choice(source: Source, posts: frozenset[str] | None) -> Source:
+    """Return ``source`` under a name that includes the choice of posts: another choice reads the file again.
+
+    The small files of topics have their content in the name instead, since later releases correct them.
+    """
+    if source.prefix:
+        return replace(source, choice=source.hash[:12])
+    if posts is None:
+        return source
+    return replace(source, choice=blake2b("\0".join(sorted(posts)).encode(), digest_size=6).hexdigest())
+
+
+def source_prints(files: FormulaFiles) -> dict[str, tuple[int, str]]:
+    """Return the size and hash of each formula file, by its name in databases that have all posts.
+
+    Raises:
+        CorpusError: a missing file, or one that is not a formula file.
+    """
+    sources = (of_choice(source, None) for source in sources_of(files))
+    return {source.name: (source.size, source.hash) for source in sources}
 
 
 def _pair(slt: PackedFile | None, opt: PackedFile | None, prefix: str) -> list[Source]:
@@ -177,7 +206,7 @@ def rows(piece: Piece) -> Iterator[tuple[int, Row | str]]:
             continue
         visual_id = None if source.visual_column is None else fields[source.visual_column] or None
         formula_id, post_id = fields[source.id_column], fields[source.post_column]
-        if any(_SURROGATE.search(name) for name in (formula_id, post_id, visual_id or "")):
-            yield line, f"the ids {formula_id!r}, {post_id!r}, {visual_id!r} are not all UTF-8"
+        if wrong := [name for name in (formula_id, post_id, visual_id or "-") if not is_id(name)]:
+            yield line, f"the id {wrong[0]!r} is empty, or has blanks, control characters or bytes that are not UTF-8"
             continue
-        yield line, Row(source.prefix + formula_id, post_id, visual_id, fields[-1])
+        yield line, Row(source.prefix + formula_id, post_id, visual_id, fields[source.formula_column])

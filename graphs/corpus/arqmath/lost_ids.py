@@ -9,13 +9,14 @@ Such a span gets the id of the post's first listed formula with the same LaTeX t
 
 from __future__ import annotations
 
+import csv
 import html
-import io
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from graphs.corpus.arqmath.tsv_rows import formula_column, quoted_rows
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Post
 from graphs.corpus.text.markup import strip_delimiters
@@ -50,22 +51,27 @@ def listed_formulas(files: Sequence[PackedFile], owner: str, named: Mapping[str,
     """Return the formulas that latex TSVs list for the posts (or topics) in ``named``, without the ids named there."""
     listed: Listed = defaultdict(lambda: defaultdict(list))
     for given in files:
-        with io.TextIOWrapper(given.open(), encoding="utf-8-sig", errors="replace") as file:
-            header = next(file, "").rstrip("\r\n").split("\t")
+        with given.open() as file:
+            header = file.readline().decode("utf-8-sig", errors="replace").rstrip("\r\n").split("\t")
             if "id" not in header or owner not in header:
                 raise CorpusError(f"has no columns id and {owner}; is this a formula TSV?", path=str(given), line=1)
-            at_id, at_owner = header.index("id"), header.index(owner)
-            for text in file:
-                columns = text.rstrip("\r\n").split("\t")
-                if len(columns) != len(header):
-                    continue  # a formula over several lines; the formula store reports rows that are broken
-                key = columns[at_owner] if owner == "post_id" else number_of(columns[at_owner])
-                if key in named and columns[at_id] not in named[key]:
-                    latex = columns[-1]
-                    if latex[:1] == latex[-1:] == '"' and len(latex) > 1:
-                        latex = latex[1:-1].replace('""', '"')
-                    listed[key][_comparable(latex)].append(columns[at_id])
+            at_id, at_owner, at_formula = header.index("id"), header.index(owner), formula_column(header)
+            for row, closed in quoted_rows(file):
+                before = row.split(b"\t", at_owner + 1)  # most rows are of other posts, and need no reader
+                key = before[at_owner].decode(errors="replace") if closed and len(before) > at_owner else ""
+                key = key if owner == "post_id" else number_of(key)
+                columns = _fields(row) if key in named else []
+                if len(columns) == len(header) and columns[at_id] not in named[key]:
+                    listed[key][_comparable(columns[at_formula])].append(columns[at_id])
     return listed
+
+
+def _fields(row: bytes) -> list[str]:
+    """Return the columns of a row; none if it is broken."""
+    try:
+        return next(csv.reader([row.decode(errors="replace")], delimiter="\t"), [])
+    except csv.Error:
+        return []
 
 
 def _comparable(latex: str) -> str:

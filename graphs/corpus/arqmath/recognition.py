@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from graphs.corpus.arqmath.tsv_rows import formula_column
 from graphs.corpus.arqmath.xml_rows import decoded, root_of
 from graphs.corpus.packed import PackedFile
 from graphs.errors import CorpusError
@@ -159,7 +160,8 @@ def _topics(file: PackedFile, names: Sequence[str], version: tuple[int, ...]) ->
 
 def _formulas(file: PackedFile, head: bytes, header: Sequence[str], names: Sequence[str]) -> Recognised:
     rows = _first_rows(head, len(header))
-    representation = _seen(rows) or _named_representation(names)
+    at = formula_column(header)
+    representation = _seen([row[at] for row in rows]) or _named_representation(names)
     version = _version(file, names)
     if "post_id" in header:
         version = version_of(names[1:2]) or version
@@ -187,16 +189,16 @@ def _first_rows(head: bytes, columns: int) -> list[list[str]]:
     return rows if len(head) < HEAD_BYTES else rows[:-1]  # the last one may be cut off
 
 
-def _seen(rows: Sequence[Sequence[str]]) -> Representation | None:
-    """Representation of the formulas in the last column, where they show it."""
+def _seen(formulas: Sequence[str]) -> Representation | None:
+    """Representation of the formulas, where they show it."""
     votes: Counter[Representation] = Counter()
     mathml = latex = 0
-    for row in rows:
-        if "<math" in row[-1] or "<m:math" in row[-1]:
+    for formula in formulas:
+        if "<math" in formula or "<m:math" in formula:
             mathml += 1
-            if element := _ELEMENT.search(row[-1]):
+            if element := _ELEMENT.search(formula):
                 votes["slt" if _PRESENTATION.fullmatch(element[1]) else "opt"] += 1
-        elif row[-1].strip():
+        elif formula.strip():
             latex += 1
     if mathml:
         return None if votes["slt"] == votes["opt"] else "slt" if votes["slt"] > votes["opt"] else "opt"

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 MAX_ROW_BYTES = 1 << 25  # search for a closing mark no further than this
@@ -107,3 +107,12 @@ class _LinesAgain(io.BytesIO):
     def after(self, place: int) -> bytes:
         """Return the bytes from ``place`` on that were taken from the stream."""
         return b"".join([*self._lines, self.read()])[place:]
+
+
+def formula_column(header: Sequence[str]) -> int:
+    """Return the place of the formula among the columns.
+
+    >>> formula_column(["id", "formula", "note"]), formula_column(["id", "post_id", "mathml"])
+    (1, 2)
+    """
+    return header.index("formula") if "formula" in header else len(header) - 1

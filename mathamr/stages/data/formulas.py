@@ -14,7 +14,8 @@ from pathlib import Path
 from graphs.corpus.files import FormulaFiles
 from graphs.errors import ConfigError
 from graphs.formulas.mathml import Letters
-from graphs.formulas.store import BuildSummary, FormulaStore, Progress, build, source_sizes
+from graphs.formulas.store import BuildSummary, FormulaStore, Progress, build
+from graphs.formulas.tsv import source_prints
 from mathamr.stages.console import Console, Stage
 
 
@@ -86,12 +87,12 @@ def check_formulas(path: Path, files: FormulaFiles | None, years: Some[int] | No
         known = store.sources()
     prefixes = None if years is None else {f"{year}:" for year in years}
     topics = () if prefixes is None else [one for one in files.topics if not prefixes or one.prefix in prefixes]
-    wanted = source_sizes(replace(files, topics=tuple(topics)))
-    if missing := [name for name, size in wanted.items() if known.get(name) != size]:
+    wanted = source_prints(replace(files, topics=tuple(topics)))
+    if missing := [name for name, print_ in wanted.items() if known.get(name) != print_]:
         raise ConfigError(
             f"{named} was not made from {len(missing)} of {len(wanted)} formula files of the collection, "
             f"e.g. {missing[0]}; run mathamr build formulas to its end: it adds missing files, and changed ones of "
-            "topics"
+            "topics; for other changed files, delete it first"
         )
 
 

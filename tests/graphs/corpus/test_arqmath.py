@@ -88,6 +88,17 @@ def test_a_nameless_span_gets_the_id_that_the_tsv_lists(root: Path) -> None:
     assert [(f.formula_id, f.latex) for f in extract(answer).formulas] == [("11", "y < 1")]
 
 
+@pytest.mark.parametrize(("header", "end"), [(HEADER, ""), (HEADER.replace("formula", "formula\tnote"), "\ta note")])
+def test_an_id_is_found_for_a_formula_of_several_lines(root: Path, header: str, end: str) -> None:
+    answer = ANSWER | {"Body": NAMELESS.format("y &lt;\n1")}
+    (root / "Posts.V1.3.xml").write_text(rows(QUESTION, answer))
+    for name, formula in (("latex", '"y\n<1"'), ("slt", "<math><mi>y</mi></math>"), ("opt", "<math><ci>y</ci></math>")):
+        row = f"11\t2\t1\tanswer\t\t6\t6\t\t{formula}{end}\n"
+        (root / f"{name}_representation_v3/1.tsv").write_text(header + row)
+    _, found = posts_of(root)
+    assert [formula.formula_id for formula in extract(found).formulas] == ["11"]
+
+
 def test_pairs_without_and_with_accepted_answers(root: Path) -> None:
     assert list(ArqMath(root).pairs()) == [Pair("1", "2"), Pair("1", "3")]
     missing = {"Id": "5", "PostTypeId": "1", "AcceptedAnswerId": "6"}

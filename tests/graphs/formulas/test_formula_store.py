@@ -25,6 +25,7 @@ from graphs.corpus.arqmath import tsv_rows
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.files import FormulaFiles, TopicFormulaFiles
 from graphs.corpus.packed import PackedFile, members
+from graphs.corpus.post import is_id
 from graphs.errors import CorpusError, StoreError
 from graphs.formulas import store, tsv
 from graphs.formulas.content import parse_opt
@@ -151,7 +152,7 @@ def test_bytes_that_are_no_utf8_cost_their_own_row(tmp_path: Path) -> None:
     assert summary.failures == {("slt", "malformed"): 1, ("slt", "row"): 1}
     with FormulaStore.open(tmp_path / "formulas.db") as store:
         messages = [failure.message for failure in store.failure_records()]
-        assert any("1.tsv:3: the ids '\\udcff2', '1', '2' are not all UTF-8" in message for message in messages)
+        assert any("1.tsv:3: the id '\\udcff2' is empty, or has blanks," in message for message in messages)
         assert store.get_many(["1", "4"]).keys() == {"1", "4"}
 
 
@@ -417,10 +418,52 @@ def test_pieces_have_every_row_once_wherever_they_end(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tsv, "PIECE_BYTES", size)
         found = [(line, row) for piece in pieces(source, Place(0, 0)) for line, row in rows(piece)]
-    assert [row for _, row in found] == [Row(f"p:{first}", post, None, last) for first, post, last in expected]
-    for line, row in found:  # the line is where the row begins
-        assert isinstance(row, Row)
-        assert text.split("\n")[line - 1].startswith(row.formula_id.removeprefix("p:") + "\t")
+    assert [row if isinstance(row, Row) else None for _, row in found] == [
+        Row(f"p:{first}", post, None, last) if is_id(post) else None for first, post, last in expected
+    ]
+    for (line, _), (first, *_) in zip(found, expected, strict=True):  # the line is where the row begins
+        assert text.split("\n")[line - 1].startswith(f"{first}\t")
+
+
+@pytest.mark.parametrize("formula_id", ["", " 9", "9\u00a0"])
+def test_rows_without_a_proper_id_are_failures(tmp_path: Path, formula_id: str) -> None:
+    rows = [post_row(1, slt_of(1), visual=1), [formula_id, *post_row(2, slt_of(2), visual=2)[1:]]]
+    path = write_tsv(tmp_path / "slt_representation_v3/1.tsv", HEADER, rows)
+    summary = build(tmp_path / "formulas.db", FormulaFiles((), (PackedFile(path),), (), ()))
+    assert (summary.formulas, summary.failures) == (1, {("slt", "row"): 1})
+
+
+def test_of_two_rows_of_a_formula_the_first_counts(tmp_path: Path) -> None:
+    rows = [post_row(i, slt_of(tree), visual=tree) for i, tree in ((1, 1), (2, 2), (1, 1), (1, 3))]
+    path = write_tsv(tmp_path / "slt_representation_v3/1.tsv", HEADER, rows)
+    summary = build(tmp_path / "formulas.db", FormulaFiles((), (PackedFile(path),), (), ()))
+    assert (summary.formulas, summary.failures) == (2, {("slt", "duplicate_id"): 1})
+    with FormulaStore.open(tmp_path / "formulas.db") as opened:
+        kept = opened.get("1")
+        assert kept is not None
+        assert (kept.slt, opened.visual_id("1")) == (parse_slt(slt_of(1)), "1")
+        (failure,) = opened.failure_records()
+        assert "1.tsv:5: an earlier row of formula 1 has another tree" in failure.message
+
+
+def test_formulas_that_a_representation_does_not_list_are_counted(tmp_path: Path) -> None:
+    slt, opt = (
+        write_tsv(tmp_path / f"{kind}_representation_v3/1.tsv", HEADER, [post_row(i, tree, visual=i) for i in ids])
+        for kind, tree, ids in (("slt", slt_of(1), (1,)), ("opt", opt_of(1), (1, 2, 3)))
+    )
+    files = FormulaFiles((), (PackedFile(slt),), (PackedFile(opt),), ())
+    assert build(tmp_path / "formulas.db", files).failures == {("slt", "not listed"): 2}
+
+
+def test_a_file_of_the_same_size_with_other_formulas_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "slt_representation_v3/1.tsv"
+    files = FormulaFiles((), (PackedFile(path),), (), ())
+    for trees in ((1, 2), (2, 1)):
+        write_tsv(path, HEADER, [post_row(i, slt_of(tree), visual=1) for i, tree in zip((1, 2), trees, strict=True)])
+        if trees == (1, 2):
+            build(tmp_path / "formulas.db", files)
+    with pytest.raises(StoreError, match=r"1\.tsv had another content when this database was started; build a new one"):
+        build(tmp_path / "formulas.db", files)
 
 
 @settings(max_examples=300, deadline=None)

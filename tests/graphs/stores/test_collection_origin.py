@@ -17,7 +17,7 @@ from graphs.corpus.jsonl import JsonLines
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, StoreError
-from graphs.formulas import store
+from graphs.formulas import store, tsv
 from graphs.graph.graph_maker import ParserFactory
 from graphs.stores import collection, exchange, shards
 from graphs.stores.collection import Collection
@@ -179,10 +179,10 @@ def test_a_changed_formula_file_of_topics_is_read_again(tmp_path: Path, corpus: 
         rows = ["id\ttopic_id\tformula", f"q_2020\t1\t<math><mi>{letter}</mi></math>"]
         rows += [f"q_{letter}\t1\t<math><mi>{letter}{letter}</mi></math>"]
         topic.write_text("".join(f"{row}\r\n" for row in rows))
-        assert store.source_sizes(files).keys() > store.source_sizes(replace(files, topics=())).keys()
+        assert tsv.source_prints(files).keys() > tsv.source_prints(replace(files, topics=())).keys()
         store.build(path, files)
         with store.FormulaStore.open(path) as trees:
-            assert store.source_sizes(files).items() <= trees.sources().items()
+            assert tsv.source_prints(files).items() <= trees.sources().items()
             found = trees.get("2020:q_2020")
             assert [trees.get(f"2020:q_{other}") is not None for other in "xy"] == [letter == "x", letter == "y"]
             assert len(trees) == 5
@@ -222,4 +222,4 @@ def test_a_build_that_is_killed_while_it_forgets_topics_is_completed(
     with store.FormulaStore.open(path) as trees:
         assert trees.get("2020:q_2020") is None
         assert trees.get("2020:q_2022") is not None
-        assert store.source_sizes(files) == trees.sources()
+        assert tsv.source_prints(files) == trees.sources()
