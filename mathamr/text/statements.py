@@ -24,8 +24,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from mathamr.text.latex_source import group
-from mathamr.text.plain import plain
-from mathamr.text.sentences import split
+from mathamr.text.plain import plain, sentences_of
 
 Kind = Literal["theorem", "lemma", "definition", "proposition", "corollary"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -175,7 +174,7 @@ class _Context:
             heading, section = heading + len(title) + 1, plain(title)
         edges = bisect.bisect_left(self._ends, start)  # the last edge before the body is its own start
         floor = max(heading, self._ends[edges - 1] if edges else 0, start - _BEFORE)
-        sentences = split(plain(self._text[floor : self._text.rfind("\\begin", 0, start)]))
+        sentences = sentences_of(plain(self._text[floor : self._text.rfind("\\begin", 0, start)]))
         return section, sentences[-1] if sentences else ""
 
 

@@ -24,7 +24,7 @@ from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from graphs.corpus.text.text_formulas import find
-from mathamr.text.sentences import split
+from mathamr.text.plain import sentences_of
 
 ROOM = 1_500  # characters of paragraphs that are joined to one passage
 MAX_CHARACTERS = 8_000  # of a passage; longer ones are cut between sentences
@@ -124,7 +124,7 @@ class Outline:
 def _parts(text: str) -> list[str]:
     """Cut a text between sentences into parts of at most :data:`MAX_CHARACTERS`; a longer sentence is cut anywhere."""
     parts = [""]
-    for sentence in split(text):
+    for sentence in sentences_of(text):
         for start in range(0, len(sentence), MAX_CHARACTERS):
             piece = sentence[start : start + MAX_CHARACTERS]
             if parts[-1] and len(parts[-1]) + len(piece) >= MAX_CHARACTERS:

@@ -31,9 +31,8 @@ from mathamr.text.knowledge_graph import KnowledgeGraph
 from mathamr.text.knowledge_graph import pairs as graph_pairs
 from mathamr.text.linearize import linearize
 from mathamr.text.pairs import TextPair
-from mathamr.text.plain import formula_spans
+from mathamr.text.plain import formula_spans, sentences_of
 from mathamr.text.queries import QueryGenerator
-from mathamr.text.sentences import split
 from mathamr.text.sources.papers import Paper
 from mathamr.text.sources.splits import Split
 
@@ -113,7 +112,7 @@ def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator
     """
     for passage in passages:
         seen: set[str] = set()
-        for number, sentence in enumerate(split(passage.text)):
+        for number, sentence in enumerate(sentences_of(passage.text)):
             spans = [(start, end, sentence[start:end].strip("$").strip()) for start, end in formula_spans(sentence)]
             all_tokens = [linearize(typed) for _, _, typed in spans]
             for (start, _, typed), tokens in zip(spans, all_tokens, strict=True):

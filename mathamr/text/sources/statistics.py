@@ -22,6 +22,7 @@ import numpy as np
 
 from graphs.errors import ConfigError
 from mathamr.text.encoder import place_of
+from mathamr.text.encoder_faults import check_tokenizer
 from mathamr.text.sources.papers import Paper
 from mathamr.text.sources.splits import Split
 
@@ -90,15 +91,17 @@ def tokenizer_of(name: str) -> Callable[[str], list[str]]:
     """Open the tokenizer of an encoder, without its weights: a text to its tokens, whole, without special tokens.
 
     Raises:
-        ConfigError: the encoder is neither here nor on the hub.
+        ConfigError: the encoder is neither here nor on the hub, or has no vocabulary.
     """
     from transformers import AutoTokenizer
 
     try:
-        tokenize: Callable[[str], list[str]] = AutoTokenizer.from_pretrained(place_of(name)).tokenize
+        tokenizer = AutoTokenizer.from_pretrained(place_of(name))
     except (OSError, ValueError) as error:
         message = (
             f"the tokenizer of {name!r} cannot be opened ({str(error).splitlines()[0]}); name the encoder's folder"
         )
         raise ConfigError(message) from error
+    check_tokenizer(tokenizer, name)
+    tokenize: Callable[[str], list[str]] = tokenizer.tokenize
     return tokenize

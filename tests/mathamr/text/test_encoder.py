@@ -13,9 +13,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, MissingEncoderError
 from mathamr.text import encoder as module
 from mathamr.text.encoder import Opening, TextEncoder, open_encoder
+from mathamr.text.sources.statistics import tokenizer_of
 from mathamr.text.training.adapting import fingerprint, limit_length, separate
 from mathamr.text.training.tiny import make_tiny
 
@@ -226,6 +227,48 @@ def test_an_adapter_of_another_package_is_refused(tmp_path: Path) -> None:
     for name in (str(tmp_path), "allenai/specter2_adhoc_query"):
         with pytest.raises(ConfigError, match=r"is not a whole model; its adapters need .* text\.encoder=specter2"):
             open_encoder(name)
+
+
+def test_a_tokenizer_without_vocabulary_is_refused(tmp_path: Path) -> None:
+    """Made by transformers in place of the missing files, it reads every word as the same unknown one."""
+    from transformers import BertConfig, BertModel
+
+    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    BertModel(BertConfig(vocab_size=9, **size)).save_pretrained(tmp_path)
+    for opened in (open_encoder, tokenizer_of):
+        with pytest.raises(
+            ConfigError, match=rf"{tmp_path}: .* has no vocabulary .* copy all files of the model again"
+        ):
+            opened(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("model.safetensors", "cut", r"model\.safetensors is damaged \(.*header"),
+        ("config.json", "{", r"config\.json is damaged \(Expecting property name"),
+        ("modules.json", "[{}]", r"modules\.json is damaged \('path'\)"),
+        ("1_Pooling/config.json", '{"dimension": 1}', r"TypeError: Pooling.*unexpected keyword argument 'dimension'"),
+        ("1_Pooling", None, "the folder 1_Pooling, which modules.json names, is missing"),
+        ("model.safetensors", None, r"no file named model\.safetensors"),
+    ],
+)
+def test_a_damaged_folder_is_named_with_its_fault(
+    name: str, content: str | None, message: str, tiny: tuple[TextEncoder, Path], tmp_path: Path
+) -> None:
+    folder = shutil.copytree(tiny[1], tmp_path / "encoder")
+    path = folder / name
+    if content is not None:
+        path.write_text(content)
+    elif path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    with pytest.raises(
+        ConfigError, match=f"{folder}: cannot be opened as a text encoder: .*{message}.*; copy all"
+    ) as told:
+        open_encoder(str(folder), device="cpu")
+    assert not isinstance(told.value, MissingEncoderError)
 
 
 def test_code_of_a_model_is_not_run(tiny: tuple[TextEncoder, Path], tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from mathamr.text.latex_source import assemble
-from mathamr.text.plain import formula_spans, plain
-from mathamr.text.sentences import split
+from mathamr.text.plain import formula_spans, plain, sentences_of
 from mathamr.text.sources.archives import read_files
 from mathamr.text.statements import find_statements
 
@@ -91,7 +90,10 @@ def test_a_paper_may_name_its_own_headings() -> None:
 
 
 def test_a_digit_after_a_formula_is_none_of_its_number() -> None:
-    assert split("It is $x$2 and FORMULA_7 of $y$. Then $z$.") == ["It is $x$2 and FORMULA 7 of $y$.", "Then $z$."]
+    assert sentences_of("It is $x$2 and FORMULA_7 of $y$. Then $z$.") == [
+        "It is $x$2 and FORMULA 7 of $y$.",
+        "Then $z$.",
+    ]
 
 
 def test_what_is_dropped_is_counted() -> None:
@@ -162,7 +164,7 @@ def test_an_amount_of_money_opens_no_formula() -> None:
         r"A player bets \$1 on each round. Let $X_n = a+b$ be the fortune, and let $Y_n = c+\$2$ be the number."
     )
     assert [text[start:end] for start, end in formula_spans(text)] == ["$X_n = a+b$", r"$Y_n = c+\$2$"]
-    assert split(text)[0] == r"A player bets \$1 on each round."
+    assert sentences_of(text)[0] == r"A player bets \$1 on each round."
     read = extract(Post("1", "answer", title=text, body=text, markup="text"))
     assert len(read.sentences) == 4
     assert read.sentences[0] == "A player bets $1 on each round."
@@ -191,7 +193,7 @@ def test_a_formula_without_a_closing_brace_ends_at_its_dollar() -> None:
 def test_any_string_is_read(latex: str) -> None:
     plain(latex)
     find_statements(rf"\begin{{thm}}{latex}\end{{thm}}")
-    assert "".join("".join(split(latex)).split()) == "".join(latex.split())
+    assert "".join("".join(sentences_of(latex)).split()) == "".join(latex.split())
 
 
 @pytest.mark.parametrize(
