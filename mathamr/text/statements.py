@@ -11,8 +11,9 @@ r"""Theorems, lemmas, definitions, propositions and corollaries of a paper.
 ('theorem', 'Euclid', 'There are infinitely many primes, by : $p_1 < p_2 < \\dots$')
 
 Environments are recognised by their name (``thm``, ``lemma*``, ...) or by the title that ``\newtheorem`` or one of its
-relatives gives them ("Main Theorem" is a theorem, "Remark" is not). Statements repeated by ``restatable`` count once,
-at their first place. Source: the ModernBERT thesis, section 3 (b).
+relatives gives them ("Main Theorem" is a theorem, "Remark" is not); one of ``\newenvironment`` has the kind of the
+environment that it opens. Statements repeated by ``restatable`` count once, at their first place. Source: the
+ModernBERT thesis, section 3 (b).
 """
 
 from __future__ import annotations
@@ -67,7 +68,16 @@ _TITLED = 1_000  # characters in which the title of a restatable statement ends
 # "Proof of the Main Theorem", "Bemerkung zum Satz": a title about a statement, up to the name of its kind.
 _ABOUT = re.compile(r"\w\W+(?:of|to|for|on|about|zum|zur|des|von|du|de|del|della)\s+(?:the\s+|la\s+|l')?(?:main\s+)?\Z")
 _DECLARED = re.compile(r"\\newtheorem[^\n]{0,300}?(?=\\|\n|\Z)")  # up to the next command: not a part of a sentence
-_BOX = re.compile(r"\\newtcbtheorem\s*(?:\[[^\]]{0,2000}\]\s*)?\{([^{}\\]+)\}")
+_GROUP = r"\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,500}+\}){0,500}+\}){0,1000}+)\}"
+# Name, and what opens and ends it: \newenvironment{mythm}[1][]{\begin{thm}[#1]}{\end{thm}}
+_ENVIRONMENT = re.compile(
+    rf"\\(?:re)?newenvironment\*?\s*\{{([^{{}}\\]{{1,200}})\}}\s*(?:\[[^\]]{{0,500}}\]\s*){{0,2}}{_GROUP}\s*{_GROUP}"
+)
+# Environments with a title in braces: of tcolorbox, and \newenvironment{mythm}[1]{\begin{thm}[#1]}{\end{thm}}
+_BOX = re.compile(
+    r"\\(?:newtcbtheorem\s*(?:\[[^\]]{0,2000}\]\s*)?"
+    r"|(?:re)?newenvironment\*?\s*(?=\{[^{}]{1,200}\}\s*\[\d\]\s*\{[^\n]{0,200}?\[#1\]))\{([^{}\\]+)\}"
+)
 _TITLE_KEY = re.compile(r"\b(?:name|title|heading)\s*=\s*(?:\{([^{}]*)\}|([^,]*))")
 # Options of thmtools in place of a title: [name={Sylow}, label=thm:sylow]
 _OPTIONS = re.compile(r"\s*(?:name|note|title|label|restate|continues|style|[rR]efname)\s*=")
@@ -114,7 +124,7 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
     """
     kinds = environment_kinds(declarations, text)
     boxes = {name.strip() for latex in (declarations, text) for name in _BOX.findall(latex)}
-    text = _first_stated(text)
+    text = _first_stated(_ENVIRONMENT.sub("", text))
     context = _Context(text)
     statements: list[tuple[int, Statement]] = []
     dropped: Counter[str] = Counter()
@@ -132,9 +142,9 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
             dropped["overlong"] += 1
         elif not body:
             dropped["empty"] += 1
-        else:
+        elif kind := _kind(name, kinds):
             section, before = context.of(start)
-            statement = Statement(_kind(name, kinds), name, plain(title), body, section, before, terms)
+            statement = Statement(kind, name, plain(title), body, section, before, terms)
             statements.append((start, statement))
     ordered = sorted(statements, key=lambda one: one[0])
     return Found(tuple(statement for _, statement in ordered), dropped)
@@ -188,6 +198,10 @@ def environment_kinds(*texts: str) -> dict[str, Kind | None]:
     kinds: dict[str, Kind | None] = {**_NAMES}
     for text in texts:
         kinds |= _declared(text)
+    for name, opening, _ in (found for text in texts for found in _ENVIRONMENT.findall(text)):
+        opened = (_kind(edge["name"].strip(), kinds) for edge in _EDGE.finditer(opening))
+        if kind := next(filter(None, opened), None):
+            kinds[name.strip()] = kind
     return kinds
 
 
@@ -223,10 +237,8 @@ def kind_of_title(title: str) -> Kind | None:
     return None if _ABOUT.search(words[:start]) else kind
 
 
-def _kind(name: str, kinds: dict[str, Kind | None]) -> Kind:
-    kind = kinds.get(name, kinds.get(name.rstrip("*")))
-    assert kind is not None
-    return kind
+def _kind(name: str, kinds: dict[str, Kind | None]) -> Kind | None:
+    return kinds.get(name, kinds.get(name.rstrip("*")))
 
 
 def _environments(text: str, kinds: dict[str, Kind | None]) -> list[tuple[int, int | None, str]]:
@@ -235,7 +247,7 @@ def _environments(text: str, kinds: dict[str, Kind | None]) -> list[tuple[int, i
     open_: list[tuple[str, int]] = []
     for match in _EDGE.finditer(text):
         name = match["name"].strip()
-        if kinds.get(name, kinds.get(name.rstrip("*"))) is None:
+        if _kind(name, kinds) is None:
             continue
         if match["edge"] == "begin":
             open_.append((name, match.end()))

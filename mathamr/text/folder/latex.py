@@ -66,6 +66,7 @@ _EDGE = re.compile(
     r"\\(?:newcommand|renewcommand|def)\*?(?:\s*\{)?\s*\\(?P<name>[a-zA-Z]+)(?:\s*\})?\s*"
     r"\{\s*\\(?P<edge>begin|end)\s*\{(?P<environment>[a-zA-Z]{1,60}\*?)\}\s*\}"
 )
+_DECLARING = re.compile(r"\\(?:new|renewenv|declare)")
 _DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|def)\*?\s*\{?\s*\Z")
 _COMMAND = re.compile(r"\\(?:(?P<name>[a-zA-Z]+)|.)", re.DOTALL)
 _LABEL = re.compile(r"\A\s*\\label\s*\{[^{}]*\}")
@@ -115,7 +116,7 @@ class _Reader:
         self._text, self._lines = text, lines
         known, kinds = _declared(declarations)
         self._expand = known.copy()
-        own = environment_kinds(declarations, text) if r"\new" in text or r"\declare" in text else kinds
+        own = environment_kinds(declarations, text) if _DECLARING.search(text) else kinds
         self._names = (
             _OTHER_NAMES
             | {_RESTATABLE: "statement"}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
+from mathamr.text.folder.latex import read_latex
 from mathamr.text.latex_source import assemble
 from mathamr.text.plain import formula_spans, plain, sentences_of
 from mathamr.text.sources.archives import read_files
@@ -201,7 +202,13 @@ def test_any_string_is_read(latex: str) -> None:
     [
         *(r"\(", r"\[", "$", r"\begin{align}", r"\cite[", "{", r"\begin{figure}", r"\text{", r"\item["),
         *(r"\begin{restatable}[", r"\begin{restatable}[name={", "[name=,name={{a"),
-        *(r"\texorpdfstring{", r"\texorpdfstring{{", r"\begin{numcases}{"),
+        *(
+            r"\newenvironment{a}{",
+            r"\newenvironment{a}[1]{{{",
+            r"\texorpdfstring{",
+            r"\texorpdfstring{{",
+            r"\begin{numcases}{",
+        ),
     ],
 )
 def test_hostile_repetition_comes_to_an_end(piece: str) -> None:
@@ -260,6 +267,23 @@ def test_the_title_and_the_label_of_a_box_stand_in_braces() -> None:
     text = r"\begin{x}{Euclid}{primes} Let. \end{x} \begin{x*}{No label} {Let} it. \end{x*}"
     found = find_statements(text, r"\newtcbtheorem[auto counter]{x}{Theorem}{colback=red}{th}").statements
     assert [(one.title, one.text) for one in found] == [("Euclid", "Let."), ("No label", "Let it.")]
+
+
+@pytest.mark.parametrize(
+    ("definition", "title"),
+    [
+        (r"\newenvironment{mythm}{\begin{thm}}{\end{thm}}", "[Euclid]"),
+        (r"\renewenvironment{mythm}[1][]{\begin{frame}\bf\begin{thm}[{\it #1}]}{\end{thm}\end{frame}}", "[Euclid]"),
+        (r"\newenvironment*{mythm}[2]{\begin{thm}[#1]\label{#2}}{\end{thm}}", "{Euclid}{label}"),
+    ],
+)
+def test_environments_of_newenvironment_have_the_kind_of_what_they_open(definition: str, title: str) -> None:
+    declared = rf"\newtheorem{{thm}}{{Theorem}}{definition}\newenvironment{{note}}{{\begin{{rem}}}}{{\end{{rem}}}}"
+    text = rf"\begin{{document}}\begin{{mythm}}{title} Let. \end{{mythm}} \begin{{note}} No. \end{{note}}"
+    for found in (find_statements(declared + text), find_statements(text, declared)):
+        assert [(one.kind, one.title, one.text) for one in found.statements] == [("theorem", "Euclid", "Let.")]
+        assert not found.dropped
+    assert read_latex("a.tex", declared + text)[0].title.startswith("Theorem")
 
 
 def test_what_is_nested_without_end_is_counted() -> None:
