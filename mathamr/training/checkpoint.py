@@ -138,7 +138,7 @@ def save(
         )
         message = (
             f"cannot write the checkpoint of step {info.step}, {megabytes:.1f} MiB: {error.strerror or error}; {kept}. "
-            f"Free space or choose another folder, then start again with resume='auto'"
+            "Free space or choose another folder, then repeat the call to resume"
         )
         raise TrainingError(message, path=path) from error
     shutil.rmtree(previous, ignore_errors=True)

@@ -72,12 +72,17 @@ def differences(name: str, old: Mapping[str, Any], new: Mapping[str, Any], free:
 def refuse_another_run(differing: Sequence[str], path: Path) -> None:
     """Raise for a run with other settings or data.
 
+    >>> refuse_another_run(["train.seed=1 then, 2 now"], Path("last"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    graphs.errors.TrainingError: last: ... (train.seed=1 then, 2 now); use those, start anew (--resume never), or ...
+
     Raises:
         TrainingError: names what differs.
     """
     if differing:
         raise TrainingError(
             f"this run was started with other settings ({'; '.join(differing)}); "
-            "use those, start anew with resume='never', or train into another folder",
+            "use those, start anew (--resume never), or train into another folder",
             path=path,
         )

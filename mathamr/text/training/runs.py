@@ -124,7 +124,7 @@ class Recorded(Trainer):
             state = self.run.state
             raise TrainingError(
                 f"epoch {len(state.epochs) + 1}, step {state.step + 1}: the gradient is not finite: norm {float(norm)},"
-                f" loss {float(self._tr_loss):.4g}; start anew with resume='never' and a lower learning rate or "
+                f" loss {float(self._tr_loss):.4g}; start anew (--resume never) with a lower learning rate or "
                 "text.precision=fp32",
                 path=self.checkpoints.last,
             )
@@ -270,7 +270,7 @@ class _Checkpoints:
                 own = [name for name in list(file.keys()) if name.startswith(_OWN)]
                 self._task.restore({name.removeprefix(_OWN): file.get_tensor(name) for name in own})
         except (OSError, SafetensorError) as error:
-            message = f"damaged or unreadable ({error}); start anew with resume='never'"
+            message = f"damaged or unreadable ({error}); start anew (--resume never)"
             raise TrainingError(message, path=path) from error
 
 

@@ -319,8 +319,7 @@ def _placed(run: Run, last: Path, config: TrainConfig, world: Ranks) -> Iterator
         message = (
             f"out of memory on {world.device} ({str(error).splitlines()[0]}); lower "
             f"train.node_budget={config.node_budget} and train.edge_budget={config.edge_budget}, so that a batch is "
-            "encoded "
-            "in smaller chunks, and start anew with resume='never'"
+            "encoded in smaller chunks, and start anew (--resume never)"
         )
     saved = f"no checkpoint in {last} yet"
     if checkpoint.exists(last):

@@ -151,7 +151,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run(tiny_folder: Path, tmp_path
     encoder = opened(tiny_folder)
     with torch.no_grad():
         next(encoder.model.parameters()).fill_(float("nan"))
-    message = r"epoch 1, step 1: the gradient is not finite: norm nan, loss nan; start anew with resume='never' and a"
+    message = r"epoch 1, step 1: the gradient is not finite: norm nan, loss nan; start anew \(--resume never\) with a"
     with pytest.raises(TrainingError, match=message):
         finetuning.finetune(settings(), encoder, pairs, out=tmp_path, seed=1)
     assert not list(tmp_path.glob("checkpoint-*"))
