@@ -16,10 +16,11 @@ graphs.errors.ConfigError: text.loss=triplet compares a document with hard negat
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from graphs.errors import ConfigError
-from mathamr.text.encoder import DTYPES, POOLINGS, Opening
+from mathamr.text.encoder import DTYPES, POOLINGS, Opening, place_of
 from mathamr.training.config import PRECISIONS
 from mathamr.training.limits import check_bounds, check_negatives
 
@@ -143,6 +144,11 @@ class TextConfig:
     def __post_init__(self) -> None:
         if self.pooling is not None and self.pooling not in POOLINGS:
             raise ConfigError(f"text.pooling={self.pooling} is not one of {', '.join(POOLINGS)}, or null")
+        if self.revision is not None and (self.encoder == "tiny" or Path(place_of(self.encoder)).is_dir()):
+            raise ConfigError(
+                f"text.revision={self.revision} selects a version of an encoder on the Hugging Face hub, but "
+                f"text.encoder={self.encoder} is a folder on this machine; use text.revision=null"
+            )
         check_bounds("text", self, at_least=_AT_LEAST, positive=_POSITIVE, one_of=_ONE_OF)
         for name in ("validation_fraction", "pretraining_mask"):
             if not 0 < getattr(self, name) < 1:

@@ -16,7 +16,7 @@ from mathamr.maxsim import VectorSets, scores_reference
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder
 from mathamr.text.training.batches import KnownPairs
-from tests.mathamr.text.tiny_pairs import WORDS, file_of, opened, settings
+from tests.mathamr.text.tiny_pairs import CONF, WORDS, file_of, opened, settings
 
 BATCH = 4
 
@@ -184,6 +184,8 @@ def test_a_document_that_the_guide_scores_above_the_own_one_is_no_negative(tiny_
         ({"lora": -1}, "lora=-1"),
         ({"loss": "maxsim", "mini_batch": 4}, "text.mini_batch=4 does not work with text.loss=maxsim"),
         ({"loss": "cosine", "negatives": 1, "guide": "mpnet"}, "selects negatives among the documents of a batch"),
+        ({"revision": "v1"}, "text.encoder=tiny is a folder on this machine; use text.revision=null"),
+        ({"revision": "v1", "encoder": str(CONF)}, rf"text.revision=v1 selects .* text.encoder={CONF} is a folder"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(changes: dict[str, Any], message: str) -> None:
@@ -193,4 +195,4 @@ def test_settings_that_contradict_each_other_are_refused(changes: dict[str, Any]
 
 @pytest.mark.parametrize("name", ["minilm", "tiny", "thesis", "cross_retrieval", "knowledge_graph"])
 def test_settings_that_come_with_the_project_hold_together(name: str) -> None:
-    assert settings(name).scale == 20
+    assert settings(name, encoder="lab/encoder", revision="v1").scale == 20
