@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.command import add_model, command, model_of, parser_of
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, CorpusError
 
 
 @command
@@ -47,13 +47,17 @@ def main(arguments: Sequence[str] | None = None) -> str:
     model = model_of(given, max_tokens=MAX_TOKENS)
     if (model is None) != (given.sources is None):
         raise ConfigError("a model reads --sources, and --papers are read without a model; give --model with --sources")
+    least = given.least_papers or (MIN_DEGREE if model is None else 1)
     if model is None:
-        graph = graph_of(read_papers(given.papers), least_papers=given.least_papers or MIN_DEGREE)
+        graph = graph_of(read_papers(given.papers), least_papers=least)
     else:
         answers = KeptAnswers(given.answers or given.out.with_suffix(".answers.jsonl"))
         if given.estimate:
             return estimate_of_graph(given.sources, model, answers).described(given.prices)
-        graph = graph_by_model(given.sources, model, answers, given.least_papers or 1, Console())
+        graph = graph_by_model(given.sources, model, answers, least, Console())
+    if not graph.concepts:
+        fewer = "--least-papers 1" if least > 1 else "papers with definitions and named theorems"
+        raise CorpusError(f"no concept occurs in {least} paper{'s' * (least > 1)} or more; use more papers, or {fewer}")
     write_whole(given.out, to_json(graph))
     papers = {paper for concept in graph.concepts for paper in concept.papers}
     counts = Counter(edge.relation for edge in graph.edges)

@@ -190,10 +190,23 @@ class ConceptPairs:
         return benchmarks.of_graph(graph, self._chunks(graph), unseen_share=choice.share, seed=choice.seed)
 
     def _chunks(self, graph: KnowledgeGraph) -> dict[str, list[str]]:
-        """Return the passages of the papers that the graph names, of those that lie in a folder."""
+        """Return the passages of the papers that the graph names, of those that lie in a folder.
+
+        Raises:
+            CorpusError: a graph without concepts, or no paper in a folder.
+        """
         wanted = {paper for concept in graph.concepts for paper in concept.papers}
+        if not wanted:
+            raise CorpusError("has no concept; make it with more papers, or --least-papers 1", path=self.graph)
         names = {without_version(name): name for name in sorted(wanted)}  # as the graph calls them
         papers = papers_in(self.folders, names)
+        if not papers:
+            places, example = ", ".join(map(str, self.folders)), min(wanted)
+            raise CorpusError(
+                f"none of its papers is in {places}; give the folders that hold them, such as "
+                f"{example}.tar.gz, {example}.tex or the folder {example}",
+                path=self.graph,
+            )
         return {names[key]: chunked(plain(assemble(read_files(path)).body)) for key, path in papers.items()}
 
 
@@ -211,11 +224,17 @@ def graph_by_model(
     Args:
         answers: file of answers, which is resumed.
         least_papers: fewest papers of a concept.
+
+    Raises:
+        CorpusError: all papers failed.
     """
     chunks, failures = _passages(folders)
     with console.stage("asking", unit="papers") as advance:
         graph, without = graphs.ask(chunks, model, answers, least_papers=least_papers, progress=advance)
-    console.failures("papers", Counter((one.stage, one.kind) for one in (*failures, *without)))
+    lost = [*failures, *without]
+    console.failures("papers", Counter((one.stage, one.kind) for one in lost))
+    if len(without) == len(chunks) and lost:
+        raise CorpusError(f"no concept; the first failure is of {lost[0].post_id}: {lost[0].message}")
     return graph
 
 

@@ -11,7 +11,8 @@ import pytest
 from graphs.errors import CorpusError, Failure
 from mathamr.stages.console import Console
 from mathamr.stages.learning.text_encoder import encoder_for
-from mathamr.stages.learning.text_pairs import write_pair_file
+from mathamr.stages.learning.text_pairs import BenchmarkChoice, ConceptPairs, write_pair_file
+from mathamr.text.knowledge_graph import Concept, KnowledgeGraph, to_json
 from mathamr.text.pairs import write_pairs
 from tests.mathamr.text.tiny_pairs import pairs_of, settings
 
@@ -28,6 +29,23 @@ def test_pairs_stay_where_no_statement_gets_a_query(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"no pair; the first failure is of p1: http.* gave no answer"):
         write_pair_file(cast(Any, Unanswered()), file.path, Console())
     assert list(file) == pairs_of(2)
+
+
+def test_concepts_without_papers_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "graph.json"
+    for concepts, message in (
+        ((), "graph.json: has no concept; make it with more papers, or --least-papers 1"),
+        (
+            (Concept("Ring", "", ("p1",)),),
+            r"none of its papers is in .*; give the folders .* p1\.tar\.gz, p1\.tex or",
+        ),
+    ):
+        path.write_text(to_json(KnowledgeGraph(concepts, ())))
+        source = ConceptPairs(path, [tmp_path])
+        with pytest.raises(CorpusError, match=message):
+            list(source.pairs(Console()))
+        with pytest.raises(CorpusError, match=message):
+            source.benchmark(BenchmarkChoice(0.4), Console())
 
 
 def test_an_encoder_is_made_anew_and_opened_as_the_settings_say(tmp_path: Path) -> None:

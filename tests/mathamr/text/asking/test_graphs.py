@@ -9,6 +9,7 @@ import pytest
 
 from mathamr.text.asking.graphs import RELATIONS, Extracted, merged, passages_of, question_for, read_answer
 from mathamr.text.knowledge_graph import Edge, read_graph
+from mathamr.text.sources.papers import Paper, to_json
 from scripts.text import knowledge_graph
 from tests.mathamr.text.asking.test_asking import Reply, server
 
@@ -60,6 +61,26 @@ def test_a_server_makes_a_graph_and_answers_are_kept(tmp_path: Path, capsys: pyt
     assert {concept.name.casefold() for concept in graph.concepts} <= {"sylow subgroups", "p-group", "p-groups"}
     assert sorted(edge.relation for edge in graph.edges) == ["is_instance_of", "related_to"]
     assert len((tmp_path / "graph.answers.jsonl").read_text().splitlines()) == 4
+
+
+def test_a_graph_without_concepts_is_not_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = sources(tmp_path / "sources", 2), tmp_path / "graph.json"
+    (tmp_path / "papers.jsonl").write_text(to_json(Paper("p", "", (), (), {})) + "\n")
+    asking = ["--sources", str(folder), "--model", "m", "--server"]
+    reading = ["--papers", str(tmp_path / "papers.jsonl")]
+    with server(reply("I cannot."), reply("I cannot.")) as (url, _):
+        for words, message in (
+            ([*asking, url], "no concept; the first failure is of p0: I cannot."),
+            ([*asking, url, "--least-papers", "3"], "no concept; the first failure is of p0"),
+            (reading, "no concept occurs in 2 papers or more; use more papers, or --least-papers 1"),
+            (
+                [*reading, "--least-papers", "1"],
+                "no concept occurs in 1 paper or more; use more papers, or papers with",
+            ),
+        ):
+            assert knowledge_graph.main([*words, "--out", str(out)]) == 2
+            assert message in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_options_that_contradict_each_other_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
