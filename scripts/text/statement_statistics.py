@@ -24,7 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser = parser_of(__doc__)
     parser.add_argument("--papers", type=Path, required=True, help="papers.jsonl of mathamr text statements")
     parser.add_argument("--test-share", type=float, default=0.1, help="share of the statements that is tested")
-    parser.add_argument("--unseen-papers", type=int, default=15, help="number of papers kept for tests only")
+    parser.add_argument(
+        "--unseen-papers", type=int, help="number of papers kept for tests only; default: 15, or as many as fit"
+    )
     parser.add_argument("--encoders", nargs="+", default=[], metavar="NAME", help="names or folders of encoders")
     parser.add_argument("--limit", type=int, default=512, help="tokens that an encoder reads")
     given = parser.parse_args(arguments)

@@ -25,6 +25,7 @@ from graphs.errors import ConfigError
 
 FEW = 4  # papers with fewer statements are only for training
 AVERAGE = 14  # statements of a paper of about average length
+UNSEEN = 15  # papers tested as a whole
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def split_papers(
     sizes: Mapping[str, int],
     *,
     test_share: float = 0.1,
-    unseen_papers: int | Collection[str] = 15,
+    unseen_papers: int | Collection[str] | None = UNSEEN,
     seed: int = 0,
 ) -> Split:
     """Choose the statements to test.
@@ -57,7 +58,7 @@ def split_papers(
         sizes: number of statements by paper.
         test_share: share of all statements.
         unseen_papers: ids of the papers held out as a whole, such as the newest ones; or their number, then their
-            length is nearest to :data:`AVERAGE`.
+            length is nearest to :data:`AVERAGE`; None: at most :data:`UNSEEN`, as many as ``test_share`` allows.
 
     Raises:
         ConfigError: held-out papers with more than ``test_share`` of all statements.
@@ -65,11 +66,15 @@ def split_papers(
     generator = np.random.default_rng(seed)
     rich = sorted(paper for paper, size in sizes.items() if size >= FEW)
     order = [rich[i] for i in generator.permutation(len(rich))]
-    if isinstance(unseen_papers, int):
-        unseen = sorted(order, key=lambda paper: abs(sizes[paper] - AVERAGE))[:unseen_papers]
+    allowed = int(test_share * sum(sizes.values()))
+    if unseen_papers is None or isinstance(unseen_papers, int):
+        nearest = sorted(order, key=lambda paper: abs(sizes[paper] - AVERAGE))
+        unseen = nearest[: UNSEEN if unseen_papers is None else unseen_papers]
+        while unseen_papers is None and sum(sizes[paper] for paper in unseen) > allowed:
+            unseen.pop()
     else:
         unseen = [paper for paper in sizes if paper in unseen_papers]
-    wanted = int(test_share * sum(sizes.values())) - sum(sizes[paper] for paper in unseen)
+    wanted = allowed - sum(sizes[paper] for paper in unseen)
     if wanted < 0:
         raise ConfigError(
             f"{len(unseen)} unseen papers hold more than {test_share:.0%} of the {sum(sizes.values())} statements; "

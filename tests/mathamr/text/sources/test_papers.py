@@ -15,9 +15,10 @@ from mathamr.text.pairs import TextPair
 from mathamr.text.queries import ModelQueries, PaperQueries, queries_from_paper, questions_of
 from mathamr.text.sources.arxiv import Metadata
 from mathamr.text.sources.pair_sources import of_statements
-from mathamr.text.sources.papers import Paper, extract, paper_id, read_papers
+from mathamr.text.sources.papers import Paper, extract, paper_id, read_papers, to_json
 from mathamr.text.sources.splits import split_papers
 from mathamr.text.statements import Statement
+from scripts.text import statement_statistics
 
 
 def write_papers(folder: Path, count: int) -> list[Path]:
@@ -233,3 +234,15 @@ def test_papers_are_split_as_in_the_thesis() -> None:
     assert split_papers(sizes, unseen_papers=5, seed=4) != split
     with pytest.raises(ConfigError, match="use fewer"):
         split_papers(sizes, unseen_papers=200)
+
+
+def test_as_many_papers_are_unseen_as_the_share_of_tests_allows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = {"p": 5, "q": 14, "r": 30}
+    unseen = [split_papers(sizes, unseen_papers=None, test_share=share).unseen for share in (0.1, 0.3, 0.4, 1.0)]
+    assert unseen == [(), ("q",), ("p", "q"), ("p", "q", "r")]
+    statement = Statement("lemma", "lem", "", "It is so.")
+    (tmp_path / "papers.jsonl").write_text(to_json(Paper("p", "", (), (statement,) * 5, {})) + "\n")
+    assert statement_statistics.main(["--papers", str(tmp_path / "papers.jsonl")]) == 0
+    assert "| train | 5 | 100.0% |" in capsys.readouterr().out
