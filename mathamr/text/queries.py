@@ -62,7 +62,7 @@ class PaperQueries:
 
     def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
         return [
-            queries_from_paper(one) or Failure(name, "queries", "nothing_said", one.text[:100])
+            queries_from_paper(one) or Failure(name, "queries", "no words for a query", one.text[:100])
             for one, name in zip(statements, names, strict=True)
         ]
 
@@ -90,8 +90,8 @@ def questions_for(statements: Sequence[Statement], names: Sequence[str]) -> list
 
 def _queries_of(answer: str | NoAnswer, name: str) -> list[str] | Failure:
     if isinstance(answer, NoAnswer):
-        return Failure(name, "queries", "no_answer", str(answer))
-    return questions_of(answer) or Failure(name, "queries", "no_json", answer[:200])
+        return Failure(name, "queries", "no answer", str(answer))
+    return questions_of(answer) or Failure(name, "queries", "no question in the answer", answer[:200])
 
 
 def queries_from_paper(statement: Statement) -> list[str]:

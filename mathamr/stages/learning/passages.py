@@ -88,7 +88,7 @@ def write_passages(
                 advance(1)
         if not characters:
             raise CorpusError("no passage is found; use other papers, or other words for the parts (--parts)")
-    console.failures("papers", lost)
+    console.failures("papers that failed", lost)
     return Passages(len(places) - lost.total(), lost.total(), len(seen) - left_out, characters, left_out)
 
 

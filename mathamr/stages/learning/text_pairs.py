@@ -232,7 +232,7 @@ def graph_by_model(
     with console.stage("asking", unit="papers") as advance:
         graph, without = graphs.ask(chunks, model, answers, least_papers=least_papers, progress=advance)
     lost = [*failures, *without]
-    console.failures("papers", Counter((one.stage, one.kind) for one in lost))
+    console.failures("papers that failed", Counter((one.stage, one.kind) for one in lost))
     if len(without) == len(chunks) and lost:
         raise CorpusError(f"no concept; the first failure is of {lost[0].post_id}: {lost[0].message}")
     return graph
@@ -287,7 +287,7 @@ def write_pair_file(source: PairSource, out: Path, console: Console, most: int |
                 raise CorpusError(f"no pair; the first failure is of {first.post_id}: {first.message}", path=out)
 
         pairs = write_pairs(out, counted())
-    console.failures("statements", lost)
+    console.failures("statements without a query", lost)
     return pairs
 
 

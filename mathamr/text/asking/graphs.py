@@ -120,11 +120,11 @@ def ask(
     failures = []
     for paper, answer in zip(chunks, answers.ask(model, questions, progress), strict=True):
         if isinstance(answer, NoAnswer):
-            failures.append(Failure(paper, "concepts", "no_answer", str(answer)))
+            failures.append(Failure(paper, "concepts", "no answer", str(answer)))
             continue
         found[paper] = read_answer(answer)
         if not found[paper].concepts:
-            failures.append(Failure(paper, "concepts", "no_json", answer[:200]))
+            failures.append(Failure(paper, "concepts", "no concept in the answer", answer[:200]))
     return merged(found, least_papers=least_papers), failures
 
 

@@ -166,6 +166,11 @@ class ServerModel:
                 problem = f"an answer that cannot be read ({type(error).__name__}: {error})"
                 continue
             code, said = response.status_code, body[:2_000].decode("utf-8", "replace")
+            if response.next_request is not None:
+                address = str(response.next_request.url).removesuffix("/chat/completions")
+                raise ConfigError(
+                    f"{self._url} redirects ({code}); if you trust the new address, use --server {address}"
+                )
             if code == 413 or (code == 400 and _TOO_LONG.search(said)):
                 return NoAnswer(f"{self._url} refuses a conversation ({code}): {said[:200]}")
             if code not in (408, 409, 425, 429) and code < 500:

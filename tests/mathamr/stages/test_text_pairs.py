@@ -21,7 +21,7 @@ class Unanswered:
     """A source of which no statement gets a query."""
 
     def pairs(self, console: Console) -> Iterator[Failure]:
-        yield Failure("p1", "queries", "no_answer", "http://127.0.0.1:1 gave no answer in 5 attempts")
+        yield Failure("p1", "queries", "no answer", "http://127.0.0.1:1 gave no answer in 5 attempts")
 
 
 def test_pairs_stay_where_no_statement_gets_a_query(tmp_path: Path) -> None:

@@ -259,7 +259,7 @@ class _Asking:
 
     def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
         return [
-            [f"{one.text}?", "and?"] if one.title else Failure(name, "queries", "no_json", "?")
+            [f"{one.text}?", "and?"] if one.title else Failure(name, "queries", "no question in the answer", "?")
             for one, name in zip(statements, names, strict=True)
         ]
 
@@ -270,7 +270,7 @@ def test_queries_lead_to_statements_of_their_part(tmp_path: Path) -> None:
     split = Split({"p": (1,)}, ())
     train = list(pair_sources.of_statements([paper], _Asking(), split_by=split))
     assert [one.query if isinstance(one, TextPair) else one for one in train] == [
-        "text A?", "and?", Failure("p/2", "queries", "no_json", "?"),
+        "text A?", "and?", Failure("p/2", "queries", "no question in the answer", "?"),
     ]  # fmt: skip
     assert isinstance(train[0], TextPair)
     assert (train[0].query_id, train[0].document_id, train[0].group) == ("p/0/0", "p/0", "p")

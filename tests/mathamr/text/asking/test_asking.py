@@ -113,7 +113,7 @@ def test_the_server_says_how_long_to_wait_and_at_last_there_is_no_answer() -> No
     assert isinstance(other, Answer)  # the others are asked all the same
 
 
-@pytest.mark.parametrize("code", [400, 401, 404, 302])
+@pytest.mark.parametrize("code", [400, 401, 404, 300])
 def test_what_never_passes_is_an_error(code: int) -> None:
     with (
         server((code, {"Location": "http://127.0.0.1:1/"}, "no such model")) as (url, requests),
@@ -127,6 +127,16 @@ def test_what_never_passes_is_an_error(code: int) -> None:
     for least in (0.0, -1.0, float("nan")):
         with pytest.raises(ConfigError, match=r"--per-minute \S+ allows no request"):
             ServerModel("m", "http://localhost:8000", per_minute=least)
+
+
+@pytest.mark.parametrize("location", ["https://example.org/llm/v1/chat/completions", "/llm/v1/chat/completions"])
+def test_a_redirect_names_the_new_address(location: str) -> None:
+    with server((308, {"Location": location}, "")) as (url, requests):
+        address = location.removesuffix("/chat/completions")
+        place = address if "example" in address else url.removesuffix("/v1") + address
+        with pytest.raises(ConfigError, match=rf"completions redirects \(308\); .* use --server {re.escape(place)}$"):
+            ask(url)
+    assert len(requests) == 1
 
 
 def test_a_proxy_that_cannot_be_used_is_named_and_a_local_server_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def test_a_server_makes_a_graph_and_answers_are_kept(tmp_path: Path, capsys: pyt
         assert len(requests) == 5  # one answer came at the second attempt
         assert {request["content"]["max_tokens"] for request in requests} == {1_500}
         said = capsys.readouterr().err
-        assert "concepts: no_json" in said
+        assert "concepts: no concept in the answer" in said
         assert "latex: CorpusError" in said
         made = out.read_bytes()
         assert knowledge_graph.main([*command, "--server", url]) == 0

@@ -186,13 +186,13 @@ def test_statements_without_a_query_are_counted(tmp_path: Path) -> None:
     queries, failure = PaperQueries()([statement(section="Groups"), statement()], ["p/0", "p/1"])
     assert queries == ["Groups: lemma"]
     assert isinstance(failure, Failure)
-    assert (failure.post_id, failure.kind) == ("p/1", "nothing_said")
+    assert (failure.post_id, failure.kind) == ("p/1", "no words for a query")
     model = Replies("I cannot.", '{"questions": ["Why?"]}', "")
     asked = [statement(text=f"It is {n}.") for n in range(3)]
     first, second, third = ModelQueries(model, KeptAnswers(tmp_path / "a.jsonl"))(asked, ["p/0", "p/1", "p/2"])
     assert isinstance(first, Failure)
     assert isinstance(third, Failure)
-    assert (first.kind, second, third.kind) == ("no_json", ["Why?"], "no_answer")
+    assert (first.kind, second, third.kind) == ("no question in the answer", ["Why?"], "no answer")
 
 
 def test_a_paper_without_statements_of_a_part_asks_nothing(tmp_path: Path) -> None:
