@@ -214,11 +214,12 @@ def model_of(given: argparse.Namespace, *, max_tokens: int = 300) -> LanguageMod
     check_needs(given, _MODEL_NEEDS)
     if given.model is None:
         return None
+    from mathamr.stages.console import Console
     from mathamr.text.asking.models import LocalModel, ServerModel
 
     if given.server is None:
         return LocalModel(given.model, max_tokens=max_tokens)
-    return ServerModel(given.model, given.server, per_minute=given.per_minute, max_tokens=max_tokens)
+    return ServerModel(given.model, given.server, per_minute=given.per_minute, max_tokens=max_tokens, say=Console().say)
 
 
 def check_needs(given: argparse.Namespace, needs: Mapping[str, str]) -> None:

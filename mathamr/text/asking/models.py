@@ -71,6 +71,7 @@ class ServerModel:
         timeout: seconds that a request may take.
         max_tokens: largest length of an answer.
         sleep: function that waits some seconds.
+        say: function called with a line about each wait for the server, once if several questions wait.
 
     Raises:
         ConfigError: no address, or no request a minute.
@@ -87,6 +88,7 @@ class ServerModel:
         timeout: float = 120.0,
         max_tokens: int = 300,
         sleep: Callable[[float], None] = time.sleep,
+        say: Callable[[str], None] | None = None,
     ) -> None:
         import httpx
 
@@ -106,7 +108,7 @@ class ServerModel:
         if not key.isascii():
             raise ConfigError("OPENAI_API_KEY has a character that no header may have; copy the key again")
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
-        self._sleep = sleep
+        self._sleep, self._say, self._said_until = sleep, say, 0.0
         self._pause = 0.0 if per_minute is None else 60.0 / per_minute
         self._next, self._turn = 0.0, threading.Lock()
 
@@ -151,7 +153,7 @@ class ServerModel:
         problem, wait = "", 0.0
         for attempt in range(self._attempts):
             if attempt:
-                self._sleep(min(_LONGEST_WAIT, max(2.0 ** (attempt - 1), wait)))
+                self._wait(min(_LONGEST_WAIT, max(2.0 ** (attempt - 1), wait)), problem, attempt)
             self._wait_for_turn()
             wait = 0.0
             try:
@@ -177,6 +179,15 @@ class ServerModel:
                 raise ConfigError(f"{self._url} refuses the model {self.name!r} ({code}): {said}")
             problem, wait = f"{code}: {said[:200]}", _seconds(response.headers.get("Retry-After"))
         return NoAnswer(f"{self._url} gave no answer in {self._attempts} attempts; the last problem is {problem}")
+
+    def _wait(self, seconds: float, problem: str, attempt: int) -> None:
+        with self._turn:
+            now = time.monotonic()
+            if self._say is not None and now >= self._said_until:
+                self._said_until = now + seconds
+                again = f"asking again in {seconds:g} s (attempt {attempt + 1} of {self._attempts})"
+                self._say(f"  {self._url} gave no answer ({problem.splitlines()[0]}); {again}")
+        self._sleep(seconds)
 
     def _wait_for_turn(self) -> None:
         with self._turn:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -111,6 +112,23 @@ def test_the_server_says_how_long_to_wait_and_at_last_there_is_no_answer() -> No
     assert isinstance(answer, NoAnswer)
     assert "no answer in 3 attempts; the last problem is 500: broken" in str(answer)
     assert isinstance(other, Answer)  # the others are asked all the same
+
+
+def test_a_wait_for_the_server_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, said = [0.0], list[str]()
+    monkeypatch.setattr(models, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    with server(*[(503, {}, "busy")] * 2) as (url, _):
+        model = ServerModel(
+            "m", url, sleep=lambda seconds: clock.append(clock.pop() + seconds), at_once=1, say=said.append
+        )
+        assert list(model.answers([question().conversation])) == [(0, Answer("Yes.", 7, 2))]
+        model._wait(2.0, "503: busy\n</html>", 1)
+        clock[0] -= 1.0
+        model._wait(2.0, "503: busy\n</html>", 1)  # of another question, meanwhile
+    assert said == [
+        f"  {url}/chat/completions gave no answer (503: busy); asking again in {seconds} s (attempt {attempt} of 5)"
+        for seconds, attempt in ((1, 2), (2, 3), (2, 2))
+    ]
 
 
 @pytest.mark.parametrize("code", [400, 401, 404, 300])
