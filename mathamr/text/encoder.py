@@ -335,11 +335,7 @@ def _prompts(model: SentenceTransformer, name: str) -> tuple[str, str, str]:
 
 
 def _pool(model: SentenceTransformer, pooling: str | None, name: str) -> None:
-    """Replace how the vectors of tokens become that of a text.
-
-    Raises:
-        ConfigError: a model without such a step.
-    """
+    """Replace how the vectors of tokens become that of a text; raise ConfigError for a model without such a step."""
     if pooling is None:
         return
     from sentence_transformers.sentence_transformer.modules import Pooling

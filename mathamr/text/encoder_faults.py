@@ -17,12 +17,7 @@ from graphs.errors import ConfigError, MissingEncoderError
 
 
 def opening_error(error: Exception, name: str, place: Path, model: str) -> ConfigError:
-    """Return what to tell the user if opening an encoder has raised ``error``.
-
-    Args:
-        place: folder of the encoder, or its name on the hub.
-        model: name of the model on the hub, to be downloaded.
-    """
+    """Return the error for an encoder that cannot be opened from ``place``; ``model`` is its name on the hub."""
     of_hub, first = not place.is_dir(), str(error).partition("\n")[0]
     if "trust_remote_code" in str(error):
         return ConfigError(

@@ -164,18 +164,7 @@ def _pair(line: bytes, path: Path, number: int) -> TextPair:
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return the first fault of a JSON object on one line, with its field.
-
-    >>> for line in ('{"query": "Why?"}', '{"query": 1}', "[", "[]"):
-    ...     try:
-    ...         _PAIR.validate_json(line)
-    ...     except ValidationError as error:
-    ...         print(first_problem(error))
-    field 'document' is missing
-    field 'query' must be a valid string
-    Invalid JSON: EOF while parsing a list in column 1
-    must be an object
-    """
+    """Return the first fault of a JSON object on one line, with its field."""
     first = error.errors()[0]
     field = f"field {'.'.join(map(str, first['loc']))!r} " if first["loc"] else ""
     problem = first["msg"].replace("Input should be", "must be").replace("at line 1 column", "in column")

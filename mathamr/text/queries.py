@@ -5,12 +5,6 @@ r"""Queries for a statement, from the words of the paper or from a language mode
 >>> queries_from_paper(statement)
 ['Euclid', 'Is there a largest prime, as Mersenne might have asked?', 'On primes: theorem']
 
-A language model may put prose around its JSON and write single backslashes, which JSON forbids; both are repaired:
-
->>> answer = r'Sure! {"questions": ["What is $f(c)$ for $c \in (a, b)$?"]} Explanation: The theorem states ...'
->>> questions_of(answer)
-['What is $f(c)$ for $c \\in (a, b)$?']
-
 Source: the ModernBERT thesis, section 3 (c), which makes one question for each statement with LLaMA 3.2 3B Instruct.
 """
 

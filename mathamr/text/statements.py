@@ -196,19 +196,7 @@ def environment_kinds(*texts: str) -> dict[str, Kind | None]:
     ('lemma', 'theorem', None)
     """
     kinds: dict[str, Kind | None] = {**_NAMES}
-    for text in texts:
-        kinds |= _declared(text)
-    for name, opening, _ in (found for text in texts for found in _ENVIRONMENT.findall(text)):
-        opened = (_kind(edge["name"].strip(), kinds) for edge in _EDGE.finditer(opening))
-        if kind := next(filter(None, opened), None):
-            kinds[name.strip()] = kind
-    return kinds
-
-
-def _declared(text: str) -> dict[str, Kind | None]:
-    """Return the environments that ``text`` declares, with their kinds; ``None`` for other environments."""
-    kinds: dict[str, Kind | None] = {}
-    for match in _DECLARATION.finditer(text):
+    for match in (found for text in texts for found in _DECLARATION.finditer(text)):
         if match["thmtools"]:
             options = f"{match['before'] or ''},{match['after'] or ''}"
             found = _TITLE_KEY.search(options)
@@ -217,7 +205,11 @@ def _declared(text: str) -> dict[str, Kind | None]:
                 kinds[name.strip()] = kind_of_title(title)
             continue
         name = match["name"] or match["box"] or match["short"]
-        kinds[name.strip()] = kind_of_title(group(text[match.end() : match.end() + 500], 0))
+        kinds[name.strip()] = kind_of_title(group(match.string[match.end() : match.end() + 500], 0))
+    for name, opening, _ in (found for text in texts for found in _ENVIRONMENT.findall(text)):
+        opened = (_kind(edge["name"].strip(), kinds) for edge in _EDGE.finditer(opening))
+        if kind := next(filter(None, opened), None):
+            kinds[name.strip()] = kind
     return kinds
 
 

@@ -118,10 +118,7 @@ class ServerModel:
         Raises:
             ConfigError: the server refuses all requests, such as for an unknown model or a wrong key.
         """
-        with (
-            self._client() as client,
-            ThreadPoolExecutor(self._at_once, thread_name_prefix="asking") as threads,
-        ):
+        with self._client() as client, ThreadPoolExecutor(self._at_once, thread_name_prefix="asking") as threads:
             waiting = {threads.submit(self._answer, client, one): number for number, one in enumerate(conversations)}
             try:
                 for done in as_completed(waiting):
@@ -144,12 +141,7 @@ class ServerModel:
     def _answer(self, client: httpx.Client, conversation: Conversation) -> Answer | NoAnswer:
         import httpx
 
-        content = {
-            "model": self.name,
-            "messages": list(conversation),
-            "temperature": 0,
-            "max_tokens": self._max_tokens,
-        }
+        content = {"model": self.name, "messages": list(conversation), "temperature": 0, "max_tokens": self._max_tokens}
         problem, wait = "", 0.0
         for attempt in range(self._attempts):
             if attempt:
@@ -260,11 +252,7 @@ class LocalModel:
 
 
 def _body(response: httpx.Response) -> bytearray:
-    """Return the content of a response.
-
-    Raises:
-        ValueError: it is longer than the longest answer; the rest is not read.
-    """
+    """Return the content of a response; if it is longer than the longest answer, raise ValueError and stop reading."""
     body = bytearray()
     for piece in response.iter_bytes():
         body += piece

@@ -68,8 +68,8 @@ def split_papers(
     order = [rich[i] for i in generator.permutation(len(rich))]
     allowed = int(test_share * sum(sizes.values()))
     if unseen_papers is None or isinstance(unseen_papers, int):
-        nearest = sorted(order, key=lambda paper: abs(sizes[paper] - AVERAGE))
-        unseen = nearest[: UNSEEN if unseen_papers is None else unseen_papers]
+        most = UNSEEN if unseen_papers is None else unseen_papers
+        unseen = sorted(order, key=lambda paper: abs(sizes[paper] - AVERAGE))[:most]
         while unseen_papers is None and sum(sizes[paper] for paper in unseen) > allowed:
             unseen.pop()
     else:

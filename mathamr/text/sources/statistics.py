@@ -98,10 +98,8 @@ def tokenizer_of(name: str) -> Callable[[str], list[str]]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(place_of(name))
     except (OSError, ValueError) as error:
-        message = (
+        raise ConfigError(
             f"the tokenizer of {name!r} cannot be opened ({str(error).splitlines()[0]}); name the encoder's folder"
-        )
-        raise ConfigError(message) from error
+        ) from error
     check_tokenizer(tokenizer, name)
-    tokenize: Callable[[str], list[str]] = tokenizer.tokenize
-    return tokenize
+    return lambda text: list(tokenizer.tokenize(text))

@@ -258,11 +258,7 @@ class _Checkpoints:
         save_file({**tensors, **{f"{_OWN}{name}": tensor for name, tensor in own.items()}}, path)
 
     def read(self, path: Path) -> None:
-        """Read what :meth:`write` has written.
-
-        Raises:
-            TrainingError: a damaged file.
-        """
+        """Read what :meth:`write` has written; raise TrainingError for a damaged file."""
         try:
             with safe_open(path, "pt") as file, torch.no_grad():
                 for name, weight in _trained(self._model).items():
@@ -270,8 +266,7 @@ class _Checkpoints:
                 own = [name for name in list(file.keys()) if name.startswith(_OWN)]
                 self._task.restore({name.removeprefix(_OWN): file.get_tensor(name) for name in own})
         except (OSError, SafetensorError) as error:
-            message = f"damaged or unreadable ({error}); start anew (--resume never)"
-            raise TrainingError(message, path=path) from error
+            raise TrainingError(f"damaged or unreadable ({error}); start anew (--resume never)", path=path) from error
 
 
 def _arguments(config: TextConfig, task: Task, out: Path, world: Ranks, seed: int, kind: Callable[..., Any]) -> Any:
