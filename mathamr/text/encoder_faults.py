@@ -46,7 +46,7 @@ def damaged_part(folder: Path) -> str:
         try:
             if path.suffix == ".safetensors":
                 safe_open(path, "np")
-            content = json.loads(path.read_bytes()) if path.suffix == ".json" else None
+            content: Any = json.loads(path.read_bytes()) if path.suffix == ".json" else ()
             for one in content if path.name == "modules.json" else ():
                 if not (folder / one["path"]).is_dir() and not one["type"].endswith("Normalize"):  # it has no files
                     return f"the folder {one['path']}, which modules.json names, is missing"

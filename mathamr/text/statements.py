@@ -207,9 +207,8 @@ def environment_kinds(*texts: str) -> dict[str, Kind | None]:
         name = match["name"] or match["box"] or match["short"]
         kinds[name.strip()] = kind_of_title(group(match.string[match.end() : match.end() + 500], 0))
     for name, opening, _ in (found for text in texts for found in _ENVIRONMENT.findall(text)):
-        opened = (_kind(edge["name"].strip(), kinds) for edge in _EDGE.finditer(opening))
-        if kind := next(filter(None, opened), None):
-            kinds[name.strip()] = kind
+        opened = [kind for edge in _EDGE.finditer(opening) if (kind := _kind(edge["name"].strip(), kinds))]
+        kinds |= {name.strip(): kind for kind in opened[:1]}
     return kinds
 
 
