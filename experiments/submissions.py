@@ -23,10 +23,11 @@ from graphs.corpus.corpus import Corpus, benchmark
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, EvaluationError
-from mathamr.evaluation.metrics import evaluate
+from mathamr.evaluation.metrics import evaluate, judged_results
 from mathamr.evaluation.result_names import ARQMATH
 from mathamr.evaluation.runs import Qrels, Run, Task, read_qrels, read_run, read_visual_ids, write_run
-from mathamr.evaluation.submission import FILE_NAME, Known, Problem, Submission, read_submission
+from mathamr.evaluation.submission import FILE_NAME, Known, Problem, read_submission
+from mathamr.stages.retrieval.scoring import UNJUDGED
 from mathamr.stages.sources import open_data
 
 RUNS: dict[Task, str] = {1: "run.tsv", 2: "run-task2.tsv"}
@@ -51,9 +52,14 @@ class Collection:
         posts: dict[str, Known] = {}
         for post in self.corpus.posts():
             if isinstance(post, Post) and post.post_id in wanted:
-                ids = frozenset(formula.formula_id for formula in extract(post).formulas) if formulas else frozenset()
+                found = extract(post).formulas if formulas else ()
+                ids = frozenset(one.formula_id for one in found if self.has_id(one.formula_id, post.post_id))
                 posts.setdefault(post.post_id, Known(post.kind, ids))
         return posts
+
+    def has_id(self, formula_id: str, post_id: str | None) -> bool:
+        """Return whether a formula of a post has an id of the collection, if it publishes ids, not one of ours."""
+        return self.corpus.formulas() is None or not formula_id.startswith(f"{post_id}:")
 
 
 @dataclass(frozen=True)
@@ -118,13 +124,21 @@ def write_submission(folder: Path, job: str, name: RunName, out: Path, root: Pat
         raise EvaluationError("has no run.tsv; run the job again", path=experiment.place(row))
     data = read(configuration_of(experiment.commands[-1] if experiment.commands else "", root)).data
     collection = Collection(open_data(data), data.years)
+    left_out = 0
     for path, run in runs.items():
-        write_run(run, path)
+        rankings = {
+            topic: [hit for hit in hits if run.task == 1 or collection.has_id(hit.doc_id, hit.post_id)]
+            for topic, hits in run.rankings.items()
+        }
+        left_out += sum(len(hits) for hits in run.rankings.values()) - sum(len(hits) for hits in rankings.values())
+        write_run(replace(run, rankings=rankings), path)
     scores = ", ".join(f"{title} {row[key]:.4f}" for key, title in ARQMATH.items() if key in row)
     about = f"{experiment.name}, {row['condition']}, seed {row['seed']} (regime {row['regime']}: {scores})"
     others = [name for name, rows in experiment.done().items() if all(SELECTED_BY not in one for one in rows)]
     if job == "best" and SELECTED_BY in row and others:
         about += f"\nnot considered, because they rank no held-out training pairs: {', '.join(others)}; --job names one"
+    if left_out:
+        about += f"\nleft out: {left_out:,} results that are formulas without an id in the collection"
     return Written(f"{row['condition']}-seed{row['seed']}", about, files, collection)
 
 
@@ -230,13 +244,12 @@ def check(
         return replace(found, reason="no scores: there are lines that cannot be read")
     if task == 2 and visual_ids is None:
         return replace(found, reason="Task 2 is judged by visual id: give --visual-ids for its scores")
-    return replace(found, scores=scores(path, submission, read_qrels(*judged), visual_ids))
-
-
-def scores(path: Path, submission: Submission, qrels: Qrels, visual_ids: Path | None) -> dict[str, float]:
-    """Return the official scores of a file by name, and the number of judged topics."""
     mapped = None
-    if submission.task == 2 and visual_ids is not None:
+    if task == 2 and visual_ids is not None:
         mapped = read_visual_ids(visual_ids, {row.formula_id or "" for row in submission.rows})
-    result = evaluate(read_run(path, task=submission.task), qrels, visual_ids=mapped)
-    return {title: result.aggregate[key] for key, title in ARQMATH.items()} | {"topics": result.topics}
+    run, grades = read_run(path, task=task), read_qrels(*judged)
+    if not judged_results(run, grades, mapped):
+        return replace(found, reason=f"no scores: {UNJUDGED}")
+    result = evaluate(run, grades, visual_ids=mapped)
+    named = {title: result.aggregate[key] for key, title in ARQMATH.items()}
+    return replace(found, scores=named | {"topics": result.topics})

@@ -359,7 +359,7 @@ class FormulaStore:
     def sources(self) -> dict[str, tuple[int, str]]:
         """Return the size and hash of each formula file that was read to its end."""
         query, meta = "SELECT name, size FROM source WHERE offset >= size", database.read_meta(self._database())
-        return {name: (size, meta.get(HASH_OF + name, "")) for name, size in self._database().execute(query)}
+        return {name: (size, str(meta.get(HASH_OF + name))) for name, size in self._database().execute(query)}
 
     def failures(self) -> dict[tuple[str, str], int]:
         """Return the number of formulas without a tree, by representation (``slt``, ``opt``) and kind of failure."""

@@ -149,14 +149,35 @@ def measure_of(name: str) -> Measure:
     """Return the measure with this name in ir_measures, e.g. ``nDCG@10`` or ``Success(rel=2)@1``.
 
     Raises:
-        EvaluationError: an unknown measure.
+        EvaluationError: an unknown measure, or one that cannot be computed for a topic like ``A.1``.
     """
     import ir_measures
 
     try:
-        return ir_measures.parse_measure(name)
+        measure = ir_measures.parse_measure(name)
     except (ValueError, NameError, KeyError) as error:
         raise EvaluationError(f"{name!r} is not a measure of ir_measures; use e.g. nDCG@10 or RR(rel=2)") from error
+    try:
+        ir_measures.calc_aggregate(
+            [measure], [ir_measures.Qrel("A.1", "1", 2)], [ir_measures.ScoredDoc("A.1", "1", 1.0)]
+        )
+    except Exception as error:  # of programs and packages behind a measure
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise EvaluationError(f"{name!r} cannot be computed here ({reason}); use e.g. nDCG@10 or RR(rel=2)") from error
+    return measure
+
+
+def judged_results(run: Run, qrels: Qrels, visual_ids: Mapping[str, str] | None = None) -> int:
+    """Return the number of results that have a judgment.
+
+    >>> judged_results(Run("r", {"A.1": [Hit("a", 2.0), Hit("b", 1.0)]}), {"A.1": {"b": 0}, "A.2": {"a": 3}})
+    1
+    """
+    judged = 0
+    for topic, hits in run.rankings.items():
+        ids = [hit.doc_id for hit in hits] if visual_ids is None else _visual_ids(hits, visual_ids)
+        judged += len(qrels.get(topic, {}).keys() & ids)
+    return judged
 
 
 def restrict(qrels: Qrels, collection: Container[str], relevant: int = RELEVANT) -> Qrels:

@@ -35,6 +35,11 @@ def test_task_1_and_task_2_print_one_object(tmp_path: Path) -> None:
         "--task", "2", "--qrels", tmp_path / "q", "--run", tmp_path / "two", "--visual-ids", tmp_path / "ids.tsv"
     )
     assert json.loads(done.stdout)["ndcg_prime"] == 0.5
+    (tmp_path / "q").write_text("B.1\t0\t7\t3\n")  # by formula id
+    done = evaluate(
+        "--task", "2", "--qrels", tmp_path / "q", "--run", tmp_path / "two", "--visual-ids", tmp_path / "ids.tsv"
+    )
+    assert "no result is judged: the judgments may have other ids" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from experiments import submissions
+from graphs.corpus.files import FormulaFiles
+from graphs.corpus.jsonl import JsonLines
 from mathamr.evaluation.runs import Hit, Run, write_run
 from scripts import submit
 
@@ -134,6 +136,32 @@ def test_ids_that_the_collection_lacks_are_named_by_line(
     ):
         assert line in printed
     assert "the labs name files TEAM-task1-RUN-auto-both-P.tsv" in printed
+
+
+def test_formulas_without_an_id_of_the_collection_are_left_out(
+    experiment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JsonLines, "formulas", lambda self: FormulaFiles((), (), (), ()))
+    for seed in (1, 2):
+        hits = [Hit("17", 0.9, "a1"), Hit("a1:0", 0.8, "a1"), Hit("18", 0.7, "q1")]
+        path = experiment / f"jobs/mathamr_plus-seed{seed}/run-task2.tsv"
+        write_run(Run.from_results("job", {"F.1": hits}, task=2), path)
+    submit.main(arguments(experiment, tmp_path / "submission"))
+    assert "left out: 1 results that are formulas without an id in the collection" in capsys.readouterr().out
+    written = (tmp_path / "submission/Lab-task2-plus-auto-both-P.tsv").read_text().splitlines()
+    assert [line.split("\t")[1:4] for line in written] == [["17", "a1", "1"], ["18", "q1", "2"]]
+
+
+def test_judgments_with_other_ids_are_named_instead_of_a_score_of_0(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, qrels = tmp_path / "run.tsv", tmp_path / "qrels.tsv"
+    path.write_text("F.1\ta1:0\ta1\t1\t2\tme\n")
+    qrels.write_text("F.1\t0\ta1:0\t3\n")  # by formula id
+    assert (
+        submit.main(["--check", str(path), "--qrels", str(qrels), "--visual-ids", str(collection / "visual.tsv")]) == 0
+    )
+    assert "no scores: no result is judged" in capsys.readouterr().out
 
 
 def test_a_judged_topic_without_a_result_scores_0_and_other_judgments_do_not_count(

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from graphs.corpus.post import Topic
 from graphs.errors import ConfigError
+from mathamr.evaluation.completeness import SHOWN
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.result_names import title
 from mathamr.maxsim import VectorSets
@@ -144,7 +145,8 @@ def speed(topics: int, watch: Stopwatch) -> dict[str, float]:
 
 
 def say_lost(console: Console, topic_set: TopicSet, searched: Sequence[Topic], why: str) -> None:
-    """Print the topics that cannot be searched."""
+    """Print the number of topics that cannot be searched, and the first ones; those without judgments do not count."""
     lost = sorted({topic.topic_id for topic in topic_set.topics} - {topic.topic_id for topic in searched})
     if lost:
-        console.say(f"  {title(topic_set.test_name)}: {len(lost)} topics {why} and score 0: {', '.join(lost)}")
+        first = f"{', '.join(lost[:SHOWN])}{' ...' * (len(lost) > SHOWN)}"
+        console.say(f"  {title(topic_set.test_name)}: {len(lost)} topics {why}: {first}")

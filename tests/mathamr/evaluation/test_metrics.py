@@ -131,3 +131,15 @@ def test_published_scores_topic_by_topic() -> None:
     result = evaluate(run, read_qrels(DATA / "arqmath-mini" / "qrels" / "qrel_task1_2020.tsv"))
     ours = {topic: scores["ndcg_prime"] for topic, scores in result.per_topic.items()}
     assert {t: round(s, 4) for t, s in ours.items()} == {t: float(s) for _, t, s in rows if t != "all"}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ERR@10", r"'ERR@10' cannot be computed here \(.*\); use e\.g\. nDCG@10"),
+        ("MMR", "not a measure of ir_measures"),
+    ],
+)
+def test_a_measure_that_cannot_be_computed_is_refused_by_its_name(name: str, message: str) -> None:
+    with pytest.raises(EvaluationError, match=message):
+        measure_of(name)
