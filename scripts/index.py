@@ -22,6 +22,8 @@ results for 20 posts are compared with exact search. ``--formulas`` gives the fo
 FOLDER has LaTeX, Markdown, notebooks, HTML and archives of arXiv; their theorems, paragraphs and cells become posts,
 each with its file and line (docs/folder.md). ``--update`` then reads, parses and encodes only new and changed files.
 
+``--update`` takes kinds, backend, location, name and dtype from the index before, where they are not given.
+
 Without FOLDER, ``--update`` keeps the vectors of indexed posts and removes posts that left preprocessed.db. If the text
 of a post has changed, build without it.
 
@@ -70,20 +72,19 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument(
         "--kinds",
         nargs="+",
-        default=["answer"],
         choices=("answer", "question"),
-        help="posts to index: Task 1 finds answers, Task 2 also formulas of questions",
+        help="posts to index, by default answers: Task 1 finds answers, Task 2 also formulas of questions",
     )
-    parser.add_argument("--backend", default="exact", help="exact, approximate or qdrant")
+    parser.add_argument("--backend", help="exact (default), approximate or qdrant")
     parser.add_argument("--location", help="URL of a Qdrant server; without it, qdrant works in this process")
-    parser.add_argument("--name", default="mathamr", help="name of the index on the server")
+    parser.add_argument("--name", help="name of the index on the server; default: mathamr")
     parser.add_argument("--shards", type=int, help="shards of the collection on the server; default: 1")
     parser.add_argument("--replicas", type=int, help="copies of each shard; default: 1")
     parser.add_argument(
         "--quantization", choices=("none", "scalar", "binary"), help="compression of the vectors in the server's memory"
     )
     parser.add_argument("--on-disk", action="store_true", help="keep the server's original vectors on disk")
-    parser.add_argument("--dtype", default="float32", choices=("float32", "float16"), help="type of the stored vectors")
+    parser.add_argument("--dtype", choices=("float32", "float16"), help="type of the stored vectors; default: float32")
     parser.add_argument("--posts-a-shard", type=int, help="posts in each shard")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--update", action="store_true", help="keep the vectors in OUT")
@@ -117,6 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
 
     if given.job is not None and given.folder is None and not _is_graph(given):
         return _system_index(given, parser)
+    out = given.out or _out_of_job(given)
+    _settle(given, out)
     server = _server_options(given, parser)
     settings = IndexBuild(
         given.kinds,
@@ -133,10 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> str:
     if given.folder is not None:
         from mathamr.stages.retrieval.folder_index import index_folder
 
-        out = given.out
         built = index_folder(given.folder, out, _folder_model(given), settings, Console(), workers=given.workers)
     else:
-        files, corpus, out = _of_files(given) if given.job is None else _of_job(given)
+        files, corpus = _of_files(given) if given.job is None else _of_job(given)
         built = build_search_index(files, corpus, out, settings, Console())
     return f"{built}\n{search_hint(out)}"
 
@@ -166,6 +168,28 @@ def _system_index(given: argparse.Namespace, parser: argparse.ArgumentParser) ->
     from experiments.indexes.kept_jobs import index_job
 
     return index_job(Path(given.job[0]), given.job[1], given.seed, given.out, root=given.root)
+
+
+def _out_of_job(given: argparse.Namespace) -> Path:
+    """Return the folder of a finished job's index."""
+    from experiments.indexes.finished_jobs import finished_job
+
+    job = finished_job(Path(given.job[0]), given.job[1], given.seed, root=given.root, tensors=given.tensors)
+    return Path(given.job[0]) / "indexes" / f"{job.condition}-seed{job.seed}"
+
+
+def _settle(given: argparse.Namespace, out: Path) -> None:
+    """Give a value to each setting of the index that was not given: that of the index before in an update."""
+    from mathamr.retrieval.folder import HEADER
+    from mathamr.search.catalog import settings_of
+
+    before = settings_of(out) if given.update and (out / HEADER).exists() else {}
+    if given.backend not in (None, before.get("backend")):
+        before = {name: value for name, value in before.items() if name not in ("location", "name")}
+    values = {"kinds": ["answer"], "backend": "exact", "location": None, "name": "mathamr", "dtype": "float32"} | before
+    for name, value in values.items():
+        if getattr(given, name) is None:
+            setattr(given, name, value)
 
 
 def _server_options(given: argparse.Namespace, parser: argparse.ArgumentParser) -> ServerOptions | None:
@@ -212,7 +236,7 @@ def _folder_model(given: argparse.Namespace) -> FolderModel:
     return FolderModel(job.model, store.vocabulary, store.spec)
 
 
-def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:
+def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus]:
     from graphs.stores.collection import Collection
     from mathamr.stages.console import Console
     from mathamr.stages.data.identity import check_whole
@@ -221,18 +245,16 @@ def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:
     with Collection(given.graphs_db) as graphs:
         check_whole(graphs, Console())
     files = IndexedFiles((given.tensors,), given.graphs_db, given.model, given.formulas)
-    return files, corpus_of(given), given.out
+    return files, corpus_of(given)
 
 
-def _of_job(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:
+def _of_job(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus]:
     from experiments.indexes.finished_jobs import finished_job, searched_posts
     from mathamr.stages.console import Console
     from mathamr.stages.retrieval.indexing import IndexedFiles
     from mathamr.stages.sources import open_data
 
-    folder = Path(given.job[0])
-    job = finished_job(folder, given.job[1], given.seed, root=given.root, tensors=given.tensors)
-    out = given.out or folder / "indexes" / f"{job.condition}-seed{job.seed}"
+    job = finished_job(Path(given.job[0]), given.job[1], given.seed, root=given.root, tensors=given.tensors)
     corpus, console = open_data(job.data), Console()
     posts = searched_posts(job, corpus, given.kinds, console)
     if posts is not None:
@@ -240,7 +262,7 @@ def _of_job(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus, Path]:
             "  data.regime=judged: only the posts that the job searched are indexed; to index all posts, run the "
             "experiment again with data.regime=full"
         )
-    return IndexedFiles(job.tensors, job.collection, job.model, job.formulas_db, posts), corpus, out
+    return IndexedFiles(job.tensors, job.collection, job.model, job.formulas_db, posts), corpus
 
 
 if __name__ == "__main__":

@@ -171,7 +171,8 @@ def _plain(text: str) -> str:
     >>> print(_plain("<b> a * c ![x](y)"))
     &lt;b> a \\* c ![x]\\(y)
     """
-    return re.sub(r"([*`])", r"\\\1", _cell(text).replace(r"\|", "|"))
+    text = re.sub(r"([\\*`])", r"\\\1", " ".join(text.split())).replace("](", r"]\(")
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
 
 
 def as_markdown(table: Sequence[Sequence[str]]) -> str:
@@ -187,8 +188,12 @@ def as_markdown(table: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    text = " ".join(text.split()).replace("|", r"\|").replace("](", r"]\(")
-    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
+    """Escape a cell, except the star behind a significant number.
+
+    >>> print(_cell("a * b | `c`"), _cell("0.503 ± 0.008*"))
+    a \\* b \\| \\`c\\` 0.503 ± 0.008*
+    """
+    return re.sub(r"(?<=\d)\\\*$", "*", _plain(text)).replace("|", r"\|")
 
 
 def as_text(table: Sequence[Sequence[str]]) -> str:

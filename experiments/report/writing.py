@@ -40,6 +40,7 @@ from experiments.report.tables import (
     significance_table,
     thesis_columns,
     troubles_table,
+    without_copies,
 )
 from experiments.report.thesis import ThesisTable
 from experiments.report.thesis import tables as thesis_tables
@@ -177,7 +178,7 @@ def _part(title: str, build: Callable[[], list[Block]]) -> list[Block]:
 def _task(experiment: Experiment, task: TestName) -> list[Block]:
     """Return means and best seeds with their tests, bars, and differences by topic."""
     before = f"{columns.title(task)}: " if len(experiment.tasks) > 1 else ""
-    several = max(len(rows) for rows in measured(experiment, task).values()) > 1
+    several = _has_seeds(experiment, task)
     tables = [table for table in thesis_tables(experiment.name) if table.setting["task"] == task]
     effective = [table for table in tables if ARQMATH.keys() & {one.measure for one in thesis_columns(table)}]
 
@@ -195,6 +196,11 @@ def _task(experiment: Experiment, task: TestName) -> list[Block]:
     blocks += _part(_title(before, "year by year"), lambda: years.blocks(experiment, task))
     blocks += _part(_title(before, "by groups of topics"), lambda: breakdowns.blocks(experiment, task))
     return blocks
+
+
+def _has_seeds(experiment: Experiment, task: TestName) -> bool:
+    """Return whether a condition has different results for several seeds."""
+    return max(len(without_copies(rows)) for rows in measured(experiment, task).values()) > 1
 
 
 def _title(before: str, title: str) -> str:
@@ -232,8 +238,7 @@ def _scores(experiment: Experiment, task: TestName, *, best_seed: bool, thesis: 
         blocks.append(Text(trouble))
     elif tests:
         table = significance_table(experiment, tests)
-        several = max(len(rows) for rows in measured(experiment, task).values()) > 1
-        averaged = "of the mean over seeds of each topic's score" if several else "of one seed"
+        averaged = "of the mean over seeds of each topic's score" if _has_seeds(experiment, task) else "of one seed"
         what = "of the best seeds" if best_seed else averaged
         found = sum(bool(one.stars()) for one in tests)
         blocks.append(

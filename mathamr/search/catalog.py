@@ -65,7 +65,7 @@ class CatalogContent:
 
     ``model`` is the checkpoint folder and ``model_hash`` its hash; ``parser`` names the AMR parser of the posts;
     ``formula_ids`` are those of each post's graph, by the order of its vectors; ``texts`` the posts of the collection;
-    ``structured`` the trees of their formulas.
+    ``structured`` the trees of their formulas; ``kinds`` the kinds of posts that were chosen.
     """
 
     model: Path
@@ -78,6 +78,17 @@ class CatalogContent:
     visual_ids: Mapping[str, str] = field(default_factory=dict)
     texts: Iterable[Post | Failure] = ()
     structured: StructuredFormulas | None = None
+    kinds: Sequence[str] = ()
+
+
+def settings_of(path: Path) -> dict[str, Any]:
+    """Return the settings of the catalog in ``path``: kinds of posts, if it has them, backend, location, name, dtype.
+
+    Raises:
+        StoreError: no catalog, or a damaged one.
+    """
+    header, _ = read_header(path, FORMAT, VERSION)
+    return {name: header[name] for name in ("kinds", "backend", "location", "name", "dtype") if header.get(name)}
 
 
 def build(
@@ -148,6 +159,7 @@ def build(
             "location": location,
             "name": name,
             "dtype": dtype,
+            "kinds": sorted(content.kinds),
             "documents": len(post_ids),
             "vectors": len(documents.vectors),
             "formulas": len(points),

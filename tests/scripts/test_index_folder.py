@@ -15,6 +15,7 @@ from experiments import cli
 from graphs.amr.embedded import EmbeddedParser
 from graphs.stores.collection import Collection
 from mathamr import MathAMR
+from mathamr.search.catalog import settings_of
 from mathamr.stages.retrieval import folder_index
 from tests.documents.blocks import ROOT, blocks_of
 
@@ -71,6 +72,22 @@ def test_a_folder_is_indexed_searched_and_updated(
     (tmp_path / "gone.txt").write_text(posts[0])
     assert scripts.index.main([*words, "--update", "--remove", str(tmp_path / "gone.txt")]) == 0
     assert [place for place, _ in found(out, capsys)] == [posts[1].partition("~")[0]]
+
+
+def test_an_update_keeps_the_settings_that_are_not_given(model: Path, tmp_path: Path) -> None:
+    notes, out = tmp_path / "notes", tmp_path / "index"
+    notes.mkdir()
+    (notes / "a.md").write_text("Both $\\sqrt2$ and $\\sqrt3$ are irrational.\n")
+    words = [str(notes), "--model", str(model), "--out", str(out)]
+    given = ["--backend", "approximate", "--dtype", "float16", "--kinds", "answer", "question"]
+    assert scripts.index.main([*words, *given]) == 0
+    before = settings_of(out)
+    assert before["kinds"] == ["answer", "question"]
+    (notes / "b.md").write_text("The integral $\\int_0^1 x\\,dx$ is $1/2$.\n")
+    assert scripts.index.main([*words, "--update"]) == 0
+    assert settings_of(out) == before
+    assert scripts.index.main([*words, "--update", "--backend", "exact"]) == 0
+    assert settings_of(out) == before | {"backend": "exact"}
 
 
 def test_an_update_by_another_parser_makes_all_graphs_and_vectors_anew(

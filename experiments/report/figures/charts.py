@@ -13,7 +13,7 @@ import io
 import re
 import statistics
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -79,15 +79,30 @@ def svg(figure: Canvas, name: str, alt: str) -> str:
     return text.replace("<svg", f'<svg role="img" aria-label="{html.escape(alt)}"', 1).strip()
 
 
-def short(label: str) -> str:
+def short(label: str, length: int = 36) -> str:
     """Shorten a label to leave room for its plot, and so that matplotlib shows it: it hides labels with a leading _.
 
     >>> short("Doc-VN + MaxSim (k = 5000), approximate search"), short("_old")
     ('Doc-VN + MaxSim (k =…proximate search', ' _old')
     """
     label = re.sub(r"[\x00-\x1f\x7f]+", " ", label)
-    label = label if len(label) <= 36 else f"{label[:20]}…{label[-16:]}"
+    label = label if len(label) <= length else f"{label[: length - 16]}…{label[-16:]}"
     return f" {label}" if label.startswith("_") else label
+
+
+def shortened(labels: Collection[str]) -> dict[str, str]:
+    """Shorten the labels of a plot, and those that would be equal by less.
+
+    >>> shortened(["Learned, trees, vectors and BM25 over pairs", "Learned, trees, vectors, BM25 over pairs"]).values()
+    dict_values(['Learned, trees, vectors and BM25 over pairs', 'Learned, trees, vectors, BM25 over pairs'])
+    """
+    names = {}
+    for label in labels:
+        for length in (36, 48, 72, len(label)):
+            names[label] = short(label, length)
+            if [short(other, length) for other in labels].count(names[label]) == 1:
+                break
+    return names
 
 
 def _named(topics: Sequence[str]) -> str:
@@ -133,6 +148,7 @@ def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str, alt: st
     panels = {"train_loss": "Training loss", "val_loss": "Validation loss", "val_mrr": "Validation MRR"}
     from matplotlib.ticker import MaxNLocator
 
+    names = shortened(logs)
     last = max((epoch for seeds in logs.values() for epoch, _ in _means(seeds, "train_loss")), default=1)
     with canvas(1, len(panels), 3.4 + 0.2 * (len(logs) // 4)) as (figure, axes):
         for ax, (key, title) in zip(axes[0], panels.items(), strict=True):
@@ -150,7 +166,7 @@ def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str, alt: st
                     markeredgecolor="black",
                     markeredgewidth=0.4,
                     linewidth=1.6,
-                    label=short(condition),
+                    label=names[condition],
                 )
             ax.set_title(title)
             ax.set_xlabel("Epoch")
@@ -227,7 +243,7 @@ def _draw_bars(
             ax.set_xlim(left=0)
             ax.grid(axis="x", color="#dddddd", linewidth=0.6)
             ax.set_axisbelow(True)
-        axes[0][0].set_yticks(range(len(scores)), [short(condition) for condition in scores])
+        axes[0][0].set_yticks(range(len(scores)), shortened(scores).values())
         axes[0][0].set_ylim(len(scores) - 0.45, -0.55)
         return svg(figure, name, alt)
 
@@ -275,6 +291,7 @@ def differences(found: Sequence[Difference], measure: str) -> Figure:
 def _draw_differences(found: Sequence[Difference], measure: str, name: str, alt: str) -> str:
     columns = min(3, len(found))
     rows = -(-len(found) // columns)
+    names = shortened({label for one in found for label in (one.condition, one.baseline)})
     with canvas(rows, columns, 2.7 * rows, sharey=True) as (figure, axes):
         panels = [ax for line in axes for ax in line]
         for ax, one in zip(panels, found, strict=False):
@@ -284,7 +301,7 @@ def _draw_differences(found: Sequence[Difference], measure: str, name: str, alt:
             ax.bar(range(len(values)), values, width=1.0, color=colours, edgecolor="black", linewidth=0.2)
             ax.axhline(0, color="black", linewidth=0.8)
             ax.axhline(one.test.test.difference, color="black", linestyle="--", linewidth=0.9)
-            ax.set_title(f"{short(one.condition)}\nagainst {short(one.baseline)}", loc="left")
+            ax.set_title(f"{names[one.condition]}\nagainst {names[one.baseline]}", loc="left")
             gained = [topic for topic in ordered[:3] if one.by_topic[topic] > 0]
             lost = [topic for topic in ordered[:-4:-1] if one.by_topic[topic] < 0]
             ends = f"most gained: {_named(gained)}\nmost lost: {_named(lost)}"

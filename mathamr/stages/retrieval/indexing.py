@@ -171,7 +171,7 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
             visual_ids = formulas.visual_ids(name for names in formula_ids.values() for name in names)
 
     start = time.perf_counter()
-    ordered, old = _kept(out, settings.update, post_ids, model_hash, first.config_hash, parser)
+    ordered, old, gone = _kept(out, settings.update, post_ids, model_hash, first.config_hash, parser)
     sets: list[VectorSets] = [] if old is None else [old]
     kept, resumed = len(ordered), 0
     missing = dict.fromkeys(post_id for post_id in post_ids if post_id not in set(ordered))
@@ -219,6 +219,7 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
         visual_ids=visual_ids,
         texts=corpus.posts(),
         structured=structured,
+        kinds=settings.kinds,
     )
     start = time.perf_counter()
     with console.stage("writing", unit="posts") as advance:
@@ -242,6 +243,7 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     lines = [f"encoded:   {now:,} posts in {seconds:.1f} s, {now / max(seconds, 1e-9):,.0f} docs/s"]
     before = [f"{resumed:,} more by an earlier run that was stopped"] if resumed else []
     before += [f"{kept:,} kept from the index before"] if kept else []
+    before += [f"{gone:,} of the index before left out"] if gone else []
     if before:
         lines.append(f"           {', '.join(before)}")
     return BuiltIndex((*lines, *_checked(Catalog.open(out), writing)))
@@ -282,10 +284,11 @@ def _checked(index: Catalog, writing: float) -> list[str]:
 
 def _kept(
     out: Path, update: bool, post_ids: Sequence[str], model_hash: str, config_hash: str, parser: str
-) -> tuple[list[str], VectorSets | None]:
-    """Return the posts whose vectors the index before has, and these; none without ``update``."""
+) -> tuple[list[str], VectorSets | None, int]:
+    """Return the posts whose vectors the index before has, these, and the number of its other posts; none without
+    ``update``."""
     if not update:
-        return [], None
+        return [], None, 0
     with closing(Catalog.open(out)) as before:
         problem = ""
         if before.model_hash != model_hash:
@@ -307,4 +310,4 @@ def _kept(
         has = set(before.vectors.post_ids())
         kept = [post_id for post_id in post_ids if post_id in has]
         sets = before.vectors.vectors_of(kept) if kept else None
-    return kept, sets
+    return kept, sets, len(has) - len(kept)
