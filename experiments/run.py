@@ -332,7 +332,8 @@ def _refuse_launcher(arguments: Sequence[str]) -> str | None:
         return None
     if find_spec("submitit") is None:
         return (
-            "launcher=slurm needs hydra-submitit-launcher: pip install -e '.[slurm]'; or use slurm/seeds_array.sbatch"
+            "launcher=slurm needs hydra-submitit-launcher: pip install 'mathamr-plus[slurm]'; or use "
+            "slurm/seeds_array.sbatch"
         )
     if not {"--multirun", "-m"} & set(arguments):
         return "launcher=slurm sends the parts of a plan: add --multirun and job=1/N,2/N,...,N/N"

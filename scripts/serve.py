@@ -12,9 +12,9 @@ The settings of mathamr search are the initial choices on the page. Further sett
   workers=N        processes that answer, by default 1; they share the memory of the index's vectors
   --log            one line of JSON on standard error for each request, without the text of queries
 
-Needs the extra ``web`` (``pip install -e '.[web]'``). Ctrl-C ends the server. On the signal HUP the server opens the
-index again, e.g. after ``mathamr index``; in the meantime it searches the old one. Signals reach all workers. A worker
-that dies is replaced; if the new one does not answer, the server ends.
+Needs the extra ``web`` (``pip install 'mathamr-plus[web]'``). Ctrl-C ends the server. On the signal HUP the server
+opens the index again, e.g. after ``mathamr index``; in the meantime it searches the old one. Signals reach all workers.
+A worker that dies is replaced; if the new one does not answer, the server ends.
 
 Exit codes: 0 ended by Ctrl-C; 2 an error, with a message.
 """
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     for package in ("fastapi", "uvicorn"):
         if find_spec(package) is None:
-            raise ConfigError(f"{package} is not installed; pip install -e '.[web]' brings what the page needs")
+            raise ConfigError(f"{package} is not installed; pip install 'mathamr-plus[web]' brings what the page needs")
 
     from mathamr.search.web.workers import Place
 

@@ -26,7 +26,9 @@ COSTS = ("time_per_epoch_s", "peak_memory_bytes", "queries_per_second", "paramet
 def check_installed() -> None:
     """Raise a ``ConfigError`` where the package that describes panels is missing."""
     if find_spec("wandb_workspaces") is None:
-        raise ConfigError("a dashboard needs wandb-workspaces; pip install -e '.[wandb]', or leave out --dashboard")
+        raise ConfigError(
+            "a dashboard needs wandb-workspaces; pip install 'mathamr-plus[wandb]', or leave out --dashboard"
+        )
 
 
 def dashboard(sweep: Mapping[str, Any], sweep_id: str, *, entity: str, project: str) -> Workspace:

@@ -133,7 +133,8 @@ class LambdaMartLearner:
             import lightgbm
         except ImportError as error:
             raise ConfigError(
-                "learned.learner=lambdamart needs LightGBM: pip install -e '.[ranking]'; or use learned.learner=ridge"
+                "learned.learner=lambdamart needs LightGBM: pip install 'mathamr-plus[ranking]'; or use "
+                "learned.learner=ridge"
             ) from error
         options = {
             "objective": "lambdarank",

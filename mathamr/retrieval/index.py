@@ -71,10 +71,10 @@ class Hnsw:
 def refuse_missing_graph(strategy: Strategy, hnsw: Hnsw) -> None:
     """Refuse an approximate search over vectors without an HNSW graph, and say what can be done instead."""
     if not strategy.exact and (hnsw.m_all if strategy.name == "maxsim" else hnsw.m) == 0:
+        number, other = ("m_all", ", use strategy=doc_vn_maxsim") if strategy.name == "maxsim" else ("m", "")
         raise RetrievalError(
-            f"this qdrant index cannot do {strategy}: its vectors have no HNSW graph; build it with "
-            f"{'m_all' if strategy.name == 'maxsim' else 'm'}=16 (class Hnsw), or search with exact=True, which the "
-            "backends qdrant and exact can"
+            f"this qdrant index cannot do {strategy}: its vectors have no HNSW graph; search with exact=true{other}, "
+            f"or build it in Python with {number}=16 (class Hnsw)"
         )
 
 

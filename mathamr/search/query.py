@@ -12,9 +12,10 @@ model's vocabulary and the encoder; so a post typed as a query has the same vect
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 import torch
@@ -22,6 +23,7 @@ import torch
 from graphs.amr.embedded import EmbeddedParser
 from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.placeholders import extract
+from graphs.corpus.text.text_formulas import MAX_INLINE, is_formula
 from graphs.errors import ConfigError, Failure, RetrievalError
 from graphs.graph.batching import collate
 from graphs.graph.graph_maker import GraphMaker, ParserFactory, StoredGraph
@@ -69,7 +71,7 @@ def typed_post(query: str) -> Post:
     """Return a query as a post.
 
     Raises:
-        RetrievalError: an empty query, or one that is too long.
+        RetrievalError: an empty query, or one that is too long, or has too long a formula.
     """
     if len(query) > MAX_CHARACTERS:
         raise RetrievalError(
@@ -77,7 +79,16 @@ def typed_post(query: str) -> Post:
             "it as a post of a collection"
         )
     if not query.strip():
-        raise RetrievalError("the query is empty; type words, or a formula between dollar signs")
+        raise RetrievalError(
+            "the query is empty; type words, or a formula between dollar signs (words to exclude find nothing alone)"
+        )
+    dollars = [place.start() for place in re.finditer(r"(?<!\\)\$", query)]
+    for start, end in pairwise(dollars):
+        if end - start > MAX_INLINE and is_formula(query[start + 1 : end], query[:start][-1:], query[end + 1 :][:1]):
+            raise RetrievalError(
+                f"a formula of the query has {end - start - 1:,} characters, but at most {MAX_INLINE:,} are read; "
+                "shorten it"
+            )
     return Post("query", "topic", body=query, markup="text")
 
 

@@ -274,7 +274,7 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
         MissingEncoderError: the model is neither here nor on the hub.
     """
     if find_spec("sentence_transformers") is None:
-        raise ConfigError("text encoders need sentence-transformers: pip install -e '.[text]'")
+        raise ConfigError("text encoders need sentence-transformers: pip install 'mathamr-plus[text]'")
     import torch
     from sentence_transformers import SentenceTransformer
 

@@ -42,7 +42,7 @@ def test_without_the_extra_an_encoder_is_refused_before_anything_runs(
         return None if name == "sentence_transformers" else find(name, *rest)
 
     monkeypatch.setattr("mathamr.text.encoder.find_spec", without)
-    message = "text encoders need sentence-transformers: pip install -e '.[text]'"
+    message = "text encoders need sentence-transformers: pip install 'mathamr-plus[text]'"
     assert message in refusal(collection, tmp_path, f"{setting}=minilm")
     assert not (tmp_path / "shared").exists()
 

@@ -135,7 +135,7 @@ def test_without_the_extra_it_says_how_to_install_it(
 ) -> None:
     monkeypatch.setattr(serve, "find_spec", lambda _: None)
     assert serve.main(["index=nowhere"]) == 2
-    assert "pip install -e '.[web]'" in capsys.readouterr().err
+    assert "pip install 'mathamr-plus[web]'" in capsys.readouterr().err
 
 
 def test_waiting_questions_are_refused_before_connections() -> None:

@@ -189,7 +189,7 @@ def test_without_the_extra_only_the_launcher_is_missing() -> None:
     command = [sys.executable, "-c", hidden, "--multirun", "launcher=slurm", "+exp=trial"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "pip install -e '.[slurm]'" in done.stderr
+    assert "pip install 'mathamr-plus[slurm]'" in done.stderr
 
 
 TRAINING = (

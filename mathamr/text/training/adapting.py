@@ -141,7 +141,7 @@ def prepared(encoder: TextEncoder, config: TextConfig) -> Iterator[None]:
     """
     if config.lora and find_spec("peft") is None:
         raise ConfigError(
-            f"text.lora={config.lora} needs the package peft: pip install -e '.[lora]', or use text.lora=0"
+            f"text.lora={config.lora} needs the package peft: pip install 'mathamr-plus[lora]', or use text.lora=0"
         )
     transformers: list[Any] = list(transformers_of(encoder)) if config.gradient_checkpointing else []
     for transformer in transformers:

@@ -33,5 +33,5 @@ def test_a_graph_that_cannot_be_is_refused() -> None:
     for wrong, message in (({"m_all": -1}, "m_all=-1"), ({"m": -1}, "m=-1"), ({"ef_construct": 0}, "ef_construct=0")):
         with pytest.raises(RetrievalError, match=message):
             Hnsw(**wrong)
-    with pytest.raises(RetrievalError, match="build it with m=16"):
+    with pytest.raises(RetrievalError, match="build it in Python with m=16"):
         check("qdrant", Strategy("single_vector", exact=False), hnsw=Hnsw(m=0))

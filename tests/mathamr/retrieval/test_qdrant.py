@@ -53,7 +53,8 @@ def test_approximate_search_finds_nearly_all_and_needs_a_graph(make_collection: 
     plain = EmbeddedIndex.build(large.post_ids, large.documents)
     exact = ExactIndex.build(large.post_ids, large.documents)
     with pytest.raises(
-        RetrievalError, match=r"approximate maxsim: its vectors have no HNSW graph; build it with m_all=16"
+        RetrievalError,
+        match=r"approximate maxsim: its vectors have no HNSW graph; search with exact=true, use",
     ):
         plain.search(large.queries, Strategy("maxsim", exact=False), 10)
     with_graph = EmbeddedIndex.build(large.post_ids, large.documents, hnsw=Hnsw(m_all=16))

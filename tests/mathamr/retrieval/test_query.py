@@ -103,6 +103,7 @@ def test_a_query_of_one_formula(folder: Path) -> None:
     ("text", "message"),
     [
         ("", "the query is empty"),
+        (f"Invert $x{'+x' * 2_000}$ please", "a formula of the query has 4,001 characters, but at most 4,000 are read"),
         (" \n\t", "the query is empty"),
         ("x" * 100_000, f"100,000 characters, but at most {MAX_CHARACTERS:,}"),
         ("\x00\x01", "the query cannot be read"),

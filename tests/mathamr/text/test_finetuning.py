@@ -184,7 +184,7 @@ def test_low_rank_additions_end_in_the_weights(tiny_folder: Path, tmp_path: Path
 
 def test_low_rank_additions_need_a_package(tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapting, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"text\.lora=4 needs the package peft: pip install -e '\.\[lora\]'"):
+    with pytest.raises(ConfigError, match=r"text\.lora=4 needs the package peft: pip install 'mathamr-plus\[lora\]'"):
         finetune(settings(lora=4), opened(tiny_folder), file_of(tmp_path), out=tmp_path / "m", seed=1)
 
 
