@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -36,11 +37,12 @@ from graphs.formulas.mathml import Letters
 from graphs.formulas.packing import pack, unpack
 from graphs.formulas.presentation import parse_slt
 from graphs.formulas.tree import ParsedFormula, TreeKind
-from graphs.formulas.tsv import Piece, Place, Source, of_choice, pieces, rows, sources_of
+from graphs.formulas.tsv import Piece, Place, Source, key, of_choice, pieces, rows, sources_of
 from graphs.processes import ordered_map
 
 PURPOSE = "formula trees"
 HASH_OF = "hash of "  # keys of the meta table
+_TOPICS = re.compile(r"\w+ \d+:")  # names of topics' files
 DUPLICATE = "duplicate_id"  # kind of failure: a row of a formula that another row has described differently
 CACHE_KIBIBYTES = 262_144  # holds nearly the whole index of hashes of a full ARQMath, 18 million trees
 IDS_A_QUERY = 500
@@ -234,17 +236,6 @@ def _hash(data: bytes) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 
-def key(identifier: str) -> int | str:
-    """Return an id as the database has it: an integer if it is written as one.
-
-    >>> key("1552"), key("2020:q_1"), key("007")
-    (1552, '2020:q_1', '007')
-    """
-    if identifier.isdecimal() and identifier.isascii() and len(identifier) < 19 and not identifier.startswith("0"):
-        return int(identifier)
-    return identifier
-
-
 def _write(connection: sqlite3.Connection, made: _Made) -> None:
     """Write the results of a piece, and the place in its file, in one transaction."""
     source = made.piece.source
@@ -360,6 +351,13 @@ class FormulaStore:
         """Return the size and hash of each formula file that was read to its end."""
         query, meta = "SELECT name, size FROM source WHERE offset >= size", database.read_meta(self._database())
         return {name: (size, str(meta.get(HASH_OF + name))) for name, size in self._database().execute(query)}
+
+    def identity(self) -> str:
+        """Return the letters of the trees, and a hash of the posts' formula files; topics can be added later."""
+        files = {(name.partition(" of ")[0], print_) for name, (_, print_) in self.sources().items()}
+        posts = sorted(one for one in files if not _TOPICS.match(one[0]))
+        letters = database.read_meta(self._database()).get("letters")
+        return f"formulas.db, {letters} letters, {blake2b(repr(posts).encode(), digest_size=6).hexdigest()}"
 
     def failures(self) -> dict[tuple[str, str], int]:
         """Return the number of formulas without a tree, by representation (``slt``, ``opt``) and kind of failure."""

@@ -210,3 +210,14 @@ def rows(piece: Piece) -> Iterator[tuple[int, Row | str]]:
             yield line, f"the id {wrong[0]!r} is empty, or has blanks, control characters or bytes that are not UTF-8"
             continue
         yield line, Row(source.prefix + formula_id, post_id, visual_id, fields[source.formula_column])
+
+
+def key(identifier: str) -> int | str:
+    """Return an id as the database has it: an integer if it is written as one.
+
+    >>> key("1552"), key("2020:q_1"), key("007")
+    (1552, '2020:q_1', '007')
+    """
+    if identifier.isdecimal() and identifier.isascii() and len(identifier) < 19 and not identifier.startswith("0"):
+        return int(identifier)
+    return identifier

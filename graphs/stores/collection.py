@@ -34,7 +34,7 @@ from graphs.errors import Failure, StoreError, encodable
 from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph, single, worker_died
 from graphs.processes import batched, ordered_map
 from graphs.row_digests import check_row, row_digest
-from graphs.stores.origin import TOPICS, comparable, continue_only
+from graphs.stores.origin import TOPICS, comparable, continue_only, trees_of
 
 PURPOSE = "MathAMR+ graphs"
 IMPORTED = "imported"  # in the meta table if all graphs are of an import, which the next import may replace
@@ -112,7 +112,7 @@ def build(
             posts of other kinds than those that are tried again.
     """
     with writer(path) as connection:
-        trees = "LaTeX" if formulas_db is None else "formulas.db"
+        trees = trees_of(connection, formulas_db)
         begun = {"source": source, "shard": shard, "trees": trees, TOPICS: comparable(connection, topics)}
         continue_only(connection, path, begun)
         if retried is not None:

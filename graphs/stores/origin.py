@@ -12,6 +12,7 @@ import sqlite3
 
 from graphs import database
 from graphs.errors import StoreError
+from graphs.formulas.store import FormulaStore
 
 TOPICS = "topics_hash"
 _WAYS_OUT = {TOPICS: "build into another file, or leave the topics out of this one"}
@@ -33,3 +34,15 @@ def comparable(connection: sqlite3.Connection, topics: str) -> str:
     if not topics or TOPICS in database.read_meta(connection):
         return topics
     return "" if connection.execute("SELECT 1 FROM graph WHERE kind = 'topic' LIMIT 1").fetchone() else topics
+
+
+def trees_of(connection: sqlite3.Connection, formulas_db: str | os.PathLike[str] | None) -> str:
+    """Name the source of formula trees: LaTeX, or a formulas.db with its letters and a hash of its files.
+
+    A file of an earlier version keeps the name without letters and hash.
+    """
+    if formulas_db is None:
+        return "LaTeX"
+    with FormulaStore.open(formulas_db) as store:
+        identity = store.identity()
+    return "formulas.db" if database.read_meta(connection).get("trees") == "formulas.db" else identity

@@ -208,6 +208,8 @@ class ArqMath:
         for line, number, fields in read_elements(file, "Topic", "number"):
             if not number:
                 raise CorpusError("<Topic> without a number", path=path, line=line)
+            if any(number == topic.topic_id for topic in topics):
+                raise CorpusError(f"topic {number} is there twice; keep one of both", path=path, line=line)
             if task == 2 and not fields.get("Formula_Id", "").strip():
                 raise CorpusError(f"topic {number} of Task 2 has no <Formula_Id>", path=path, line=line)
             tags = tuple(tag.strip() for tag in fields.get("Tags", "").split(",") if tag.strip())

@@ -13,7 +13,8 @@ from pathlib import Path
 from graphs import database
 from graphs.corpus.post import Topic
 from graphs.corpus.text.placeholders import extract
-from graphs.formulas.store import IDS_A_QUERY, PURPOSE, SCHEMA, key
+from graphs.formulas.store import IDS_A_QUERY, PURPOSE, SCHEMA
+from graphs.formulas.tsv import key
 
 
 def keep_formulas(formulas_db: Path, topics: Iterable[Topic], target: Path) -> None:

@@ -111,6 +111,14 @@ def test_an_answer_to_a_question_that_is_missing_makes_no_pair(root: Path) -> No
     assert list(ArqMath(root).pairs()) == []
 
 
+def test_a_topic_that_is_there_twice_is_an_error(root: Path) -> None:
+    path = root / "topics/Topics_Task1_2020.xml"
+    topic = path.read_text().removeprefix("<Topics>").removesuffix("</Topics>")
+    path.write_text(f"<Topics>{topic}\n{topic}</Topics>")
+    with pytest.raises(CorpusError, match=r"Topics_Task1_2020\.xml:2: topic A\.1 is there twice"):
+        ArqMath(root).topics(1, [2020])
+
+
 def test_links(root: Path) -> None:
     assert list(ArqMath(root).links()) == [PostLink("1", "9", 3)]
 

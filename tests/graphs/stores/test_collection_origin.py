@@ -173,6 +173,19 @@ def test_trees_come_from_a_complete_formulas_db_of_this_collection(tmp_path: Pat
     built(corpus, tmp_path, *POSTS, "topic", formulas=path)
 
 
+def test_a_collection_has_trees_of_one_formulas_db(tmp_path: Path, corpus: Published) -> None:
+    plain, italic, files = tmp_path / "formulas.db", tmp_path / "italic.db", corpus.formulas()
+    store.build(plain, replace(files, topics=()))
+    store.build(italic, files, letters="italic")
+    built(corpus, tmp_path, "question", formulas=plain)
+    store.build(plain, files)  # topics are added
+    built(corpus, tmp_path, *POSTS, "topic", formulas=plain)
+    with pytest.raises(
+        StoreError, match=r"begun with trees 'formulas\.db, plain letters, .*'formulas\.db, italic letters"
+    ):
+        built(corpus, tmp_path, *POSTS, formulas=italic)
+
+
 def test_a_changed_formula_file_of_topics_is_read_again(tmp_path: Path, corpus: Published) -> None:
     path, files, topic = tmp_path / "formulas.db", corpus.formulas(), tmp_path / "2020.tsv"
     for letter in "xyx":  # of one size
