@@ -95,15 +95,19 @@ def recognise(file: PackedFile, parts: Sequence[str]) -> Recognised:
     text = decoded(head)
     if text.lstrip().startswith("<") or names[0].endswith(".xml"):
         return _xml(file, head, text, names)
+    table = re.fullmatch(r"\d+\.tsv|qrel.*", names[0]) is not None
     if b"\0" in head[:1024]:
-        return Recognised(file, "unknown")
+        return Recognised(file, "unknown", note="is not UTF-8; save it as UTF-8" if table else "")
     header = head.split(b"\n", 1)[0].decode("utf-8-sig", errors="replace").rstrip("\r").split("\t")
     if "id" in header and len(header) > 2 and ("post_id" in header or "topic_id" in header):
         return _formulas(file, head, header, names)
     lines = [line for line in head.removeprefix(_BOM).split(b"\n") if line.strip()]
     if lines and (_JUDGMENT.match(lines[0]) or names[0].startswith("qrel")):
         return _judgments(file, names)
-    return Recognised(file, "run" if lines and _RUN.match(lines[0]) else "unknown")
+    if lines and _RUN.match(lines[0]):
+        return Recognised(file, "run")
+    note = "its header lacks the columns id and post_id (or topic_id)" if table and lines else ""
+    return Recognised(file, "unknown", note=note)
 
 
 def year_of(number: int) -> int:

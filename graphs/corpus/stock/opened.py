@@ -24,7 +24,7 @@ from graphs.corpus.forms import SOURCES
 from graphs.corpus.post import Judgment, Topic
 from graphs.corpus.qrels import relevant_grade
 from graphs.corpus.queries.collection import NamedTests
-from graphs.corpus.stock.accepted import AcceptedAnswers, number
+from graphs.corpus.stock.accepted import AcceptedAnswers, number, repeated
 from graphs.corpus.stock.holdings import Holdings, Missing, Step
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure, MathAMRError
@@ -114,12 +114,9 @@ class OpenedStock:
             self._missing.append(Missing(what, "left out of every experiment"))
         if has_threads and not self._is_source:
             counts["accepted"] = self._accepted.count
-        if repeated := len(ids) - _different(ids):
-            counts["posts.repeated"] = repeated
-            what = (
-                f"distinct ids: {repeated:,} {'post has' if repeated == 1 else 'posts have'} the id of an earlier one"
-            )
-            self._missing.append(Missing(what, "only the first post of an id is used"))
+        if lost := repeated(ids):
+            counts["posts.repeated"], missing = lost
+            self._missing.append(missing)
 
     def _pairs(self, progress: Callable[[int], None]) -> None:
         assert isinstance(self._corpus, TrainingPairs)
@@ -230,14 +227,3 @@ def _held_out(corpus: NamedTests, name: str) -> tuple[Sequence[Topic], Sequence[
 
 def _of_task(corpus: Benchmark, task: int) -> tuple[Sequence[Topic], Sequence[Judgment]]:
     return corpus.topics(task, []), corpus.judgments(task, [])
-
-
-def _different(ids: array[int]) -> int:
-    """Return how many different numbers there are.
-
-    >>> _different(array("Q", [3, 1, 3])), _different(array("Q"))
-    (2, 0)
-    """
-    import numpy as np
-
-    return len(np.unique(np.frombuffer(ids, np.uint64))) if ids else 0

@@ -6,13 +6,14 @@
     holdings = stocktaking.holdings()
     holdings.counts["judgments.task1.2020"], holdings.missing, holdings.reason
 
-Everything is read once and nothing is kept but counts, whatever the size of the collection.
+Everything is read once. Kept are counts, and 8 bytes of each post's id.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -25,7 +26,8 @@ from graphs.corpus.arqmath.recognition import Edition, Representation, year_of
 from graphs.corpus.arqmath.tsv_rows import MAX_ROW_BYTES, quoted_rows
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
 from graphs.corpus.packed import PackedFile
-from graphs.corpus.stock.accepted import AcceptedAnswers
+from graphs.corpus.post import is_id
+from graphs.corpus.stock.accepted import AcceptedAnswers, number, repeated
 from graphs.corpus.stock.holdings import Holdings, Missing, Step
 from graphs.errors import CorpusError, Failure
 
@@ -85,6 +87,7 @@ class PublishedStock:
     def _posts(self, file: PackedFile) -> None:
         counts = self._counts
         counts.update({"posts.question": 0, "posts.answer": 0, "posts.with_formulas": 0, "accepted": 0})
+        ids = array("Q")
         damaged, first = 0, ""
         try:
             for _, row in surviving_rows(file):
@@ -100,6 +103,10 @@ class PublishedStock:
                 if kind not in ("1", "2"):
                     counts["posts.other"] += 1
                     continue
+                if not is_id(row["Id"]):
+                    counts["posts.broken"] += 1
+                    continue
+                ids.append(number(row["Id"]))
                 counts["posts.question" if kind == "1" else "posts.answer"] += 1
                 if kind == "1":
                     self._accepted.add_question(row.get("AcceptedAnswerId"))
@@ -111,6 +118,12 @@ class PublishedStock:
             what = f"the end of the posts ({error})"
             self._missing.append(Missing(what, "every experiment leaves out the posts after it", "collection"))
         counts["accepted"] = self._accepted.count
+        if broken := counts["posts.broken"]:
+            what = f"{broken:,} {'row' if broken == 1 else 'rows'} of posts without a usable id, or without a kind"
+            self._missing.append(Missing(what, "left out of every experiment", "collection"))
+        if lost := repeated(ids):
+            counts["posts.repeated"], missing = lost
+            self._missing.append(missing)
         if damaged:
             counts["posts.damaged"] = damaged
             what = f"{damaged:,} damaged {'post' if damaged == 1 else 'posts'} (the first: {first})"
@@ -226,13 +239,16 @@ class PublishedStock:
             "slt": "symbol layout trees are made from LaTeX instead",
             "opt": "operator trees are made from LaTeX instead",
         }
-        tables = max(counts[f"formulas.{name}.tables"] for name in instead)
+        tables, rows = (max(counts[f"formulas.{name}{end}"] for name in instead) for end in (".tables", ""))
         for name, consequence in instead.items():
             present = counts[f"formulas.{name}.tables"]
             if not present:
                 yield Missing(f"{_REPRESENTED[name]} of the formulas of posts", consequence, "formulas")
             elif present < tables:
                 what = f"{tables - present} of {tables} tables with {_REPRESENTED[name]} of the formulas of posts"
+                yield Missing(what, f"of their formulas, {consequence}", "formulas")
+            elif counts[f"formulas.{name}"] < rows:
+                what = f"{rows - counts[f'formulas.{name}']:,} of {rows:,} rows with {_REPRESENTED[name]} of formulas"
                 yield Missing(what, f"of their formulas, {consequence}", "formulas")
 
     def _absent_trees(self, year: int) -> Iterator[Missing]:

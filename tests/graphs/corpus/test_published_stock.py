@@ -194,6 +194,37 @@ def test_damaged_posts_are_counted(tmp_path: Path) -> None:
     assert any(what.startswith("1 damaged post (the first: ") and ":3: broken XML" in what for what in missing(found))
 
 
+def test_posts_that_experiments_leave_out_are_named(tmp_path: Path) -> None:
+    rows = [f'<row Id="{post_id}" PostTypeId="2" Body="x"/>' for post_id in ("1", "2", "2", "a b")]
+    (tmp_path / "Posts.xml").write_text(f"<posts>{' '.join(rows)}</posts>")
+    found = holdings(tmp_path)
+    assert (found.counts["posts.answer"], found.counts["posts.broken"], found.counts["posts.repeated"]) == (3, 1, 1)
+    told = missing(found)
+    assert "1 row of posts without a usable id, or without a kind" in told
+    assert "distinct ids: 1 post has the id of an earlier one" in told
+
+
+def test_formulas_that_one_representation_lacks_are_told(tmp_path: Path) -> None:
+    for name, formula, rows in (("latex", "x", 3), ("slt", "<math><mi>x</mi></math>", 1)):
+        (tmp_path / f"{name}_representation_v3").mkdir()
+        lines = [f"{number}\t7\t{formula}\n" for number in range(rows)]
+        (tmp_path / f"{name}_representation_v3/1.tsv").write_text("".join(["id\tpost_id\tformula\n", *lines]))
+    assert "2 of 3 rows with Presentation MathML (symbol layout trees) of formulas" in missing(holdings(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("content", "note"),
+    [
+        (b"id\tpostid\tformula\n", "its header lacks the columns id and post_id (or topic_id)"),
+        ("id\tpost_id\tformula\n".encode("utf-16"), "is not UTF-8; save it as UTF-8"),
+    ],
+)
+def test_a_table_that_is_not_recognised_is_named(tmp_path: Path, content: bytes, note: str) -> None:
+    (tmp_path / "opt_representation_v3").mkdir()
+    (tmp_path / "opt_representation_v3/1.tsv").write_bytes(content)
+    assert holdings(tmp_path).unread == {"opt_representation_v3/1.tsv": note}
+
+
 def test_judgments_of_other_years_do_not_count(tmp_path: Path) -> None:
     rows = ["A.5\t0\t7\t3", "A.201\t0\t7\t2", "A.201\t0\t8\t1", "A.202\t0\t8\t0"]
     (tmp_path / "qrel_task1_2021_all.tsv").write_text("\n".join(rows) + "\n")
