@@ -212,7 +212,8 @@ class FileReport:
             yield f"  {self.reason}"
         if self.scores:
             *named, (_, judged) = self.scores.items()
-            yield f"  {', '.join(f'{name} {score:.4f}' for name, score in named)} ({judged:.0f} topics)"
+            values = ", ".join(f"{name} {score:.4f}" for name, score in named)
+            yield f"  all judgments, regime full: {values} ({judged:.0f} topics)"
 
     def content(self) -> dict[str, Any]:
         """Return the report as JSON values."""
