@@ -250,13 +250,14 @@ def _write(connection: sqlite3.Connection, made: _Made) -> None:
         made.formulas,
     )
     # A file that is read again, for other posts, replaces the failures of its formulas and of its broken rows.
-    read = [(formula_id, column) for formula_id, *_ in made.formulas]
-    connection.executemany("DELETE FROM failure WHERE formula_id = ? AND representation = ?", read)
-    if cursor.rowcount < len(made.formulas):
-        made.failures = _with_duplicates(connection, made)
+    read = [(formula_id, column, DUPLICATE) for formula_id, *_ in made.formulas]
+    connection.executemany("DELETE FROM failure WHERE formula_id = ? AND representation = ? AND kind <> ?", read)
+    duplicates = _duplicates(connection, made) if cursor.rowcount < len(made.formulas) else []
+    with_tree = {row[0] for row in made.formulas if row[-1] is not None}.union(row[0] for row in duplicates)
+    made.failures = [failure for failure in made.failures if failure[0] not in with_tree] + duplicates
     if made.piece.start.line == 1:
-        query = "DELETE FROM failure WHERE formula_id IS NULL AND representation = ? AND instr(message, ?) = 1"
-        connection.execute(query, (column, f"{source.file}:"))
+        of_rows = "(formula_id IS NULL OR kind = ?) AND representation = ? AND instr(message, ?) = 1"
+        connection.execute(f"DELETE FROM failure WHERE {of_rows}", (DUPLICATE, column, f"{source.file}:"))
     connection.executemany("INSERT INTO failure VALUES (?, ?, ?, ?, ?)", made.failures)
     end = made.piece.end
     place = (source.name, source.size, end.offset, end.line)
@@ -264,17 +265,17 @@ def _write(connection: sqlite3.Connection, made: _Made) -> None:
     connection.commit()
 
 
-def _with_duplicates(connection: sqlite3.Connection, made: _Made) -> list[tuple[int | str | None, ...]]:
-    """Return the failures of a piece, with those rows whose tree is not that of an earlier row of the formula."""
+def _duplicates(connection: sqlite3.Connection, made: _Made) -> list[tuple[int | str | None, ...]]:
+    """Return a failure for each row of a piece whose tree is not that of an earlier row of the formula."""
     source = made.piece.source
     query = f"SELECT hash FROM formula JOIN tree ON tree.id = {source.representation} WHERE formula_id = ?"
-    found = {}
+    found: list[tuple[int | str | None, ...]] = []
     for line, (formula_id, post_id, _, tree) in zip(made.lines, made.formulas, strict=True):
         kept = connection.execute(query, (formula_id,)).fetchone()
         if kept is not None and kept != (tree,):
             message = f"{source.file}:{line}: an earlier row of formula {formula_id} has another tree, which counts"
-            found[formula_id] = (formula_id, post_id, source.representation, DUPLICATE, message)
-    return [*(failure for failure in made.failures if failure[0] not in found), *found.values()]
+            found.append((formula_id, post_id, source.representation, DUPLICATE, message))
+    return found
 
 
 # -- reading -------------------------------------------------------------------------------------------------------

@@ -433,17 +433,30 @@ def test_rows_without_a_proper_id_are_failures(tmp_path: Path, formula_id: str) 
     assert (summary.formulas, summary.failures) == (1, {("slt", "row"): 1})
 
 
-def test_of_two_rows_of_a_formula_the_first_counts(tmp_path: Path) -> None:
-    rows = [post_row(i, slt_of(tree), visual=tree) for i, tree in ((1, 1), (2, 2), (1, 1), (1, 3))]
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_of_two_rows_of_a_formula_the_first_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(tsv, "PIECE_BYTES", size)
+    rows = [post_row(i, slt_of(tree), visual=tree) for i, tree in ((1, 1), (2, 2), (1, 1), (1, 3), (1, 1))]
     path = write_tsv(tmp_path / "slt_representation_v3/1.tsv", HEADER, rows)
-    summary = build(tmp_path / "formulas.db", FormulaFiles((), (PackedFile(path),), (), ()))
-    assert (summary.formulas, summary.failures) == (2, {("slt", "duplicate_id"): 1})
+    files = FormulaFiles((), (PackedFile(path),), (), ())
+    for posts in (None, frozenset("01")):  # read twice
+        summary = build(tmp_path / "formulas.db", files, posts=posts)
+        assert (summary.formulas, summary.failures) == (2, {("slt", "duplicate_id"): 1})
     with FormulaStore.open(tmp_path / "formulas.db") as opened:
         kept = opened.get("1")
         assert kept is not None
         assert (kept.slt, opened.visual_id("1")) == (parse_slt(slt_of(1)), "1")
         (failure,) = opened.failure_records()
         assert "1.tsv:5: an earlier row of formula 1 has another tree" in failure.message
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_of_two_rows_of_a_formula_one_needs_mathml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(tsv, "PIECE_BYTES", size)
+    rows = [post_row(i, tree) for i, tree in ((1, ""), (2, slt_of(2)), (1, slt_of(1)))]
+    path = write_tsv(tmp_path / "slt_representation_v3/1.tsv", HEADER, rows)
+    summary = build(tmp_path / "formulas.db", FormulaFiles((), (PackedFile(path),), (), ()))
+    assert (summary.formulas, summary.trees, summary.failures) == (2, 2, {})
 
 
 def test_formulas_that_a_representation_does_not_list_are_counted(tmp_path: Path) -> None:
