@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast, get_args
 from graphs.corpus.arqmath.judgments import read_packed
 from graphs.corpus.arqmath.layout import Layout, Place
 from graphs.corpus.arqmath.recognition import Edition, Representation, year_of
-from graphs.corpus.arqmath.tsv_rows import MAX_ROW_BYTES, quoted_rows
+from graphs.corpus.arqmath.tsv_rows import MAX_ROW_BYTES, formula_column, quoted_rows
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import is_id
@@ -305,7 +305,7 @@ class TableCounts(NamedTuple):
 
     Attributes:
         rows: all rows.
-        empty: rows whose last column is empty.
+        empty: rows without a formula.
         unclosed: rows with a quotation mark that is not closed.
         first: line of the first of these, or 0.
     """
@@ -320,7 +320,8 @@ def count_rows(file: PackedFile) -> TableCounts:
     """Count the rows of a formula TSV."""
     rows = empty = unclosed = first = 0
     with file.open() as stream:
-        stream.readline(MAX_ROW_BYTES)
+        header = stream.readline(MAX_ROW_BYTES).decode("utf-8-sig", errors="replace").rstrip("\r\n").split("\t")
+        from_formula = len(header) - formula_column(header)  # columns
         line = 2
         for row, closed in quoted_rows(stream):
             if not closed:
@@ -329,20 +330,21 @@ def count_rows(file: PackedFile) -> TableCounts:
             stripped = row.rstrip(b"\r\n")
             if stripped:
                 rows += 1
-                empty += stripped.endswith(b"\t")
+                empty += stripped.rsplit(b"\t", from_formula)[1:2] == [b""]
     return TableCounts(rows, empty, unclosed, first)
 
 
 def _rows(file: PackedFile) -> Iterator[tuple[str, str]]:
-    """Yield the id and the last column of every row."""
+    """Yield the id and the formula of every row."""
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
     with file.open() as stream, io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="") as text:
         try:
             rows = csv.reader(text, delimiter="\t")
-            at = next(rows, ["id"]).index("id")
+            header = next(rows, ["id"])
+            at_id, at_formula = header.index("id"), formula_column(header)
             for row in rows:
-                if len(row) > at:
-                    yield row[at], row[-1]
+                if len(row) > max(at_id, at_formula):
+                    yield row[at_id], row[at_formula]
         except (csv.Error, ValueError) as error:
             raise CorpusError(f"is no table of formulas: {error}", path=str(file)) from error
 

@@ -263,6 +263,17 @@ def test_rows_end_outside_quotation_marks(tmp_path: Path, rows: str, counts: tup
     assert count_rows(PackedFile(path)) == (*counts, 0, 0)
 
 
+def test_formulas_are_counted_in_their_column(tmp_path: Path) -> None:
+    rows = [("1", "", "note"), ("2", "<math><ci>x</ci></math>", "note")]
+    for name, owner, of in (("opt_representation_v3/1.tsv", "post_id", "7"), ("opt.tsv", "topic_id", "A.1")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        lines = ["\t".join((number, of, formula, note)) for number, formula, note in rows]
+        (tmp_path / name).write_text("\n".join([f"id\t{owner}\tformula\tnote", *lines]), encoding="utf-8")
+    counts = holdings(tmp_path).counts
+    assert (counts["formulas.opt"], counts["formulas.opt.empty"]) == (2, 1)
+    assert (counts["topic_formulas.2020"], counts["topic_trees.2020.opt"]) == (1, 1)
+
+
 def test_a_mark_within_a_field_opens_no_quotation(tmp_path: Path) -> None:
     """Files without csv's quotes; the third has rows that Python's csv would join."""
     formulas = {"latex": "x", "slt": "<math><mi>x</mi></math>", "opt": "<math><ci>x</ci></math>"}
