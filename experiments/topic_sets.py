@@ -17,7 +17,7 @@ from graphs.corpus.post import Judgment, Topic
 from graphs.corpus.qrels import discriminates
 from graphs.corpus.queries.collection import NamedTests
 from graphs.errors import ConfigError, suggestion
-from mathamr.evaluation.metrics import Regime, measure_of, measures_of_grade, relevant_grade
+from mathamr.evaluation.metrics import Regime, check_measures, measure_of, measures_of_grade, relevant_grade
 from mathamr.evaluation.result_names import TestName, key, title
 from mathamr.evaluation.runs import Task
 from mathamr.stages.console import Console
@@ -123,6 +123,7 @@ def topic_set_of(
             raise ConfigError(f"data.regime={regime} data.years={years}: tests with names search all; use full and []")
         if not test.topics or not test.judgments:
             raise ConfigError(f"test {task} of {data.root} has no judged topics")
+        check_measures(own_measures, test.topics[0].topic_id)
         relevant, _ = relevant_grade(test.judgments, given)
         measures = own_measures or measures_of_grade(relevant)
         return TopicSet(
@@ -139,6 +140,7 @@ def topic_set_of(
         )
     task = cast(Task, task)
     topics, judgments = _judged_topics(data, corpus, task)
+    check_measures(own_measures, topics[0].topic_id)
     if regime not in get_args(Regime):
         raise ConfigError(f"data.regime={regime} is not one of {', '.join(get_args(Regime))}")
     if lost := sorted({judgment.topic_id for judgment in judgments} - {topic.topic_id for topic in topics}):

@@ -37,7 +37,7 @@ from graphs.formulas.mathml import Letters
 from graphs.formulas.packing import pack, unpack
 from graphs.formulas.presentation import parse_slt
 from graphs.formulas.tree import ParsedFormula, TreeKind
-from graphs.formulas.tsv import Piece, Place, Source, key, of_choice, pieces, rows, sources_of
+from graphs.formulas.tsv import Piece, Place, Source, key, of_choice, pieces, rows, same_content, sources_of
 from graphs.processes import ordered_map
 
 PURPOSE = "formula trees"
@@ -135,13 +135,11 @@ def build(
 
 def _not_listed(connection: sqlite3.Connection, representations: set[TreeKind]) -> dict[tuple[str, str], int]:
     """Return the number of formulas that the files of a representation have no row for, where there are some."""
-    numbers = {}
-    for kind in sorted(representations):
-        (without,) = connection.execute(f"SELECT count(*) - count({kind}) FROM formula").fetchone()
-        query = "SELECT count(DISTINCT formula_id) FROM failure WHERE representation = ? AND kind <> ?"
-        (failed,) = connection.execute(query, (kind, DUPLICATE)).fetchone()
-        numbers[kind, "not listed"] = without - failed
-    return {name: number for name, number in numbers.items() if number}
+    kinds = sorted(representations)
+    failed = "EXISTS (SELECT 1 FROM failure f WHERE f.formula_id = formula.formula_id AND representation = '{0}')"
+    sums = ", ".join(f"sum({kind} IS NULL AND NOT {failed.format(kind)})" for kind in kinds)
+    numbers = connection.execute(f"SELECT {sums} FROM formula").fetchone() if kinds else ()
+    return {(kind, "not listed"): number for kind, number in zip(kinds, numbers, strict=True) if number}
 
 
 def _forget_changed_topics(connection: sqlite3.Connection, sources: Sequence[Source]) -> None:
@@ -171,7 +169,7 @@ def _place(connection: sqlite3.Connection, path: str | os.PathLike[str], source:
     size, offset, line = row or (source.size, 0, 0)
     found = source.hash
     known = database.read_meta(connection).get(HASH_OF + source.name) if row else None
-    if size != source.size or known not in (None, found):
+    if size != source.size or (known is not None and not same_content(str(known), found)):
         how = f"has {source.size:,} bytes and had {size:,}" if size != source.size else "had another content"
         raise StoreError(f"{source.file} {how} when this database was started; build a new one", path=path)
     if known is None:
@@ -361,11 +359,11 @@ class FormulaStore:
         return f"formulas.db, {letters} letters, {blake2b(repr(posts).encode(), digest_size=6).hexdigest()}"
 
     def failures(self) -> dict[tuple[str, str], int]:
-        """Return the number of formulas without a tree, by representation (``slt``, ``opt``) and kind of failure."""
+        """Return the number of formulas and rows without a tree that counts, by representation and kind of failure."""
         return _failure_table(self._database())
 
     def failure_records(self) -> Iterator[Failure]:
-        """Yield every formula or row without a tree; the message names the file, the line and the reason."""
+        """Yield every formula or row without a tree that counts; the message names file, line and reason."""
         query = "SELECT coalesce(post_id, ''), representation, kind, message FROM failure"
         for post_id, representation, kind, message in self._database().execute(query):
             yield Failure(str(post_id), "formula", kind, f"{representation} {message}")

@@ -38,7 +38,7 @@ from graphs.stores.origin import TOPICS, comparable, continue_only, trees_of
 
 PURPOSE = "MathAMR+ graphs"
 IMPORTED = "imported"  # in the meta table if all graphs are of an import, which the next import may replace
-SELECTION = "selection"  # in the meta table: the kinds of posts that are done, if the build names them
+SELECTION, _BEGUN = "selection", "begun"  # in the meta table: kinds of posts that are done, and that were begun
 BATCH_SIZE = 64  # posts a worker parses at once, and the posts a kill can cost each worker
 
 SCHEMA = """
@@ -103,9 +103,8 @@ def build(
         whole: the posts are all of the collection (or shard); a file of chosen posts is never ``finished``.
         selection: names of the kinds of posts, recorded once all of them are done: shards of others are not merged.
         topics: fingerprint of the topics, if they are among the posts; resuming with other topics is refused.
-        retried: called with the number of posts that failed, or whose graph lacks a part, before they are tried again.
-            The build after a stopped retry resumes it, with None: a post that failed in it is not tried once more. So a
-            retry ends even if it is stopped often. ``retried=None``: failures stay.
+        retried: called with the number of posts that failed, or whose graph lacks a part, before they are tried again;
+            after a stopped retry with None: each post is tried once. ``retried=None``: failures stay.
 
     Raises:
         StoreError: when another process writes to the file, it was begun from another collection or parser, or has
@@ -117,6 +116,7 @@ def build(
         continue_only(connection, path, begun)
         if retried is not None:
             retried(_forget_failures(connection, path, selection))
+        _add_selection(connection, _BEGUN, selection)
         was_finished = bool(database.read_meta(connection).get("finished"))
         database.write_meta(connection, finished=False)
         connection.execute("DELETE FROM meta WHERE key = ?", (IMPORTED,))
@@ -142,7 +142,7 @@ def build(
                 if progress is not None:
                     progress(made.posts)
         if whole:
-            _add_selection(connection, selection)
+            _add_selection(connection, SELECTION, selection)
         database.write_meta(connection, finished=whole or (was_finished and not first))
         connection.execute("DELETE FROM meta WHERE key = ?", (_RETRYING,))
         connection.commit()
@@ -161,10 +161,10 @@ def add_graphs(path: str | os.PathLike[str], graphs: Iterable[StoredGraph], *, s
         connection.commit()
 
 
-def _add_selection(connection: sqlite3.Connection, selection: Iterable[str]) -> None:
-    known = str(database.read_meta(connection).get(SELECTION) or "").split(", ")
+def _add_selection(connection: sqlite3.Connection, key: str, selection: Iterable[str]) -> None:
+    known = str(database.read_meta(connection).get(key) or "").split(", ")
     if names := sorted({*known, *selection} - {""}):
-        database.write_meta(connection, **{SELECTION: ", ".join(names)})
+        database.write_meta(connection, **{key: ", ".join(names)})
 
 
 @contextmanager
@@ -204,9 +204,9 @@ def _forget_failures(
     Returns None, and keeps everything, after a stopped retry. The caller commits.
     """
     meta = database.read_meta(connection)
-    if missing := sorted({*str(meta.get(SELECTION) or "").split(", ")} - {"", *selection}):
-        message = f"has posts of the kind {missing[0]}, which would not be tried again; retry all kinds that it has"
-        raise StoreError(f"{message}: {meta[SELECTION]}", path=path)
+    kinds = str(meta.get(_BEGUN) or meta.get(SELECTION) or "")
+    if missing := sorted({*kinds.split(", ")} - {"", *selection}):
+        raise StoreError(f"has posts of {missing[0]}, which would not be tried again; retry all of {kinds}", path=path)
     if meta.get(_RETRYING):
         return None
     (posts,) = connection.execute("SELECT count(DISTINCT post_id) FROM failure").fetchone()

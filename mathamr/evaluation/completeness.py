@@ -8,7 +8,7 @@
 ...     print(line)
 1 of 2 topics could not be read (no graph) and scores 0: A.2
 1 of 2 topics has no result and scores 0: A.2
-1 of 2 topics has no relevant document among those that are searched and scores 0 except in nDCG': A.2
+1 of 2 topics has no relevant document among those that are searched and scores 0 in measures of relevant documents: A.2
 1 of 3 judged documents is not among those that are searched
 
 A mean over topics hides such topics: ten that score 0 look like a system that is worse.
@@ -117,7 +117,7 @@ def short(counts: Mapping[str, object]) -> list[str]:
             ids = counts.get(name)
             which = f": {', '.join(ids[:SHOWN])}{' ...' * (lost > SHOWN)}" if isinstance(ids, Sequence) else ""
             how = f"{one} and scores 0" if lost == 1 else f"{several} and score 0"
-            how += " except in nDCG'" if name == "hopeless" else ""  # which counts lower grades, too
+            how += " in measures of relevant documents" if name == "hopeless" else ""
             lines.append(f"{lost} of {expected} topics {how}{which}")
     if (lost := judged - indexed) > 0:
         verb = "is" if lost == 1 else "are"

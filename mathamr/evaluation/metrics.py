@@ -149,22 +149,34 @@ def measure_of(name: str) -> Measure:
     """Return the measure with this name in ir_measures, e.g. ``nDCG@10`` or ``Success(rel=2)@1``.
 
     Raises:
-        EvaluationError: an unknown measure, or one that cannot be computed for a topic like ``A.1``.
+        EvaluationError: an unknown measure.
     """
     import ir_measures
 
     try:
-        measure = ir_measures.parse_measure(name)
+        return ir_measures.parse_measure(name)
     except (ValueError, NameError, KeyError) as error:
         raise EvaluationError(f"{name!r} is not a measure of ir_measures; use e.g. nDCG@10 or RR(rel=2)") from error
-    try:
-        ir_measures.calc_aggregate(
-            [measure], [ir_measures.Qrel("A.1", "1", 2)], [ir_measures.ScoredDoc("A.1", "1", 1.0)]
-        )
-    except Exception as error:  # of programs and packages behind a measure
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise EvaluationError(f"{name!r} cannot be computed here ({reason}); use e.g. nDCG@10 or RR(rel=2)") from error
-    return measure
+
+
+def check_measures(measures: Mapping[str, Measure], topic_id: str) -> None:
+    """Compute measures for a topic with two results, because some programs behind them read only numbers as topics.
+
+    Raises:
+        EvaluationError: names the first measure that cannot be computed.
+    """
+    import ir_measures
+
+    judged = [ir_measures.Qrel(topic_id, doc, grade) for doc, grade in (("1", 2), ("2", 0))]
+    found = [ir_measures.ScoredDoc(topic_id, doc, score) for doc, score in (("1", 2.0), ("2", 1.0))]
+    for measure in measures.values():
+        try:
+            ir_measures.calc_aggregate([measure], judged, found)
+        except Exception as error:  # of programs and packages behind a measure
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise EvaluationError(
+                f"{measure} cannot be computed for topic {topic_id} ({reason}); use e.g. nDCG@10 or RR(rel=2)"
+            ) from error
 
 
 def judged_results(run: Run, qrels: Qrels, visual_ids: Mapping[str, str] | None = None) -> int:

@@ -23,7 +23,7 @@ import torch
 from graphs.amr.embedded import EmbeddedParser
 from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.placeholders import extract
-from graphs.corpus.text.text_formulas import MAX_INLINE, is_formula
+from graphs.corpus.text.text_formulas import MAX_INLINE, find
 from graphs.errors import ConfigError, Failure, RetrievalError
 from graphs.graph.batching import collate
 from graphs.graph.graph_maker import GraphMaker, ParserFactory, StoredGraph
@@ -82,9 +82,11 @@ def typed_post(query: str) -> Post:
         raise RetrievalError(
             "the query is empty; type words, or a formula between dollar signs (words to exclude find nothing alone)"
         )
+    found = find(query)
     dollars = [place.start() for place in re.finditer(r"(?<!\\)\$", query)]
-    for start, end in pairwise(dollars):
-        if end - start > MAX_INLINE and is_formula(query[start + 1 : end], query[:start][-1:], query[end + 1 :][:1]):
+    unread = [place for place in dollars if not any(start <= place < end for start, end, _ in found)]
+    for start, end in pairwise(unread):
+        if end - start > MAX_INLINE and not any(start < other < end for other, *_ in found):
             raise RetrievalError(
                 f"a formula of the query has {end - start - 1:,} characters, but at most {MAX_INLINE:,} are read; "
                 "shorten it"

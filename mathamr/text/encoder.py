@@ -298,8 +298,9 @@ def open_encoder(name: str, *, device: str | None = None, opening: Opening | Non
                 model_kwargs={"dtype": torch.bfloat16 if opening.dtype == "bf16" else torch.float32},
             )
     except Exception as error:  # damaged files raise exceptions of many types
-        if out_of_memory(error) or not (place.is_dir() or isinstance(error, (OSError, ValueError, RuntimeError))):
-            raise
+        of_files = place.is_dir() or isinstance(error, (OSError, ValueError, RuntimeError))
+        if out_of_memory(error) or isinstance(error, (ImportError, AssertionError)) or not of_files:
+            raise  # a package, or a GPU, is missing
         raise opening_error(error, name, place, known.model) from error
     check_tokenizer(model.tokenizer, name)
     _pool(model, opening.pooling or known.pooling, name)

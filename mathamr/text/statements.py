@@ -22,6 +22,7 @@ import bisect
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, get_args
 
 from mathamr.text.latex_source import group
@@ -206,9 +207,15 @@ def environment_kinds(*texts: str) -> dict[str, Kind | None]:
             continue
         name = match["name"] or match["box"] or match["short"]
         kinds[name.strip()] = kind_of_title(group(match.string[match.end() : match.end() + 500], 0))
-    for name, opening, _ in (found for text in texts for found in _ENVIRONMENT.findall(text)):
-        opened = [kind for edge in _EDGE.finditer(opening) if (kind := _kind(edge["name"].strip(), kinds))]
-        kinds |= {name.strip(): kind for kind in opened[:1]}
+    opening = {name.strip(): begin for text in texts for name, begin, _ in _ENVIRONMENT.findall(text)}
+    for _ in opening:  # one may open another that is defined later
+        before = dict(kinds)
+        for name, begin in opening.items():
+            opened = (edge["name"].strip() for edge in _EDGE.finditer(begin))
+            for one in islice((one for one in opened if one in kinds or _kind(one, kinds)), 1):
+                kinds[name] = _kind(one, kinds)
+        if kinds == before:
+            break
     return kinds
 
 

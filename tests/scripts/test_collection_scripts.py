@@ -109,7 +109,7 @@ def test_a_trial_goes_on_and_failures_are_tried_again(corpus: Path, tmp_path: Pa
     assert "trying 1 posts again" in done.stderr
     assert re.search(r"^posts +12$", done.stdout, re.MULTILINE)
     for other, message in (
-        (("--kinds", "question"), "retry all kinds that it has"),
+        (("--kinds", "question"), "retry all of answer, question"),
         (("--limit", "5"), "leave limit out"),
     ):
         before = run_script("collection.py", "failures", out).stdout

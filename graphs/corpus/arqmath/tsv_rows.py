@@ -43,7 +43,7 @@ def quoted_rows(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
     while line:
         lines, size = [line], len(line)
         line = stream.readline(MAX_ROW_BYTES)
-        if _CLOSED_LINE.fullmatch(lines[0]):
+        if b'"' not in lines[0] or _CLOSED_LINE.fullmatch(lines[0]):
             yield lines[0], True
             continue
         while line and size < MAX_ROW_BYTES and _CONTINUING_LINE.fullmatch(line):

@@ -19,6 +19,7 @@ to memory, and to read them again, would take longer than the products.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -30,7 +31,6 @@ from mathamr.retrieval.exact.layout import Block
 DOCUMENTS = 64  # of a program
 QUERY_VECTORS = 64  # of a program, at most
 SHORTEST = 16  # numbers that a tensor core multiplies at least
-CAPABILITY = (7, 0)  # the first GPUs with tensor cores
 
 
 def halves(queries: Tensor) -> tuple[Tensor, Tensor]:
@@ -40,9 +40,21 @@ def halves(queries: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def usable(vectors: Tensor) -> bool:
-    """Return whether :func:`largest` takes these vectors: float16, on a GPU for which Triton compiles."""
-    on_gpu = vectors.dtype == torch.float16 and vectors.is_cuda and _kernel() is not None
-    return on_gpu and torch.cuda.get_device_capability(vectors.device) >= CAPABILITY
+    """Return whether :func:`largest` takes these vectors: float16, on a GPU for which Triton compiles the kernel."""
+    return vectors.dtype == torch.float16 and vectors.is_cuda and _works(vectors.device, vectors.shape[1])
+
+
+@cache
+def _works(device: torch.device, dim: int) -> bool:
+    """Try the kernel: it needs a compiler, and a GPU with tensor cores and enough memory beside them."""
+    if _kernel() is None:
+        return False
+    one = torch.zeros(1, dim, device=device)
+    works = False
+    with suppress(Exception):  # of Triton, of a C compiler, of the driver
+        list(largest(one.expand(QUERY_VECTORS, dim), one.half(), [Block(0, starts=[0], counts=[1])]))
+        works = True
+    return works
 
 
 def largest(queries: Tensor, vectors: Tensor, chosen: Sequence[Block]) -> Iterator[Tensor]:

@@ -14,8 +14,8 @@ from pathlib import Path
 from graphs.corpus.files import FormulaFiles
 from graphs.errors import ConfigError
 from graphs.formulas.mathml import Letters
-from graphs.formulas.store import BuildSummary, FormulaStore, Progress, build
-from graphs.formulas.tsv import source_prints
+from graphs.formulas.store import DUPLICATE, BuildSummary, FormulaStore, Progress, build
+from graphs.formulas.tsv import same_content, source_prints
 from mathamr.stages.console import Console, Stage
 
 
@@ -67,7 +67,10 @@ def build_formula_trees(
             progress=_Share(stage),
         )
     console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
-    console.failures("formulas without a tree from MathML (made from LaTeX instead)", summary.failures)
+    again = {key: number for key, number in summary.failures.items() if key[1] == DUPLICATE}
+    without = {key: number for key, number in summary.failures.items() if key not in again}
+    console.failures("formulas without a tree from MathML (made from LaTeX instead)", without)
+    console.failures("rows with another tree than an earlier row of their formula, which counts", again)
     return summary
 
 
@@ -88,12 +91,16 @@ def check_formulas(path: Path, files: FormulaFiles | None, years: Some[int] | No
     prefixes = None if years is None else {f"{year}:" for year in years}
     topics = () if prefixes is None else [one for one in files.topics if not prefixes or one.prefix in prefixes]
     wanted = source_prints(replace(files, topics=tuple(topics)))
-    if missing := [name for name, print_ in wanted.items() if known.get(name) != print_]:
+    if missing := [name for name, (size, found) in wanted.items() if not _is_read(known.get(name), size, found)]:
         raise ConfigError(
             f"{named} was not made from {len(missing)} of {len(wanted)} formula files of the collection, "
             f"e.g. {missing[0]}; run mathamr build formulas to its end: it adds missing files, and changed ones of "
             "topics; for other changed files, delete it first"
         )
+
+
+def _is_read(known: tuple[int, str] | None, size: int, found: str) -> bool:
+    return known is not None and known[0] == size and same_content(known[1], found)
 
 
 def check_workers(workers: int) -> None:

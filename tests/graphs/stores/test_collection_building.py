@@ -345,12 +345,18 @@ def test_failures_are_tried_again_when_asked(tmp_path: Path) -> None:
     [
         ({"shard": "2/2"}, "begun with shard '1/1'"),
         ({"source": "other"}, "begun with source 'test'"),
-        ({"selection": ["question"]}, "of the kind answer, which would not be tried again; .*: answer, question"),
+        (
+            {"selection": ["question"]},
+            "posts of answer, which would not be tried again; retry all of answer, question",
+        ),
     ],
 )
-def test_a_retry_that_is_refused_changes_nothing(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_retry_that_is_refused_changes_nothing(
+    tmp_path: Path, changed: dict[str, Any], message: str, whole: bool
+) -> None:
     path = tmp_path / "c.db"
-    build(path, posts(5, p1="crash"), selection=["answer", "question"])
+    build(path, posts(5, p1="crash"), selection=["answer", "question"], whole=whole)
     before = path.read_bytes()
     with pytest.raises(StoreError, match=message):
         build(path, posts(5), retried=lambda _: None, **changed)

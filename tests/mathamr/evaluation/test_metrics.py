@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphs.errors import EvaluationError
-from mathamr.evaluation.metrics import RELEVANT, evaluate, measure_of, measures_of_grade, restrict
+from mathamr.evaluation.metrics import RELEVANT, check_measures, evaluate, measure_of, measures_of_grade, restrict
 from mathamr.evaluation.runs import Hit, Run, read_qrels, read_run
 
 DATA = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
@@ -133,13 +133,9 @@ def test_published_scores_topic_by_topic() -> None:
     assert {t: round(s, 4) for t, s in ours.items()} == {t: float(s) for _, t, s in rows if t != "all"}
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("ERR@10", r"'ERR@10' cannot be computed here \(.*\); use e\.g\. nDCG@10"),
-        ("MMR", "not a measure of ir_measures"),
-    ],
-)
-def test_a_measure_that_cannot_be_computed_is_refused_by_its_name(name: str, message: str) -> None:
-    with pytest.raises(EvaluationError, match=message):
-        measure_of(name)
+def test_a_measure_that_cannot_be_computed_is_refused_by_its_name() -> None:
+    check_measures({"a": measure_of("Accuracy"), "b": measure_of("RR(rel=2)")}, "A.1")
+    with pytest.raises(EvaluationError, match=r"ERR@10 cannot be computed for topic A\.1 \(.*\); use e\.g\. nDCG@10"):
+        check_measures({"c": measure_of("ERR@10")}, "A.1")
+    with pytest.raises(EvaluationError, match="'MMR' is not a measure of ir_measures"):
+        measure_of("MMR")
