@@ -4,8 +4,9 @@
 
 ``--corpus`` names a collection that publishes its formulas, by default ARQMath. The command reads its
 ``slt_representation_v3`` and ``opt_representation_v3``, packed or unpacked, and the formula files of the topics. It
-prints progress to standard error, with a final table of formulas without a tree; the last line of standard output is
-one JSON object. ``--failures FILE`` lists these formulas, one JSON object per line.
+prints progress to standard error, with tables that it cannot read and a final table of formulas without a tree; the
+last line of standard output is one JSON object. ``--failures FILE`` lists these formulas, one JSON object per line,
+except those that no row of a representation lists.
 
 The same command resumes after any stop. Exit codes: 0 built; 2 an error, with a message; 130 stopped by Ctrl-C: run it
 again to resume.
@@ -33,12 +34,16 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--failures", type=Path, metavar="FILE", help="write the formulas without a tree as JSON lines")
     given = parser.parse_args(arguments)
 
+    from graphs.corpus.arqmath import ArqMath
     from graphs.errors import ConfigError
     from mathamr.stages.console import Console
     from mathamr.stages.data.formulas import FormulaSettings, build_formula_trees, write_failures
 
-    settings = FormulaSettings(given.letters, given.workers)
-    files = corpus_of(given).formulas()
+    settings, console = FormulaSettings(given.letters, given.workers), Console()
+    corpus = corpus_of(given)
+    for file, note in corpus.unknown_tables().items() if isinstance(corpus, ArqMath) else ():
+        console.say(f"not read: {file}: {note}")
+    files = corpus.formulas()
     if files is None:
         raise ConfigError(
             f"--corpus {given.corpus} publishes no formulas: mathamr build graphs makes their trees from the LaTeX"
@@ -47,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
         raise ConfigError(
             f"--root {given.root}: there is no slt_representation* or opt_representation* folder with TSV files"
         )
-    summary = build_formula_trees(files, given.out, settings, Console())
+    summary = build_formula_trees(files, given.out, settings, console)
     if given.failures is not None:
         write_failures(given.out, given.failures)
     failures = {" ".join(kind): number for kind, number in summary.failures.items()}

@@ -120,11 +120,13 @@ def test_a_missing_collection_is_a_message(arguments: list[str], message: str) -
 
 def test_formulas_db_is_built_and_gone_on_with(collection: Path, tmp_path: Path) -> None:
     database, failures = tmp_path / "new" / "formulas.db", tmp_path / "failures.jsonl"
+    (collection / "opt_representation_v3/2.tsv").write_text("5\t2\tx\n")
     first = run_script("build_formulas.py", "--root", collection, "--out", database, "--failures", failures)
     assert first.returncode == 0
     printed = json.loads(first.stdout)
     assert (printed["formulas"], printed["failures"]) == (5, {"opt missing": 2, "slt missing": 1})
     assert "2  opt: missing" in first.stderr
+    assert "not read: opt_representation_v3/2.tsv: its header lacks the columns id and post_id" in first.stderr
     assert [json.loads(line)["kind"] for line in failures.read_text(encoding="utf-8").splitlines()] == ["missing"] * 3
     with FormulaStore.open(database) as store:
         known = store.get("0")

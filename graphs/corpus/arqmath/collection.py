@@ -303,6 +303,11 @@ class ArqMath:
         self._judgments.files()
         return inventory_of(self._layout, self._judgments.files_read())
 
+    def unknown_tables(self) -> dict[str, str]:
+        """Return the tables below the root that are not recognised, with the reason."""
+        files = (file for file in self._layout.files if file.kind == "unknown" and file.note)
+        return {self._layout.below(file.file): file.note for file in files}
+
     def _representation(self, name: Representation) -> tuple[PackedFile, ...]:
         place: Place[FormulaFolder] | None = self._layout.formulas.get(name)
         return () if place is None else place.one(f"{name} of the posts' formulas").files

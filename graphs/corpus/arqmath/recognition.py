@@ -95,7 +95,8 @@ def recognise(file: PackedFile, parts: Sequence[str]) -> Recognised:
     text = decoded(head)
     if text.lstrip().startswith("<") or names[0].endswith(".xml"):
         return _xml(file, head, text, names)
-    table = re.fullmatch(r"\d+\.tsv|qrel.*", names[0]) is not None
+    has_formulas = names[0].endswith(".tsv") and _named_representation(names[:2]) is not None
+    table = has_formulas or re.fullmatch(r"\d+\.tsv|qrel.*", names[0]) is not None
     if b"\0" in head[:1024]:
         return Recognised(file, "unknown", note="is not UTF-8; save it as UTF-8" if table else "")
     header = head.split(b"\n", 1)[0].decode("utf-8-sig", errors="replace").rstrip("\r").split("\t")
@@ -106,8 +107,8 @@ def recognise(file: PackedFile, parts: Sequence[str]) -> Recognised:
         return _judgments(file, names)
     if lines and _RUN.match(lines[0]):
         return Recognised(file, "run")
-    note = "its header lacks the columns id and post_id (or topic_id)" if table and lines else ""
-    return Recognised(file, "unknown", note=note)
+    note = "its header lacks the columns id and post_id (or topic_id)" if lines else "is empty"
+    return Recognised(file, "unknown", note=note if table else "")
 
 
 def year_of(number: int) -> int:

@@ -16,6 +16,8 @@ from graphs.errors import CorpusError
 from scripts.benchmarks.published_tree import Tree
 
 POSTS = 120
+_HEADER = "its header lacks the columns id and post_id (or topic_id)"
+_ENCODING = "is not UTF-8; save it as UTF-8"
 MINI = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "arqmath-mini"
 
 
@@ -213,16 +215,28 @@ def test_formulas_that_one_representation_lacks_are_told(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("content", "note"),
+    ("place", "content", "note"),
     [
-        (b"id\tpostid\tformula\n", "its header lacks the columns id and post_id (or topic_id)"),
-        ("id\tpost_id\tformula\n".encode("utf-16"), "is not UTF-8; save it as UTF-8"),
+        ("opt_representation_v3/1.tsv", b"id\tpostid\tformula\n", _HEADER),
+        ("opt_representation_v3/more.tsv", b"1\t7\tx\n", _HEADER),
+        ("topics/Topics_2021_Formulas_OPT_V1.1.tsv", b"q_1\tB.201\tx\n", _HEADER),
+        ("Topics_Formulas_SLT.V0.1.tsv", "id\ttopic_id\tformula\n".encode("utf-16"), _ENCODING),
+        ("opt_representation_v3/1.tsv", "id\tpost_id\tformula\n".encode("utf-16"), _ENCODING),
+        ("qrel_task1_2020.tsv", "A.1\t0\t7\t3\n".encode("utf-16"), _ENCODING),
+        ("latex_representation_v3/2.tsv", b"", "is empty"),
+        ("qrel_task1_2020.tsv", b"\n", "is empty"),
     ],
 )
-def test_a_table_that_is_not_recognised_is_named(tmp_path: Path, content: bytes, note: str) -> None:
-    (tmp_path / "opt_representation_v3").mkdir()
-    (tmp_path / "opt_representation_v3/1.tsv").write_bytes(content)
-    assert holdings(tmp_path).unread == {"opt_representation_v3/1.tsv": note}
+def test_a_table_that_is_not_recognised_is_named(tmp_path: Path, place: str, content: bytes, note: str) -> None:
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).write_bytes(content)
+    assert holdings(tmp_path).unread == {place: note}
+
+
+def test_other_files_are_not_named(tmp_path: Path) -> None:
+    (tmp_path / "notes.tsv").write_text("day\tnote\n")
+    (tmp_path / "empty.tsv").touch()
+    assert holdings(tmp_path).unread == {}
 
 
 def test_judgments_of_other_years_do_not_count(tmp_path: Path) -> None:
