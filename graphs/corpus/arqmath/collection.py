@@ -51,11 +51,10 @@ from graphs.corpus.arqmath.rekeying import Rekeying
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
 from graphs.corpus.files import Fingerprints, FormulaFiles, TopicFormulaFiles, hash_contents
 from graphs.corpus.packed import PackedFile
-from graphs.corpus.post import Judgment, Pair, Post, Topic
+from graphs.corpus.post import Judgment, Pair, Post, Topic, is_id
 from graphs.errors import ConfigError, CorpusError, Failure
 
 _TAG = re.compile(r"<([^<>]+)>")
-_BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +154,7 @@ class ArqMath:
         """Yield the readable rows of the Posts file with usable ids; :meth:`posts` reports the others."""
         try:
             for _, row in surviving_rows(self.posts_file):
-                if not isinstance(row, Failure) and row.get("Id") and not _BLANK.search(row["Id"]):
+                if not isinstance(row, Failure) and is_id(row.get("Id", "")):
                     yield row
         except CorpusError:
             return
@@ -345,7 +344,7 @@ def _post(row: Mapping[str, str], path: PackedFile, line: int) -> Post | Failure
         return Failure(post_id, "read", "bad_row", f"{path}:{line}: row without {missing}")
     if kind not in ("1", "2"):
         return None
-    if _BLANK.search(post_id):
+    if not is_id(post_id):
         message = f"{path}:{line}: Id {post_id!r} has blanks or control characters, which no run file can hold"
         return Failure(post_id, "read", "bad_row", message)
     score = row.get("Score", "")

@@ -230,7 +230,7 @@ def test_a_row_without_id_is_a_failure_and_the_rest_is_read(root: Path) -> None:
     assert isinstance(post, Post)
 
 
-@pytest.mark.parametrize("post_id", ["1 2", "1&#9;2", " 7", "7&#10;"])
+@pytest.mark.parametrize("post_id", ["1 2", "1&#9;2", " 7", "7&#10;", "7&#x200B;"])
 def test_an_id_with_blanks_is_a_failure_and_the_rest_is_read(root: Path, post_id: str) -> None:
     """A line of a run file has fields between blanks."""
     text = rows(QUESTION).replace("<row ", f'<row Id="{post_id}" PostTypeId="2" Body="x"/>\n<row ', 1)
