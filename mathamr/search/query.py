@@ -79,9 +79,7 @@ def typed_post(query: str) -> Post:
             "it as a post of a collection"
         )
     if not query.strip():
-        raise RetrievalError(
-            "the query is empty; type words, or a formula between dollar signs (words to exclude find nothing alone)"
-        )
+        raise RetrievalError("the query is empty; type words, or a formula between dollar signs")
     found = find(query)
     dollars = [place.start() for place in re.finditer(r"(?<!\\)\$", query)]
     unread = [place for place in dollars if not any(start <= place < end for start, end, _ in found)]
