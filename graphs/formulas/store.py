@@ -353,7 +353,7 @@ class FormulaStore:
 
     def identity(self) -> str:
         """Return the letters of the trees, and a hash of the posts' formula files; topics can be added later."""
-        files = {(name.partition(" of ")[0], print_) for name, (_, print_) in self.sources().items()}
+        files = {(name.partition(" of ")[0], print_.partition(" ")[2]) for name, (_, print_) in self.sources().items()}
         posts = sorted(one for one in files if not _TOPICS.match(one[0]))
         letters = database.read_meta(self._database()).get("letters")
         return f"formulas.db, {letters} letters, {blake2b(repr(posts).encode(), digest_size=6).hexdigest()}"
