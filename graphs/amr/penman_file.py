@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
@@ -32,7 +33,7 @@ class PenmanFileParser:
     """Parser that looks graphs up by the post's id (:meth:`document`) or by the sentences' text (:meth:`parse`)."""
 
     name = "penman_file"
-    version = "2"  # 2: a role without a target is an error
+    version = "3"  # 2: a role without a target is an error; 3: a graph belongs to the last id before it
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self._path = Path(path)
@@ -45,11 +46,11 @@ class PenmanFileParser:
             with self._path.open("rb") as file:
                 for number, line in enumerate(file, 1):
                     digest.update(line)
-                    first = line.strip()[:1]
+                    first = line.removeprefix(BOM_UTF8).strip()[:1]
                     if first and (not before or (first == b"#" and before != b"#")):
                         start = offset
                     before = first
-                    if line.startswith(b"#"):
+                    if first == b"#":
                         self._note(line, start, number)
                     offset += len(line)
         except OSError as error:
@@ -78,6 +79,8 @@ class PenmanFileParser:
         if offset is None:
             return Failure(post_id, "amr", "unknown_id", f"{self._path} has no graph with '# ::id {post_id}'")
         block = self._read(offset)
+        if not block.text:
+            return Failure(post_id, "amr", "no_graph", f"{self._path}: no graph follows '# ::id {post_id}'")
         try:
             return replace(merge([decode(block.text, forest=True)]), formula_map=_formula_map(block))
         except AMRError as error:
@@ -91,8 +94,11 @@ class PenmanFileParser:
             if offset is None:
                 message = f"{self._path} has no graph with '# ::snt {' '.join(chunk)[:60]}...'"
                 answers.append(Failure("", "amr", "unknown_sentence", message))
+            elif text := self._read(offset).text:
+                answers.append(text)
             else:
-                answers.append(self._read(offset).text)
+                message = f"{self._path}: no graph follows '# ::snt {' '.join(chunk)[:60]}...'"
+                answers.append(Failure("", "amr", "no_graph", message))
         return answers
 
     def _read(self, offset: int) -> Block:

@@ -259,7 +259,7 @@ def _written(constant: str) -> str:
 
 @dataclass(slots=True)
 class Block:
-    """A graph of a Penman file: its place, its ``# ::key value`` lines, and its text."""
+    """A graph of a Penman file: its place, its ``# ::key value`` lines, and its text; "" for an id without a graph."""
 
     line: int
     metadata: dict[str, str] = field(default_factory=dict)
@@ -267,10 +267,14 @@ class Block:
 
 
 def blocks(lines: Iterable[str]) -> Iterator[Block]:
-    """Yield the graphs of a Penman file; comment blocks without a graph (a release's header) are skipped."""
+    """Yield the graphs of a Penman file; a comment block without a graph and an id (a release's header) is skipped.
+
+    Comments with an id belong to the next graph, also over an empty line, unless another id comes before it.
+    """
     current: Block | None = None
     parts: list[str] = []
     for number, line in enumerate(lines, 1):
+        line = line.removeprefix("\ufeff")  # a byte order mark
         stripped = line.strip()
         comment = stripped.startswith("#")
         if (not stripped or comment) and parts:
@@ -279,14 +283,18 @@ def blocks(lines: Iterable[str]) -> Iterator[Block]:
             yield current
             current, parts = None, []
         if not stripped:
-            current = None
+            current = current if current is not None and "id" in current.metadata else None
             continue
+        metadata = _metadata(stripped) if comment else {}
+        if current is not None and {"id"} <= metadata.keys() & current.metadata.keys():
+            yield current
+            current = None
         if current is None:
             current = Block(number)
         if comment:
-            current.metadata.update(_metadata(stripped))
+            current.metadata.update(metadata)
         else:
             parts.append(line)
-    if parts and current is not None:
+    if current is not None and (parts or "id" in current.metadata):
         current.text = "".join(parts)
         yield current

@@ -30,7 +30,7 @@ def score(gold: Path, *, restarts: int = 4, seed: int = 0) -> dict[str, float]:
     """Return Smatch precision, recall and F1 of the embedded parser on gold graphs, and sentences per second."""
     smatch = required("smatch", "smatch")
     with gold.open(encoding="utf-8") as lines:
-        found = [block for block in blocks(lines) if "snt" in block.metadata]
+        found = [block for block in blocks(lines) if "snt" in block.metadata and block.text]
     sentences = [re.sub(r"<[^>]+>", "", block.metadata["snt"]) for block in found]
     parser = EmbeddedParser()
     parser.parse([sentences[:1]])  # load everything before timing

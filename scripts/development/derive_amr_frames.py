@@ -119,7 +119,7 @@ def gold_graphs(paths: Iterable[Path]) -> Iterator[tuple[str, penman.Graph]]:
         with path.open(encoding="utf-8") as lines:
             for block in blocks(lines):
                 sentence = re.sub(r"<[^>]+>", "", block.metadata.get("snt", ""))
-                if sentence:
+                if sentence and block.text:
                     yield sentence, decode(block.text)
 
 

@@ -106,6 +106,6 @@ def test_graphs_of_two_files_lie_in_two_collections(tmp_path: Path) -> None:
         made.append(prepared)
         with Collection(prepared.collection) as graphs:
             assert [graph.penman.split()[2] for graph in graphs] == [verb, verb]
-            assert str(graphs.meta["parser"]).startswith(f"penman_file 2 {verb}.penman sha256:")
+            assert str(graphs.meta["parser"]).startswith(f"penman_file 3 {verb}.penman sha256:")
     assert made[0].collection != made[1].collection
     assert made[0].posts != made[1].posts

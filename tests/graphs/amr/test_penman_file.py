@@ -56,6 +56,30 @@ def test_a_comment_line_after_a_graph_begins_the_next_one(tmp_path: Path) -> Non
     assert encode(second.graph) == "(b / y)"
 
 
+def test_a_graph_belongs_to_the_last_id_before_it(tmp_path: Path) -> None:
+    text = """# ::id 1
+# ::snt It failed.
+
+  # ::id 2
+# ::formula_map {"FORMULA_0": "7"}
+
+(s / solve-01 :ARG1 (f / FORMULA_0))
+
+# ::id 3
+"""
+    parser = PenmanFileParser(write(tmp_path, f"\ufeff{text}"))
+    first, second, third = parse_documents(parser, [("1", []), ("2", []), ("3", [])])
+    assert isinstance(second, DocumentAMR)
+    assert second.formula_map == {"FORMULA_0": "7"}
+    for failure, post_id in ((first, "1"), (third, "3")):
+        assert isinstance(failure, Failure)
+        assert failure.kind == "no_graph"
+        assert failure.message.endswith(f"no graph follows '# ::id {post_id}'")
+    (by_text,) = parser.parse([["It failed."]])
+    assert isinstance(by_text, Failure)
+    assert by_text.kind == "no_graph"
+
+
 def test_chunks_come_by_their_sentences(tmp_path: Path) -> None:
     graph, missing = PenmanFileParser(write(tmp_path, TEXT)).parse([["Prove", "it."], ["Other."]])
     assert isinstance(graph, str)

@@ -127,6 +127,15 @@ def test_a_broken_graph_in_an_import_is_a_record_with_its_line(tmp_path: Path) -
     assert "FORMULA_0 (7)" in failures["c"]
 
 
+def test_an_import_records_ids_without_a_graph_and_reads_over_empty_lines(tmp_path: Path) -> None:
+    path = tmp_path / "graphs.penman"
+    path.write_text("# ::id 1\n\n# ::id 2\n(a / ask-01)\n\n# ::id 3\n\n(b / bound-01)\n\n# ::id 4\n")
+    assert exchange.import_penman(path, tmp_path / "c.db").graphs == 2
+    with Collection(tmp_path / "c.db") as graphs:
+        assert {graph.post_id for graph in graphs} == {"2", "3"}
+        assert {failure.post_id for failure in graphs.failures()} == {"1", "4"}
+
+
 def test_a_retry_that_is_stopped_often_tries_each_post_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, tried = tmp_path / "c.db", []
     monkeypatch.setattr(collection, "BATCH_SIZE", 2)
