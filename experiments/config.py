@@ -120,12 +120,12 @@ def register() -> None:
 @lru_cache(maxsize=1)  # the types are known until there are other systems
 def _register(named: tuple[tuple[str, type[JobSettings]], ...]) -> None:
     groups: dict[str, tuple[type, str]] = {}  # with the first track that has the group
-    with_default = {path.parent.name for path in CONF.glob("*/default.yaml")}
+    with_files, with_default = ({path.parent.name for path in CONF.glob(f"*/{name}.yaml")} for name in ("*", "default"))
     _faulty.clear()
     for track, kind in named:
         try:
             own, files = _groups(track, kind, groups), _files(kind)
-            _check_values(kind, {path.parent.name for path in CONF.glob("*/*.yaml")} | {group for group, _ in files})
+            _check_values(kind, with_files | {group for group, _ in files})
         except Exception as error:
             place = f"settings of track={track}{registry.owner(track)}"
             _faulty[track] = ConfigError(f"{place} are faulty: {str(error) or type(error).__name__}")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,10 @@ class Collection:
     corpus: Corpus
     years: list[int]
 
+    @cached_property
+    def _publishes_ids(self) -> bool:
+        return self.corpus.formulas() is not None
+
     def topic_ids(self, task: Task) -> set[str]:
         """Return the topics of a task."""
         return {topic.topic_id for topic in benchmark(self.corpus).topics(task, self.years)}
@@ -59,7 +64,7 @@ class Collection:
 
     def has_id(self, formula_id: str, post_id: str | None) -> bool:
         """Return whether a formula of a post has an id of the collection, if it publishes ids, not one of ours."""
-        return self.corpus.formulas() is None or not formula_id.startswith(f"{post_id}:")
+        return not self._publishes_ids or not formula_id.startswith(f"{post_id}:")
 
 
 @dataclass(frozen=True)

@@ -34,16 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--failures", type=Path, metavar="FILE", help="write the formulas without a tree as JSON lines")
     given = parser.parse_args(arguments)
 
-    from graphs.corpus.arqmath import ArqMath
     from graphs.errors import ConfigError
     from mathamr.stages.console import Console
     from mathamr.stages.data.formulas import FormulaSettings, build_formula_trees, write_failures
 
-    settings, console = FormulaSettings(given.letters, given.workers), Console()
-    corpus = corpus_of(given)
-    for file, note in corpus.unknown_tables().items() if isinstance(corpus, ArqMath) else ():
-        console.say(f"not read: {file}: {note}")
-    files = corpus.formulas()
+    settings = FormulaSettings(given.letters, given.workers)
+    files = corpus_of(given).formulas()
     if files is None:
         raise ConfigError(
             f"--corpus {given.corpus} publishes no formulas: mathamr build graphs makes their trees from the LaTeX"
@@ -52,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
         raise ConfigError(
             f"--root {given.root}: there is no slt_representation* or opt_representation* folder with TSV files"
         )
-    summary = build_formula_trees(files, given.out, settings, console)
+    summary = build_formula_trees(files, given.out, settings, Console())
     if given.failures is not None:
         write_failures(given.out, given.failures)
     failures = {" ".join(kind): number for kind, number in summary.failures.items()}

@@ -35,12 +35,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.command import add_corpus, command, corpus_of, parser_of, search_hint
 
 if TYPE_CHECKING:
+    from experiments.indexes.finished_jobs import FinishedJob
     from graphs.corpus.corpus import Corpus
     from mathamr.retrieval.server.options import ServerOptions
     from mathamr.stages.retrieval.folder_index import FolderModel
@@ -112,13 +114,15 @@ def main(arguments: Sequence[str] | None = None) -> str:
     if given.out is not None:
         refuse_other_files(given.out)
 
-    from mathamr.model.encoding_shards import POSTS_A_SHARD
     from mathamr.stages.console import Console
     from mathamr.stages.retrieval.indexing import IndexBuild, build_search_index, read_ids
 
     if given.job is not None and given.folder is None and not _is_graph(given):
         return _system_index(given, parser)
-    out = given.out or _out_of_job(given)
+    finished, out = None, given.out
+    if given.job is not None and given.folder is None:
+        finished = _job(given)
+        out = out or Path(given.job[0]) / "indexes" / f"{finished.condition}-seed{finished.seed}"
     _settle(given, out)
     server = _server_options(given, parser)
     settings = IndexBuild(
@@ -127,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
         given.location,
         given.name,
         given.dtype,
-        POSTS_A_SHARD if given.posts_a_shard is None else given.posts_a_shard,
+        given.posts_a_shard,
         given.device,
         given.update,
         frozenset() if given.remove is None else read_ids(given.remove),
@@ -138,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
 
         built = index_folder(given.folder, out, _folder_model(given), settings, Console(), workers=given.workers)
     else:
-        files, corpus = _of_files(given) if given.job is None else _of_job(given)
+        files, corpus = _of_files(given) if finished is None else _of_job(finished, given.kinds)
         built = build_search_index(files, corpus, out, settings, Console())
     return f"{built}\n{search_hint(out)}"
 
@@ -170,26 +174,24 @@ def _system_index(given: argparse.Namespace, parser: argparse.ArgumentParser) ->
     return index_job(Path(given.job[0]), given.job[1], given.seed, given.out, root=given.root)
 
 
-def _out_of_job(given: argparse.Namespace) -> Path:
-    """Return the folder of a finished job's index."""
+def _job(given: argparse.Namespace) -> FinishedJob:
     from experiments.indexes.finished_jobs import finished_job
 
-    job = finished_job(Path(given.job[0]), given.job[1], given.seed, root=given.root, tensors=given.tensors)
-    return Path(given.job[0]) / "indexes" / f"{job.condition}-seed{job.seed}"
+    return finished_job(Path(given.job[0]), given.job[1], given.seed, root=given.root, tensors=given.tensors)
 
 
 def _settle(given: argparse.Namespace, out: Path) -> None:
     """Give a value to each setting of the index that was not given: that of the index before in an update."""
     from mathamr.retrieval.folder import HEADER
     from mathamr.search.catalog import settings_of
+    from mathamr.stages.retrieval.indexing import IndexBuild
 
     before = settings_of(out) if given.update and (out / HEADER).exists() else {}
     if given.backend not in (None, before.get("backend")):
         before = {name: value for name, value in before.items() if name not in ("location", "name")}
-    values = {"kinds": ["answer"], "backend": "exact", "location": None, "name": "mathamr", "dtype": "float32"} | before
-    for name, value in values.items():
-        if getattr(given, name) is None:
-            setattr(given, name, value)
+    for one in fields(IndexBuild):
+        if getattr(given, one.name, "") is None:
+            setattr(given, one.name, before.get(one.name, one.default))
 
 
 def _server_options(given: argparse.Namespace, parser: argparse.ArgumentParser) -> ServerOptions | None:
@@ -229,9 +231,7 @@ def _folder_model(given: argparse.Namespace) -> FolderModel:
     if given.model is not None:
         files = folder.read(given.model)
         return FolderModel(given.model, files.vocabulary, files.spec)
-    from experiments.indexes.finished_jobs import finished_job
-
-    job = finished_job(Path(given.job[0]), given.job[1], given.seed, root=given.root)
+    job = _job(given)
     store = GraphStore(job.tensors[0], config_hash=checkpoint.load(job.model).info.config_hash)
     return FolderModel(job.model, store.vocabulary, store.spec)
 
@@ -248,15 +248,14 @@ def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus]:
     return files, corpus_of(given)
 
 
-def _of_job(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus]:
-    from experiments.indexes.finished_jobs import finished_job, searched_posts
+def _of_job(job: FinishedJob, kinds: Sequence[str]) -> tuple[IndexedFiles, Corpus]:
+    from experiments.indexes.finished_jobs import searched_posts
     from mathamr.stages.console import Console
     from mathamr.stages.retrieval.indexing import IndexedFiles
     from mathamr.stages.sources import open_data
 
-    job = finished_job(Path(given.job[0]), given.job[1], given.seed, root=given.root, tensors=given.tensors)
     corpus, console = open_data(job.data), Console()
-    posts = searched_posts(job, corpus, given.kinds, console)
+    posts = searched_posts(job, corpus, kinds, console)
     if posts is not None:
         console.say(
             "  data.regime=judged: only the posts that the job searched are indexed; to index all posts, run the "

@@ -150,11 +150,7 @@ def _facts(experiment: Experiment) -> str:
         if any((files := column(task, "judgments")) in row for row in rows):
             facts.append(f"judgments of {columns.title(task)}: {all_of(files)}")
     if any((grade := column(first, "relevant_grade")) in row for row in rows):
-        own = (
-            ""
-            if experiment.measures == ARQMATH
-            else " (in measures of the experiment: from 1, unless they name another)"
-        )
+        own = "" if experiment.measures == ARQMATH else " (own measures: from 1, unless they name another)"
         facts.append(f"relevant from grade {all_of(grade)}{own}")
     facts += [f"code {all_of('code')}", all_of("machine")]
     facts.append(f"last job finished {max(str(row.get('finished', 'not recorded')) for row in rows)}")

@@ -286,7 +286,7 @@ def blocks(lines: Iterable[str]) -> Iterator[Block]:
             current = current if current is not None and "id" in current.metadata else None
             continue
         metadata = _metadata(stripped) if comment else {}
-        if current is not None and {"id"} <= metadata.keys() & current.metadata.keys():
+        if current is not None and "id" in current.metadata and "id" in metadata:
             yield current
             current = None
         if current is None:

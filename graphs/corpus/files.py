@@ -34,12 +34,16 @@ class TopicFormulaFiles:
 
 @dataclass(frozen=True, slots=True)
 class FormulaFiles:
-    """Formula TSVs of a collection's posts, in order (``1.tsv``, ``2.tsv`` ...), and those of its topics."""
+    """Formula TSVs of a collection's posts, in order (``1.tsv``, ``2.tsv`` ...), and those of its topics.
+
+    ``unread`` has the paths of tables that are not recognised, with the reason.
+    """
 
     latex: tuple[PackedFile, ...]
     slt: tuple[PackedFile, ...]
     opt: tuple[PackedFile, ...]
     topics: tuple[TopicFormulaFiles, ...]
+    unread: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,7 +275,9 @@ class ArqMath:
             for task in sorted({task for of_tasks in tables.values() for task in of_tasks}):
                 of_task = [tables[name].get(task) for name in get_args(Representation)]
                 topics.append(TopicFormulaFiles(f"{year}:", *of_task))
-        return FormulaFiles(latex, slt, opt, tuple(topics))
+        unknown = [file for file in self._layout.files if file.kind == "unknown" and file.note]
+        unread = tuple((self._layout.below(file.file), file.note) for file in unknown)
+        return FormulaFiles(latex, slt, opt, tuple(topics), unread)
 
     def fingerprints(self) -> Fingerprints:
         """Return a hash of each part: of the files that are read, and of all that are in conflict for a place.
@@ -301,11 +303,6 @@ class ArqMath:
         """Return every file below the root with its part of the collection, or the reason why it is not read."""
         self._judgments.files()
         return inventory_of(self._layout, self._judgments.files_read())
-
-    def unknown_tables(self) -> dict[str, str]:
-        """Return the tables below the root that are not recognised, with the reason."""
-        files = (file for file in self._layout.files if file.kind == "unknown" and file.note)
-        return {self._layout.below(file.file): file.note for file in files}
 
     def _representation(self, name: Representation) -> tuple[PackedFile, ...]:
         place: Place[FormulaFolder] | None = self._layout.formulas.get(name)

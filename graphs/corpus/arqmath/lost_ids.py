@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from graphs.corpus.arqmath.tsv_rows import formula_column, quoted_rows
+from graphs.corpus.arqmath.tsv_rows import columns_of, formula_column, quoted_rows
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Post
 from graphs.corpus.text.markup import strip_delimiters
@@ -52,7 +52,7 @@ def listed_formulas(files: Sequence[PackedFile], owner: str, named: Mapping[str,
     listed: Listed = defaultdict(lambda: defaultdict(list))
     for given in files:
         with given.open() as file:
-            header = file.readline().decode("utf-8-sig", errors="replace").rstrip("\r\n").split("\t")
+            header = columns_of(file.readline())
             if "id" not in header or owner not in header:
                 raise CorpusError(f"has no columns id and {owner}; is this a formula TSV?", path=str(given), line=1)
             at_id, at_owner, at_formula = header.index("id"), header.index(owner), formula_column(header)

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from graphs.corpus.arqmath.tsv_rows import formula_column
+from graphs.corpus.arqmath.tsv_rows import columns_of, formula_column
 from graphs.corpus.arqmath.xml_rows import decoded, root_of
 from graphs.corpus.packed import PackedFile
 from graphs.errors import CorpusError
@@ -99,7 +99,7 @@ def recognise(file: PackedFile, parts: Sequence[str]) -> Recognised:
     table = has_formulas or re.fullmatch(r"\d+\.tsv|qrel.*", names[0]) is not None
     if b"\0" in head[:1024]:
         return Recognised(file, "unknown", note="is not UTF-8; save it as UTF-8" if table else "")
-    header = head.split(b"\n", 1)[0].decode("utf-8-sig", errors="replace").rstrip("\r").split("\t")
+    header = columns_of(head.split(b"\n", 1)[0])
     if "id" in header and len(header) > 2 and ("post_id" in header or "topic_id" in header):
         return _formulas(file, head, header, names)
     lines = [line for line in head.removeprefix(_BOM).split(b"\n") if line.strip()]

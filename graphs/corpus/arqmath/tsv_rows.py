@@ -109,6 +109,15 @@ class _LinesAgain(io.BytesIO):
         return b"".join([*self._lines, self.read()])[place:]
 
 
+def columns_of(header: bytes) -> list[str]:
+    """Return the names of the columns in the first line of a table.
+
+    >>> columns_of(b"id\\tpost_id\\r\\n")
+    ['id', 'post_id']
+    """
+    return header.decode("utf-8-sig", errors="replace").rstrip("\r\n").split("\t")
+
+
 def formula_column(header: Sequence[str]) -> int:
     """Return the place of the formula among the columns.
 

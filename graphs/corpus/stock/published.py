@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast, get_args
 from graphs.corpus.arqmath.judgments import read_packed
 from graphs.corpus.arqmath.layout import Layout, Place
 from graphs.corpus.arqmath.recognition import Edition, Representation, year_of
-from graphs.corpus.arqmath.tsv_rows import MAX_ROW_BYTES, formula_column, quoted_rows
+from graphs.corpus.arqmath.tsv_rows import MAX_ROW_BYTES, columns_of, formula_column, quoted_rows
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import is_id
@@ -320,7 +320,7 @@ def count_rows(file: PackedFile) -> TableCounts:
     """Count the rows of a formula TSV."""
     rows = empty = unclosed = first = 0
     with file.open() as stream:
-        header = stream.readline(MAX_ROW_BYTES).decode("utf-8-sig", errors="replace").rstrip("\r\n").split("\t")
+        header = columns_of(stream.readline(MAX_ROW_BYTES))
         from_formula = len(header) - formula_column(header)  # columns
         line = 2
         for row, closed in quoted_rows(stream):

@@ -56,6 +56,8 @@ def build_formula_trees(
         MathAMRError: a file that cannot be read, or a database of other files.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
+    for file, why in files.unread:
+        console.say(f"not read: {file}: {why}")
     wanted = None if posts is None else frozenset(posts)
     with console.stage("formula trees", unit="formulas") as stage:
         summary = build(
