@@ -33,7 +33,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from experiments import logbook
-from experiments.command import HELP, ended_by, run_usage, take_debug
+from experiments.command import CONFIG_DIR, HELP, ended_by, run_usage, take_debug
 from experiments.config import CONF, ExperimentConfig, fault_of, job_settings, read, register, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from experiments.models import Models
@@ -243,7 +243,9 @@ def _of_other_graphs(rows: Sequence[dict[str, Any]]) -> list[str]:
 @hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")
 def main(config: DictConfig) -> None:
     """Hydra's entry point; ends the process with the exit code unless it is 0."""
-    words = list(HydraConfig.get().overrides.task)
+    given = HydraConfig.get()
+    folders = [source.path for source in given.runtime.config_sources if source.provider == "command-line"]
+    words = [*(f"{CONFIG_DIR}{folder}" for folder in folders), *given.overrides.task]
     try:
         ended = run(validated(config), shlex.join(["python", "-m", "experiments.run", *words]))
         print(ended.table)
