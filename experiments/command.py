@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 DEBUG = "--debug"
 HELP = frozenset(("-h", "--help"))
 """Words that ask for help."""
+CONFIG_DIR = "--config-dir="
+"""Option of ``mathamr run`` with a further folder like ``conf/``, as commands in ``experiment.json`` have it."""
 FAULT = 1
 """Exit code after a fault of the program."""
 SHOWN = 300
@@ -237,16 +239,23 @@ def check_needs(given: argparse.Namespace, needs: Mapping[str, str]) -> None:
 def setting(key: str, value: str | Path) -> str:
     r"""Return ``KEY=VALUE`` for Hydra, with a value in quotation marks unless it is a plain path.
 
-    Hydra reads a backslash as itself, except before a quotation mark and at the end.
-
     >>> print(setting("data.root", "/data/ARQMath"), setting("data.root", '/tmp/mäth, "new\\" \\'))
     data.root=/data/ARQMath data.root="/tmp/mäth, \"new\\\" \\"
     """
     text = str(value)
     if re.fullmatch(r"[\w.-]*/[\w./-]*", text, re.ASCII):
         return f"{key}={text}"
-    quoted = re.sub(r'(\\*)("|\Z)', lambda match: match[1] * 2 + match[2].replace('"', r"\""), text)
-    return f'{key}="{quoted}"'
+    return f"{key}={quoted(text)}"
+
+
+def quoted(text: str) -> str:
+    r"""Return a text in quotation marks for Hydra, which reads a backslash as itself, except before one and at the end.
+
+    >>> print(quoted('C:\\"new" \\'))
+    "C:\\\"new\" \\"
+    """
+    escaped = re.sub(r'(\\*)("|\Z)', lambda match: match[1] * 2 + match[2].replace('"', r"\""), text)
+    return f'"{escaped}"'
 
 
 def search_hint(index: Path) -> str:

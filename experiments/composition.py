@@ -17,7 +17,7 @@ from typing import Any, cast
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.command import setting
+from experiments.command import CONFIG_DIR, quoted, setting
 from experiments.config import register, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from graphs.amr import parsers
@@ -97,11 +97,16 @@ def configuration_of(command: str, root: Path | None = None) -> DictConfig:
         words = []
     if words[:3] != _PROGRAM:
         raise ConfigError(f"experiment.json names the command {command!r}, which is not one of experiments.run")
-    moved = [] if root is None else [setting("data.root", root)]
+    folders = [word.removeprefix(CONFIG_DIR) for word in words if word.startswith(CONFIG_DIR)]
+    if gone := [folder for folder in folders if not Path(folder).is_dir()]:
+        raise ConfigError(f"experiment.json names the command {command!r}: {gone[0]} is no folder; put it back")
+    changes = [word for word in words[3:] if not word.startswith(CONFIG_DIR)]
+    changes += [f"hydra.searchpath=[{quoted(f'file://{folder}')}]" for folder in folders]
+    changes += [] if root is None else [setting("data.root", root)]
     register()
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            return validated(compose("config", [*words[3:], *moved]))
+            return validated(compose("config", changes))
     except CONFIGURATION_ERRORS as error:
         why = refusal(error, known_keys)
         raise ConfigError(f"experiment.json names the command {command!r}: {why}") from error

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from copy import deepcopy
 from typing import Any
@@ -38,6 +39,9 @@ def composed(
     for key in mappings:
         OmegaConf.set_struct(OmegaConf.select(base, key), False)
     known = list(dict.fromkeys(key for group in changeable for key in _leaves(config.get(group), group)))
+    # Converting takes longer than all else, so a group is converted once, unless it can depend on another.
+    refers = re.search(r"\$\{(?!oc\.env:)", str(OmegaConf.to_container(base)))
+    shared = {} if refers else plain(base)
     made = {}
     for condition in conditions:
         changes = config.experiment.conditions[condition] or OmegaConf.create({})
@@ -47,9 +51,10 @@ def composed(
         unchanged = {name: deepcopy(base._get_node(name)) for name in changes}
         try:
             base.merge_with(changes)
+            own = base if refers else {*changes, "train"}
             for seed in seeds:
                 base.train.seed = seed
-                made[condition, seed] = plain(base)
+                made[condition, seed] = {**shared, **{name: plain(base[name]) for name in own}}
         except OmegaConfBaseException as error:
             raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
         for name, node in unchanged.items():

@@ -33,14 +33,14 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from experiments import logbook
-from experiments.command import HELP, ended_by, run_usage, take_debug
+from experiments.command import CONFIG_DIR, HELP, ended_by, run_usage, take_debug
 from experiments.config import CONF, ExperimentConfig, fault_of, job_settings, read, register, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from experiments.models import Models
 from experiments.plan import Job, finished, plan, select, state, status, with_needs
 from experiments.report import blocks, breakdowns, results, tables
 from experiments.report.results import Experiment
-from experiments.runner import Runner
+from experiments.runner import Runner, check_tasks
 from experiments.topic_sets import check_judged, read_topic_sets, tasks_of
 from graphs.errors import ConfigError
 from graphs.shared_files import locked, read_json, write_json
@@ -78,6 +78,8 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     experiment = config.experiment
     if experiment is None:
         raise ConfigError("no experiment is named; add +exp=NAME, where conf/exp/NAME.yaml describes it")
+    if experiment.topic_labels is not None:
+        breakdowns.read_labels(Path(experiment.topic_labels))  # a wrong file is refused before posts are read
     corpus = open_data(config.data)
     folder = Path(config.outputs) / experiment.name
     data = corpus.fingerprints()
@@ -97,9 +99,10 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     console.say(f"{experiment.name}: {len(missing)} of {len(mine)} jobs to run")
     if missing:
         logbook.check(config.wandb)
+        base = job_settings(composed) if any(job.settings.track == config.track for job in missing) else None
+        check_tasks(base, missing, tasks)
         files = PostFiles(corpus, shared, console)
         topic_sets = read_topic_sets(config.data, experiment, corpus, files, tasks, console)
-        base = job_settings(composed) if any(job.settings.track == config.track for job in missing) else None
         runner = Runner(corpus, shared, folder, models, topic_sets, console)
         missing = runner.check(base, missing)
         if config.job == PREPARE:
@@ -240,7 +243,9 @@ def _of_other_graphs(rows: Sequence[dict[str, Any]]) -> list[str]:
 @hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")
 def main(config: DictConfig) -> None:
     """Hydra's entry point; ends the process with the exit code unless it is 0."""
-    words = list(HydraConfig.get().overrides.task)
+    given = HydraConfig.get()
+    folders = [source.path for source in given.runtime.config_sources if source.provider == "command-line"]
+    words = [*(f"{CONFIG_DIR}{folder}" for folder in folders), *given.overrides.task]
     try:
         ended = run(validated(config), shlex.join(["python", "-m", "experiments.run", *words]))
         print(ended.table)

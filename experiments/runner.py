@@ -15,6 +15,7 @@ from experiments.plan import LOCK, Job
 from graphs.corpus.corpus import Corpus
 from graphs.errors import ConfigError, MathAMRError, MissingEncoderError
 from graphs.shared_files import locked
+from mathamr.evaluation.result_names import TestName
 from mathamr.memory import give_back_memory
 from mathamr.stages.console import Console
 from mathamr.stages.retrieval.threads import check_thread
@@ -24,6 +25,22 @@ from mathamr.systems import registry
 
 if TYPE_CHECKING:
     from mathamr.systems.system import System
+
+
+def check_tasks(base: JobSettings | None, jobs: Sequence[Job], tasks: Sequence[TestName]) -> None:
+    """Raise for settings that cannot work, whatever the posts and topics are; once for each condition.
+
+    Args:
+        base: settings of the command line, as in :meth:`Runner.check`.
+        tasks: tasks or tests that the collection has topics of.
+    """
+    if base is not None:
+        base.check_tasks(tasks)
+    for condition, job in {job.condition: job for job in jobs}.items():
+        try:
+            job.settings.check_tasks(tasks)
+        except MathAMRError as error:
+            raise ConfigError(f"condition {condition}: {error}") from error
 
 
 class Runner:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#F0E442")
-HATCHES = ("", "///", "\\\\\\", "xxx", "...", "ooo", "---", "|||")
+HATCHES = ("", "///", "\\\\\\", "xxx", "..", "+++", "---", "|||")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
 

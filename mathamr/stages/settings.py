@@ -171,6 +171,16 @@ class JobSettings:
             ConfigError: the rankings of one of them cannot be used.
         """
 
+    def check_tasks(self, tasks: Sequence[TestName]) -> None:
+        """Check the settings that need neither posts nor topics.
+
+        Args:
+            tasks: tasks or tests that the collection has topics of.
+
+        Raises:
+            ConfigError: settings that cannot work.
+        """
+
     def replacement(self, group: str, name: str) -> str | None:
         """Return the setting to use instead of one that has no effect, as ``text.epochs``; None: it may have one."""
         return None

@@ -25,28 +25,17 @@ from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
 from mathamr.systems.settings.combined import FusionSettings
 from mathamr.systems.system import System
 
-HOW = ("rrf", "weighted", "standard")
-
 
 @system("fusion")
 class FusionSystem(System[FusionSettings]):
     """Fuse the rankings of other conditions."""
 
     def check(self, settings: FusionSettings, topic_sets: Sequence[TopicSet]) -> None:
-        """Check how rankings are fused; the plan has checked which they are."""
-        how, weights, count = settings.fusion.how, settings.fusion.weights, len(settings.fusion.of)
-        if how not in HOW:
-            raise ConfigError(f"fusion.how={how} is not one of {', '.join(HOW)}")
-        if how == "standard":
-            if weights is not None and len(weights) != count:
-                raise ConfigError(f"fusion.weights={weights} for {count} conditions; one is needed for each")
-            if any(topic_set.task == 2 for topic_set in topic_sets):
-                raise ConfigError("fusion.how=standard is for answers; use rrf or weighted in Task 2")
+        """Check the constant and the weights; the settings have checked the rest."""
+        if settings.fusion.how == "standard":
             return
-        if (how == "weighted") != (weights is not None):
-            raise ConfigError(f"fusion.weights={weights} with fusion.how={how}; weighted needs weights, rrf takes none")
         try:
-            _rule(settings).fused([{}] * count)
+            _rule(settings).fused([{}] * len(settings.fusion.of))
         except RetrievalError as error:
             raise ConfigError(f"fusion: {error}") from error
 

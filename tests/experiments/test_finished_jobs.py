@@ -12,10 +12,11 @@ from hydra import compose, initialize_config_dir
 
 import scripts.index
 import scripts.search
+from experiments import run as runner
 from experiments.composition import configuration_of
 from experiments.config import register, validated
 from experiments.indexes.finished_jobs import finished_job
-from experiments.run import run
+from experiments.run import Ended, run
 from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
 from mathamr.search.catalog import Catalog
@@ -131,3 +132,20 @@ def test_a_finished_job_is_read_from_a_folder_of_any_name() -> None:
     root = '/tmp/mäth, "a(b" \\'
     command = "python -m experiments.run +exp=vn_connectivity data=arqmath data.root=/gone"
     assert configuration_of(command, Path(root)).data.root == root
+
+
+def test_an_experiment_of_another_folder_is_composed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / 'my "conf", ä'
+    (folder / "exp").mkdir(parents=True)
+    content = (
+        "# @package _global_\nexperiment: {name: odd, title: Odd, conditions: {words: {track: bm25}}, baseline: words}"
+    )
+    (folder / "exp" / "odd.yaml").write_text(content)
+    commands = list[str]()
+    monkeypatch.setattr(runner, "run", lambda composed, command: commands.append(command) or Ended("", 0))
+    assert runner.start(["--config-dir", str(folder), "+exp=odd", "data.years=[2022]"]) == 0
+    composed = configuration_of(commands[0])
+    assert (composed.experiment.name, composed.data.years) == ("odd", [2022])
+    folder.rename(tmp_path / "moved")
+    with pytest.raises(ConfigError, match="ä is no folder; put it back"):
+        configuration_of(commands[0])

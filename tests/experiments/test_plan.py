@@ -13,6 +13,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+from experiments.conditions import composed
 from experiments.config import register
 from experiments.plan import Job, finished, plan, select, with_needs
 from graphs.corpus.files import Fingerprints
@@ -33,9 +34,9 @@ def config(**experiment: Any) -> Any:
         "seeds": [1, 2, 3],
         **experiment,
     }
-    composed = deepcopy(defaults())
-    composed.experiment = {**composed.experiment, "labels": {}, "analyses": [], **description}
-    return composed
+    changed = deepcopy(defaults())
+    changed.experiment = {**changed.experiment, "labels": {}, "analyses": [], **description}
+    return changed
 
 
 @cache
@@ -43,8 +44,8 @@ def defaults() -> Any:
     register()
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         settings = ["data.root=/somewhere", "train.epochs=7", "train.device=cpu", "index=exact"]
-        composed = compose("config", ["+exp=vn_connectivity", *settings])
-    return OmegaConf.create(OmegaConf.to_container(composed, resolve=True))
+        found = compose("config", ["+exp=vn_connectivity", *settings])
+    return OmegaConf.create(OmegaConf.to_container(found, resolve=True))
 
 
 def names(jobs: list[Job]) -> list[str]:
@@ -157,20 +158,20 @@ def test_a_condition_names_the_run_files_of_tests(tmp_path: Path) -> None:
     files = {test: str(tmp_path / f"{test}.tsv") for test in ("easy", "hard")}
     for path in files.values():
         Path(path).write_text(f"A.1\t{path}\t1\t2.0\tx\n")
-    composed = trial("data=pairs", "experiment.tasks=[easy,hard]", "experiment.baseline=own")
-    composed.experiment.conditions = {
+    tested = trial("data=pairs", "experiment.tasks=[easy,hard]", "experiment.baseline=own")
+    tested.experiment.conditions = {
         "own": {"track": "run", "run": {"paths": files}},
         "easy": {"track": "run", "run": {"paths": {"easy": files["easy"]}}},
     }
-    settings = [job.settings for job in plan(composed, DATA)]
+    settings = [job.settings for job in plan(tested, DATA)]
     assert [one.run.paths for one in settings if isinstance(one, GivenRunSettings)] == [files, {"easy": files["easy"]}]
     for paths, message in (
         ("easy.tsv", "experiment.conditions.own.run.paths is a group of settings; write e.g. run.paths: {"),
         (None, "experiment.conditions.own.run.paths is a group of settings"),
     ):
-        composed.experiment.conditions.own = {"track": "run", "run": {"paths": paths}}
+        tested.experiment.conditions.own = {"track": "run", "run": {"paths": paths}}
         with pytest.raises(ConfigError, match=re.escape(message)):
-            plan(composed, DATA)
+            plan(tested, DATA)
 
 
 @pytest.mark.parametrize(
@@ -284,3 +285,15 @@ def test_settings_that_contradict_each_other_are_refused_with_their_condition() 
     contradicting.train.temperature = 0.0
     with pytest.raises(ConfigError, match=r"^train\.temperature=0\.0 must be a positive number"):
         plan(contradicting, DATA)
+
+
+def test_a_setting_that_refers_to_another_one_follows_each_condition_and_seed() -> None:
+    referring = config(conditions={"none": {}, "wide": {"model": {"hidden_dim": 32}}}, seeds=[1, 2])
+    referring.text.max_length = "${model.hidden_dim}"
+    referring.workers = "${train.seed}"
+    found = {
+        key: (one["text"]["max_length"], one["workers"])
+        for key, one in composed(referring, ["none", "wide"], [1, 2]).items()
+    }
+    usual = referring.model.hidden_dim
+    assert found == {("none", 1): (usual, 1), ("none", 2): (usual, 2), ("wide", 1): (32, 1), ("wide", 2): (32, 2)}

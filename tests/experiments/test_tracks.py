@@ -171,6 +171,35 @@ def test_settings_that_cannot_be_are_refused_before_anything_runs(
     assert not list((tmp_path / "out").rglob("result.json"))
 
 
+@pytest.mark.parametrize(
+    ("conditions", "overrides", "message"),
+    [
+        ({"words": BM25, "theirs": {"track": "run"}}, ["run.path=FILE"], r"condition theirs: .* run\.task2_path="),
+        (
+            {"words": BM25, "formulas": FORMULAS, "fused": RRF},
+            ["fusion.how=standard"],
+            r"condition fused: fusion\.how=standard is for answers; use rrf or weighted in Task 2",
+        ),
+        ({"words": BM25}, ["experiment.topic_labels=nowhere.tsv"], r"nowhere\.tsv: labels of topics cannot be read"),
+    ],
+)
+def test_settings_and_labels_are_checked_before_posts_and_topics_are_read(
+    conditions: dict[str, Any],
+    overrides: list[str],
+    message: str,
+    collection: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "their.tsv").touch()
+    overrides = [override.replace("FILE", str(tmp_path / "their.tsv")) for override in overrides]
+    monkeypatch.setattr(runner, "tasks_of", lambda *_: [1, 2])
+    monkeypatch.setattr(runner, "read_topic_sets", lambda *_: pytest.fail("topics are read"))
+    config = configured(conditions, f"data.root={collection}", f"outputs={tmp_path / 'out'}", *overrides)
+    with pytest.raises(ConfigError, match=message):
+        runner.run(config, "command")
+
+
 @pytest.fixture
 def asked(collection: Path) -> Path:
     """The collection with a formula in each topic but the last."""

@@ -75,7 +75,7 @@ def test_both_files_of_the_job_with_the_best_held_out_pairs(
     assert "mathamr_plus, seed 2 (regime judged: nDCG' 0.5000)" in printed
     assert "Task 1, 2 results for 1 topics: valid" in printed
     assert "1 topics have no result and score 0: T.2" in printed
-    assert "nDCG' 0.5000, MAP' 0.5000, P'@10 0.0500, Bpref 0.5000 (2 topics)" in printed
+    assert "all judgments, regime full: nDCG' 0.5000, MAP' 0.5000, P'@10 0.0500, Bpref 0.5000 (2 topics)" in printed
     assert "nDCG' 1.0000, MAP' 1.0000, P'@10 0.1000" in printed
     assert submit.main(arguments(experiment, out, *scored, "--json")) == 0
     content = json.loads(capsys.readouterr().out)

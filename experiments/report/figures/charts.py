@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from experiments.report.blocks import Figure
 from experiments.report.results import Row
 from mathamr.analysis.plot_styles import COLOURS, plot_style
@@ -227,18 +229,25 @@ def _draw_bars(
     alt: str,
 ) -> str:
     with canvas(1, len(titles), 0.9 + 0.34 * len(scores), sharey=True) as (figure, axes):
+        numbers, styles = range(len(scores)), [plot_style(number) for number in range(len(scores))]
+        light = [one.colour if number % len(COLOURS) else "#bbbbbb" for number, one in enumerate(styles)]
+        hatches = [one.hatch for one in styles]  # black bars would hide dots and whiskers, so those are grey
         for ax, (measure, title) in zip(axes[0], titles.items(), strict=True):
-            for number, (condition, of) in enumerate(scores.items()):
-                style, mean = plot_style(number), statistics.fmean(of[measure].values())
-                low, high = _interval(of[measure])
-                light = style.colour if number % len(COLOURS) else "#bbbbbb"  # black bars would hide dots and whiskers
-                ax.barh(number, mean, height=0.72, color=light, hatch=style.hatch, edgecolor="black", linewidth=0.6)
-                ax.errorbar(mean, number, xerr=[[mean - low], [high - mean]], color="black", capsize=3, linewidth=1.1)
-                dots = list(seeds[condition][measure])
-                if len(dots) > 1:
-                    ax.plot(dots, [number] * len(dots), "o", markersize=4, markerfacecolor="white", color="black")
+            means = np.array([statistics.fmean(of[measure].values()) for of in scores.values()])
+            ends = np.array([_interval(of[measure]) for of in scores.values()]).T
+            whiskers = np.abs(ends - means)
+            ax.barh(numbers, means, height=0.72, color=light, hatch=hatches, edgecolor="black", linewidth=0.6)
+            ax.errorbar(means, numbers, xerr=whiskers, fmt="none", ecolor="black", capsize=3, linewidth=1.1)
+            dots = [
+                (score, number)
+                for number, condition in enumerate(scores)
+                if len(seeds[condition][measure]) > 1
+                for score in seeds[condition][measure]
+            ]
+            ax.plot(*zip(*dots, strict=True), "o", markersize=4, markerfacecolor="white", color="black")
+            for number, condition in enumerate(scores):
                 if star := stars.get((condition, measure)):
-                    ax.text(high, number, f" {star}", va="center", fontsize=12)
+                    ax.text(ends[1][number], number, f" {star}", va="center", fontsize=12)
             ax.set_title(title)
             ax.set_xlim(left=0)
             ax.grid(axis="x", color="#dddddd", linewidth=0.6)
@@ -289,6 +298,8 @@ def differences(found: Sequence[Difference], measure: str) -> Figure:
 
 
 def _draw_differences(found: Sequence[Difference], measure: str, name: str, alt: str) -> str:
+    from matplotlib.collections import PolyCollection  # thousands of bars, each of which would be slow to add
+
     columns = min(3, len(found))
     rows = -(-len(found) // columns)
     names = shortened({label for one in found for label in (one.condition, one.baseline)})
@@ -298,7 +309,9 @@ def _draw_differences(found: Sequence[Difference], measure: str, name: str, alt:
             ordered = sorted(one.by_topic, key=lambda topic: (-one.by_topic[topic], topic))
             values = [one.by_topic[topic] for topic in ordered]
             colours = ["#56B4E9" if value > 0 else "#D55E00" for value in values]
-            ax.bar(range(len(values)), values, width=1.0, color=colours, edgecolor="black", linewidth=0.2)
+            bars = [((x - 0.5, 0), (x - 0.5, y), (x + 0.5, y), (x + 0.5, 0)) for x, y in enumerate(values)]
+            ax.add_collection(PolyCollection(bars, facecolors=colours, edgecolors="black", linewidths=0.2))
+            ax.autoscale_view()
             ax.axhline(0, color="black", linewidth=0.8)
             ax.axhline(one.test.test.difference, color="black", linestyle="--", linewidth=0.9)
             ax.set_title(f"{names[one.condition]}\nagainst {names[one.baseline]}", loc="left")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from experiments.report.blocks import Figure
-from experiments.report.figures.charts import canvas, short, svg
+from experiments.report.figures.charts import canvas, shortened, svg
 from mathamr.analysis import plots
 
 Content = dict[str, Any]
@@ -33,6 +33,7 @@ def densities(panels: Mapping[str, Content]) -> Figure:
     )
 
     def draw(name: str) -> str:
+        names = shortened(panels)
         columns = min(3, len(panels))
         rows = -(-len(panels) // columns)
         with canvas(rows, columns, 2.3 * rows + 0.4) as (figure, axes):
@@ -41,7 +42,7 @@ def densities(panels: Mapping[str, Content]) -> Figure:
                 way = content["ways"][content["own"]]
                 plots.densities(ax, way["points"], way["densities"])
                 ax.set_xlim(way["points"][0], way["points"][-1])
-                ax.set_title(short(label), loc="left")
+                ax.set_title(names[label], loc="left")
             for ax in flat[len(panels) :]:
                 ax.set_axis_off()
             figure.legend(*flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
@@ -64,13 +65,14 @@ def thresholds(panels: Mapping[str, Content], k: int) -> Figure:
     )
 
     def draw(name: str) -> str:
+        names = shortened(panels)
         with canvas(1, 2, 3.4) as (figure, axes):
             left, right = axes[0]
             for number, (label, one) in enumerate(panels.items()):
                 curve = one["thresholds"]
                 taus = [point["tau"] for point in curve]
-                plots.line_with_interval(left, number, short(label), taus, [point["metric"] for point in curve])
-                plots.line_with_interval(right, number, short(label), taus, [[point["removed"]] * 3 for point in curve])
+                plots.line_with_interval(left, number, names[label], taus, [point["metric"] for point in curve])
+                plots.line_with_interval(right, number, names[label], taus, [[point["removed"]] * 3 for point in curve])
                 best = curve[one["chosen"]]
                 plots.ring(left, number, best["tau"], best["metric"][0])
                 plots.ring(right, number, best["tau"], best["removed"])
@@ -99,11 +101,12 @@ def statements(panels: Mapping[str, Content]) -> Figure:
     )
 
     def draw(name: str) -> str:
+        names = shortened(panels)
         with canvas(2, max(2, len(panels)), 5.4) as (figure, axes):
             for column, (label, one) in enumerate(panels.items()):
                 mesh = plots.matrix(axes[0][column], one["cosines"], one["topics"], lowest)
                 plots.points(axes[1][column], one["plane"], one["topics"])
-                axes[0][column].set_title(short(label), loc="left")
+                axes[0][column].set_title(names[label], loc="left")
             for line in axes:
                 for ax in line[len(panels) :]:
                     ax.set_axis_off()
@@ -130,10 +133,11 @@ def lengths(panels: Mapping[str, Content]) -> Figure:
     )
 
     def draw(name: str) -> str:
+        names = shortened(panels)
         with canvas(1, max(2, len(panels)), 2.8) as (figure, axes):
             for ax, (label, one) in zip(axes[0], panels.items(), strict=False):
                 plots.norms(ax, one["tokens"], one["pooled"])
-                ax.set_title(short(label), loc="left")
+                ax.set_title(names[label], loc="left")
             for ax in axes[0][len(panels) :]:
                 ax.set_axis_off()
             figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
@@ -155,13 +159,14 @@ def reliability(panels: Mapping[str, list[Content]]) -> Figure:
     )
 
     def draw(name: str) -> str:
+        names = shortened(panels)
         columns = min(4, max(2, len(panels)))
         rows = -(-len(panels) // columns)
         with canvas(rows, columns, 2.5 * rows + 0.4) as (figure, axes):
             flat = [ax for line in axes for ax in line]
             for ax, (label, tested) in zip(flat, panels.items(), strict=False):
                 plots.reliability(ax, {one["on"]: one["bins"] for one in tested})
-                ax.set_title(short(label), loc="left")
+                ax.set_title(names[label], loc="left")
             for ax in flat[len(panels) :]:
                 ax.set_axis_off()
             flat[0].set_ylabel("Share of successes")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from experiments.report.blocks import Block, Figure, Legend, Text
-from experiments.report.figures.charts import canvas, short, svg, together
+from experiments.report.figures.charts import canvas, shortened, svg, together
 from experiments.report.results import Experiment, content_of
 from graphs.errors import StoreError
 
@@ -172,6 +172,7 @@ def figure(
 def _draw(
     maps: Sequence[tuple[str, HeatMap]], queries: Mapping[Node, str], documents: Mapping[Node, str], name: str, alt: str
 ) -> str:
+    titles = shortened([label for label, _ in maps])
     columns = min(2, len(maps))
     rows = -(-len(maps) // columns)
     tallest = max(len(found.queries) for _, found in maps)
@@ -192,7 +193,7 @@ def _draw(
             _ticks(ax.yaxis, [queries[node] for node in found.queries], 30)
             _ticks(ax.xaxis, [documents[node] for node in found.documents], 40 // columns)
             ax.invert_yaxis()
-            ax.set_title(f"{short(label)}\nMaxSim {found.score:.3f}, spread {found.spread:.3f}", loc="left")
+            ax.set_title(f"{titles[label]}\nMaxSim {found.score:.3f}, spread {found.spread:.3f}", loc="left")
         for ax in panels[len(maps) :]:
             ax.set_axis_off()
         bar = drawing.colorbar(

@@ -9,7 +9,7 @@ Settings are read, and jobs are planned, without torch: a system is imported whe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,7 +41,7 @@ class GivenRunSettings(JobSettings):
     def result_key_parts(self) -> Mapping[str, Any]:
         """Return the content hash of the run file for each task, empty where none is named, and a version.
 
-        The collection may have no topics of a task without a file; ``GivenRunSystem.check`` demands the others.
+        The collection may have no topics of a task without a file; :meth:`check_tasks` demands the others.
 
         Raises:
             ConfigError: a file that is named does not exist, or is named for several tests.
@@ -51,6 +51,11 @@ class GivenRunSettings(JobSettings):
             "run": ["" if file is None else hashlib.sha256(file.read_bytes()).hexdigest() for file in files],
             "version": 2,
         }
+
+    def check_tasks(self, tasks: Sequence[TestName]) -> None:
+        """Check that each task has a run file."""
+        for task in tasks:
+            self.path_of(task)
 
     def cut_at(self, limit: int, task: Task) -> int:
         """Return 0: the depth of a given run is unknown."""

@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from graphs.errors import ConfigError
+from mathamr.evaluation.result_names import TestName
 from mathamr.evaluation.runs import MAX_PER_TOPIC
 from mathamr.stages.settings import JobSettings, PreparationSettings, RetrievalConfig, SearchSettings
 from mathamr.systems.settings.ranking import RankingSettings
 from mathamr.text.encoder import identity
 from mathamr.training.config import TrainConfig
+
+HOW = ("rrf", "weighted", "standard")
+"""Ways to fuse rankings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +54,21 @@ class FusionSettings(RankingSettings):
         if len(set(parts)) < max(2, len(parts)):
             raise ConfigError(f"fusion.of={parts}; fusing takes two or more different conditions")
         return parts
+
+    def check_tasks(self, tasks: Sequence[TestName]) -> None:
+        """Check how rankings are fused, and the number of weights of standard scores."""
+        how, weights, count = self.fusion.how, self.fusion.weights, len(self.fusion.of)
+        if how not in HOW:
+            raise ConfigError(f"fusion.how={how} is not one of {', '.join(HOW)}")
+        if how != "standard":
+            if (how == "weighted") != (weights is not None):
+                raise ConfigError(
+                    f"fusion.weights={weights} with fusion.how={how}; weighted needs weights, rrf takes none"
+                )
+        elif weights is not None and len(weights) != count:
+            raise ConfigError(f"fusion.weights={weights} for {count} conditions; one is needed for each")
+        elif 2 in tasks:
+            raise ConfigError("fusion.how=standard is for answers; use rrf or weighted in Task 2")
 
 
 @dataclass(frozen=True, kw_only=True)

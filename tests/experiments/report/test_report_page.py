@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from experiments.report import page, results, writing
-from experiments.report.blocks import Examples, Found, Heading, Legend, Table, Text, markdown
-from experiments.report.figures import charts
+from experiments.report.blocks import Examples, Figure, Found, Heading, Legend, Table, Text, markdown
+from experiments.report.figures import charts, geometry, heat_map
 from mathamr.analysis.plot_styles import plot_style
 from tests.experiments.written_experiment import (
     example,
@@ -171,6 +171,20 @@ def test_labels_with_dollars_and_underscores_can_be_drawn() -> None:
     assert "$k = 5$ and \\frac{" in drawn
     assert "_hidden" in drawn
     assert "&lt;b&gt;&amp;" in drawn
+
+
+def test_labels_that_are_equal_when_shortened_differ_in_all_plots(tmp_path: Path) -> None:
+    labels = [f"Learned, structure with context{more} and BM25 over pairs" for more in ("", ", dense vectors")]
+    lengths = {"tokens": [1.0, 1.1, 1.2], "pooled": [0.8, 0.9, 1.0], "of_tokens": 3}
+    folder = write_plan(
+        tmp_path / "rings", ["none", "ring"], [1], labels=dict(zip(["none", "ring"], labels, strict=True))
+    )
+    for condition, score in (("none", 0.4), ("ring", 0.5)):
+        finish(folder, condition, 1, score)
+    maps = heat_map.blocks(results.read(folder))
+    for plot in (geometry.lengths(dict.fromkeys(labels, lengths)), *(one for one in maps if isinstance(one, Figure))):
+        drawn = plot.draw("p")
+        assert [drawn.count(f">{charts.shortened(labels)[label]}</text>") for label in labels] == [1, 1]
 
 
 def test_64_conditions_look_different_in_grey() -> None:

@@ -87,6 +87,17 @@ def test_one_seed_has_no_best_one(tmp_path: Path) -> None:
     assert "| ring | 0.500* |" in text
 
 
+def test_copies_for_several_seeds_have_no_best_one(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "rings", ["none", "ring"], [1, 2])
+    for seed in (1, 2):
+        finish(folder, "none", seed, 0.4, key="same")
+        finish(folder, "ring", seed, 0.5, key="other")
+    text = written(folder)
+    assert "Best seed" not in text
+    assert "## Results of one seed" in text
+    assert "against the baseline, of one seed;" in text
+
+
 def test_a_failed_baseline_leaves_the_others_standing(tmp_path: Path) -> None:
     folder = write_plan(tmp_path / "rings", ["none", "ring"], [1, 2])
     fail(folder, "none", 1, "out of memory")
