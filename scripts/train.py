@@ -6,11 +6,11 @@
     torchrun --nproc-per-node 4 scripts/train.py --tensors preprocessed.db --pairs pairs.tsv --out model
 
 mathamr build tensors makes both files from a collection. The file of pairs has two columns separated by a tab: question
-id and answer id. The file of hard negatives (``--negatives``) has question ids and ids of posts that do not answer
-them; ``train.negatives`` is the number drawn for each question. ``train.negative_source=model`` needs no file. Any key
-of the groups ``model`` and ``train`` of ``conf/`` can be set. ``model/best`` is the checkpoint of the lowest validation
-loss, ``model/log.jsonl`` has a record of every step. The same command resumes an interrupted run. A second command
-that trains into the same folder is refused.
+id and answer id. The first line may name them (``query_id``, ``document_id``). The file of hard negatives
+(``--negatives``) has question ids and ids of posts that do not answer them; ``train.negatives`` is the number drawn for
+each question. ``train.negative_source=model`` needs no file. Any key of the groups ``model`` and ``train`` of ``conf/``
+can be set. ``model/best`` is the checkpoint of the lowest validation loss, ``model/log.jsonl`` has a record of every
+step. The same command resumes an interrupted run. A second command that trains into the same folder is refused.
 
 Exit codes: 0 trained; 2 an error, with a message; 75 stopped by SIGTERM, SIGUSR1 or Ctrl-C, saved: run it again to
 resume; 130 stopped by a second Ctrl-C, which does not wait: the next run resumes from the last checkpoint.

@@ -14,8 +14,8 @@ Post(post_id='8', kind='answer', title='', body='', markup='html', tags=(), pare
 Training pairs, searched posts and the control of leaks need no texts; of a text its marks tell whether a topic asks
 the same. With the texts in posts.db (:mod:`graphs.stores.posts`) the posts are whole again: :meth:`Catalogue.whole`.
 
-The file has one table, a row for each post or :class:`Failure` of the collection. Of posts that share an id the first
-counts; each of the others is a failure in its place.
+The file has one table, a row for each post or :class:`Failure` of the collection. No two have the same id
+(:func:`graphs.stores.record_ids.identified`).
 """  # noqa: E501 - a post as it is printed
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _INSERT = f"INSERT INTO post({_COLUMNS}, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?,
 
 @contextmanager
 def recording(path: Path, *, answers: bool = False, version: str = "") -> Iterator[Callable[[Post | Failure], None]]:
-    """Yield a function that is called with every post of a collection, in order.
+    """Yield a function that is called with every post of a collection, in order; no two may have the same id.
 
     The file appears, or is replaced, after the block: not if the block raises, nor if the process is killed. Readers of
     an earlier file keep it.
@@ -65,18 +65,13 @@ def recording(path: Path, *, answers: bool = False, version: str = "") -> Iterat
     broken = 0
     with database.writer(new, _SCHEMA, purpose=PURPOSE) as connection:
 
-        def is_first(post: Post) -> bool:
-            return connection.execute("INSERT OR IGNORE INTO known VALUES (?)", (post.post_id,)).rowcount == 1
-
         def record(post: Post | Failure) -> None:
             nonlocal broken
-            if isinstance(post, Post) and not is_first(post):
-                message = f"there is another post with the id {post.post_id} before it; the first counts"
-                post = Failure(post.post_id, "read", "duplicate_id", message)
             if isinstance(post, Failure):
                 broken += 1
                 values: tuple[Any, ...] = (*(None,) * 8, _json([post.post_id, post.stage, post.kind, post.message]))
             else:
+                connection.execute("INSERT INTO known VALUES (?)", (post.post_id,))
                 known = marks(post, answers=answers)
                 values = (
                     post.post_id,
@@ -138,7 +133,7 @@ class Catalogue(database.OpenFile):
         return frozenset(post_id for (post_id,) in self._all("SELECT post_id FROM known") if post_id in wanted)
 
     def count(self) -> int:
-        """Return the number of posts; of those that share an id the first counts."""
+        """Return the number of posts."""
         return int(self._connection.execute("SELECT count(*) FROM known").fetchone()[0])
 
     def whole(self, texts: PostTexts, wanted: frozenset[str] | None = None) -> Iterator[Post | Failure]:

@@ -23,18 +23,19 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 
 from graphs import database
-from graphs.corpus.post import Post, is_id
+from graphs.corpus.post import Post
 from graphs.errors import Failure, StoreError, encodable
 from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph, single, worker_died
 from graphs.processes import batched, ordered_map
 from graphs.row_digests import check_row, row_digest
 from graphs.stores.origin import TOPICS, comparable, continue_only, trees_of
+from graphs.stores.record_ids import identified
 
 PURPOSE = "MathAMR+ graphs"
 IMPORTED = "imported"  # in the meta table if all graphs are of an import, which the next import may replace
@@ -228,7 +229,7 @@ def _pending_batches(
     connection: sqlite3.Connection, posts: Iterable[Post | Failure], skipped: Callable[[int], None]
 ) -> Iterator[list[Post | Failure]]:
     """Yield batches of the posts that are in neither table; ``skipped`` is called with the number of the others."""
-    for batch in batched(_identified(posts), BATCH_SIZE):
+    for batch in batched(identified(posts), BATCH_SIZE):
         first: dict[str, Post | Failure] = {}
         for post in batch:
             first.setdefault(post.post_id, post)
@@ -238,39 +239,6 @@ def _pending_batches(
             skipped(len(batch) - len(pending))
         if pending:
             yield pending
-
-
-def _identified(posts: Iterable[Post | Failure]) -> Iterator[Post | Failure]:
-    """Yield the posts, no two with one id.
-
-    A record that could not be read may have no id, and a post an invalid one (:func:`graphs.corpus.post.is_id`): the
-    message, which names its place, or the id itself gives it one. A post with the id of an earlier one becomes a
-    failure. The ids are kept in a temporary file, so that memory stays flat.
-    """
-    with closing(sqlite3.connect("")) as seen:
-        seen.execute("CREATE TABLE seen(post_id TEXT PRIMARY KEY, times INTEGER) WITHOUT ROWID")
-        for post in posts:
-            if not is_id(post.post_id):
-                if isinstance(post, Post):
-                    message = f"post id {post.post_id[:80]!r}; an id is printable, without blanks, and not empty"
-                    post = Failure(post.post_id, "read", "bad_id", message)
-                yield replace(post, post_id=f"unread {_digest(post.post_id or post.message)}")
-                continue
-            (times,) = seen.execute(_COUNT_ID, (post.post_id,)).fetchone()
-            if times == 1:
-                yield post
-            elif isinstance(post, Failure):
-                yield replace(post, post_id=f"{post.post_id} #{times}")
-            else:
-                message = f"there are {times} posts with the id {post.post_id} up to here; the first counts"
-                yield Failure(f"{post.post_id} #{times}", "read", "duplicate_id", message)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:16]
-
-
-_COUNT_ID = "INSERT INTO seen VALUES (?, 1) ON CONFLICT(post_id) DO UPDATE SET times = times + 1 RETURNING times"
 
 
 def _ids_present(connection: sqlite3.Connection, post_ids: Sequence[str]) -> set[str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 from array import array
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,10 @@ from graphs.processes import batched
 _SPLIT_SEED = 20260
 _AT_ONCE = 10_000  # pairs
 _FEWEST_QUESTIONS = 3  # two for a batch, one held out
+_HEADER = re.compile(
+    r"(q|query|question|topic)[-_ ]?id\t(doc|document|answer|corpus|post)[-_ ]?id|(query|question)\t(document|answer)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -117,18 +122,24 @@ def sample_pairs(
 
 
 def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
-    """Read pairs of posts from a file with two columns.
+    """Read pairs of posts from a file with two columns; its first line may name them, e.g. query_id and document_id.
 
     Raises:
-        CorpusError: a missing file, or a line without two columns.
+        CorpusError: a missing file, a line without two columns, or a pair of a post with itself.
     """
     pairs, path = [], Path(path)
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, 1):
-                columns = line.rstrip("\r\n").split("\t")
+                line = line.rstrip("\r\n")
+                if number == 1 and _HEADER.fullmatch(line):
+                    continue
+                columns = line.split("\t")
                 if len(columns) != 2 or not all(columns):
                     message = f"{len(columns)} columns, 2 are needed: question id and post id with a tab between"
+                    raise CorpusError(message, path=path, line=number)
+                if columns[0] == columns[1]:
+                    message = f"post {columns[0]} is paired with itself; remove this line"
                     raise CorpusError(message, path=path, line=number)
                 pairs.append(Pair(*columns))
     except (OSError, UnicodeDecodeError) as error:

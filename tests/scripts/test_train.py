@@ -86,6 +86,9 @@ def test_a_bad_file_is_a_message_with_its_line(
     (tmp_path / "pairs.tsv").write_text("q1\ta1\nq2 a2\n")
     assert train.main(command) == 2
     assert "pairs.tsv:2: 1 columns, 2 are needed" in capsys.readouterr().err
+    (tmp_path / "pairs.tsv").write_text("q1\ta1\nq2\tq2\n")
+    assert train.main(command) == 2
+    assert "pairs.tsv:2: post q2 is paired with itself" in capsys.readouterr().err
     (tmp_path / "pairs.tsv").unlink()
     assert train.main(command) == 2
     assert "pairs.tsv: cannot be read" in capsys.readouterr().err

@@ -55,14 +55,17 @@ def number(post_id: str) -> int:
     return int.from_bytes(hashlib.blake2b(post_id.encode(errors="surrogatepass"), digest_size=8).digest(), "big")
 
 
-def repeated(ids: array[int]) -> tuple[int, Missing] | None:
-    """Return the number of posts with the id of an earlier one, and what is lost; None without any.
+def repeated(ids: array[int]) -> tuple[frozenset[int], Missing] | None:
+    """Return the places of posts with the id of an earlier one, and what is lost; None without any.
 
     >>> repeated(array("Q", [3, 1, 3]))[0], repeated(array("Q"))
-    (1, None)
+    (frozenset({2}), None)
     """
     import numpy as np
 
-    count = len(ids) - (len(np.unique(np.frombuffer(ids, np.uint64))) if ids else 0)
-    what = f"distinct ids: {count:,} {'post has' if count == 1 else 'posts have'} the id of an earlier one"
-    return (count, Missing(what, "only the first post of an id is used")) if count else None
+    if not ids:
+        return None
+    _, first = np.unique(np.frombuffer(ids, np.uint64), return_index=True)
+    places = frozenset(np.delete(np.arange(len(ids)), first).tolist())
+    what = f"distinct ids: {len(places):,} {'post has' if len(places) == 1 else 'posts have'} the id of an earlier one"
+    return (places, Missing(what, "only the first post of an id is used")) if places else None

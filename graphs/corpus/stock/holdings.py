@@ -39,6 +39,7 @@ class Holdings:
         missing: parts that are not there.
         unread: reasons why files that belong to a collection are not read, by path.
         reason: why no experiment can run; empty if one can.
+        failed: names of tests that cannot be searched or scored.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Holdings:
     missing: tuple[Missing, ...]
     unread: dict[str, str]
     reason: str
+    failed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from graphs.corpus.corpus import Benchmark, Corpus, TrainingPairs
+from graphs.corpus.corpus import Benchmark, Corpus, PairsOfPosts, TrainingPairs
 from graphs.corpus.forms import SOURCES
-from graphs.corpus.post import Judgment, Topic
+from graphs.corpus.post import Judgment, Post, Topic
 from graphs.corpus.qrels import relevant_grade
 from graphs.corpus.queries.collection import NamedTests
 from graphs.corpus.stock.accepted import AcceptedAnswers, number, repeated
@@ -64,6 +64,8 @@ class OpenedStock:
         self._tests: list[_Test] = []
         self._is_source = corpus.name in SOURCES
         self._accepted = AcceptedAnswers()
+        self._repeated: frozenset[int] = frozenset()  # places of posts with the id of an earlier one
+        self._failed: dict[str, str] = {}  # title of a test that cannot be scored -> what is missing
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps, to be run in this order."""
@@ -76,7 +78,8 @@ class OpenedStock:
     def holdings(self) -> Holdings:
         """Return what the steps have found."""
         missing = [*self._missing, *self._absent()]
-        return Holdings(self._corpus.name, dict(self._counts), tuple(missing), {}, self._reason(missing))
+        reason, failed = self._reason(missing), tuple(self._failed)
+        return Holdings(self._corpus.name, dict(self._counts), tuple(missing), {}, reason, failed)
 
     # -- counting ----------------------------------------------------------------------------------------------------
 
@@ -115,14 +118,27 @@ class OpenedStock:
         if has_threads and not self._is_source:
             counts["accepted"] = self._accepted.count
         if lost := repeated(ids):
-            counts["posts.repeated"], missing = lost
+            self._repeated, missing = lost
+            counts["posts.repeated"] = len(self._repeated)
             self._missing.append(missing)
 
+    def _first_posts(self) -> Iterator[Post | Failure]:
+        """Yield the posts as experiments use them: of those that share an id, the first."""
+        place = 0
+        for post in self._corpus.posts():
+            if isinstance(post, Failure):
+                yield post
+                continue
+            if place not in self._repeated:
+                yield post
+            place += 1
+
     def _pairs(self, progress: Callable[[int], None]) -> None:
-        assert isinstance(self._corpus, TrainingPairs)
+        corpus = self._corpus
+        assert isinstance(corpus, TrainingPairs)
         self._counts["pairs"] = 0
         try:
-            for _ in self._corpus.pairs():
+            for _ in corpus.pairs_of(self._first_posts) if isinstance(corpus, PairsOfPosts) else corpus.pairs():
                 self._counts["pairs"] += 1
                 progress(1)
         except MathAMRError as error:
@@ -176,6 +192,7 @@ class OpenedStock:
         self._tests.append(test)
 
     def _lost(self, test: _Test, what: str) -> None:
+        self._failed[test.title] = what
         self._missing.append(Missing(what, f"{test.title} cannot be searched or scored"))
 
     # -- what is not there -------------------------------------------------------------------------------------------
@@ -205,6 +222,7 @@ class OpenedStock:
             if len(test.unmet) == judged:
                 test.works = False
                 what = f"all {judged:,} judged {documents} of {test.title}, e.g. {min(test.unmet)}"
+                self._failed[test.title] = what
                 yield Missing(what, f"{test.title} cannot be scored; are the judgments of this collection?")
             elif test.unmet:
                 what = f"{len(test.unmet):,} of {judged:,} judged {documents} of {test.title}, e.g. {min(test.unmet)}"
@@ -217,7 +235,8 @@ class OpenedStock:
                 return f"{one.what} are missing: {one.consequence}"
         if self._is_source or any(test.works for test in self._tests):
             return ""
-        return "no test has topics and judgments of documents that are here"
+        lost = next(iter(self._failed.values()), "topics and judgments")
+        return f"no test can be searched and scored; missing: {lost}"
 
 
 def _held_out(corpus: NamedTests, name: str) -> tuple[Sequence[Topic], Sequence[Judgment]]:

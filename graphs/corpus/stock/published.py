@@ -122,7 +122,8 @@ class PublishedStock:
             what = f"{broken:,} {'row' if broken == 1 else 'rows'} of posts without a usable id, or without a kind"
             self._missing.append(Missing(what, "left out of every experiment", "collection"))
         if lost := repeated(ids):
-            counts["posts.repeated"], missing = lost
+            places, missing = lost
+            counts["posts.repeated"] = len(places)
             self._missing.append(missing)
         if damaged:
             counts["posts.damaged"] = damaged

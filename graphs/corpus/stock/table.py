@@ -122,7 +122,8 @@ def _verdict(holdings: Holdings) -> str:
         return f"No experiment can run: {holdings.reason}."
     if holdings.name in SOURCES:
         return "Experiments can learn from it, as one of data.sources; it has no topics."
-    return "Experiments can run."
+    except_on = f", but not on {', '.join(holdings.failed)}" if holdings.failed else ""
+    return f"Experiments can run{except_on}."
 
 
 def _setting(name: str) -> str:

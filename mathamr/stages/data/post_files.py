@@ -22,6 +22,7 @@ from graphs.shared_files import locked
 from graphs.stores import catalogue
 from graphs.stores.catalogue import Catalogue
 from graphs.stores.posts import PostTexts
+from graphs.stores.record_ids import identified
 from mathamr.stages.console import Console
 from mathamr.stages.data.failure_table import write_table
 from mathamr.stages.data.texts import build_texts
@@ -87,7 +88,7 @@ class PostFiles:
         """Yield the posts of the collection and record them in the catalogue."""
         answers = answers_ask(self._corpus)
         with catalogue.recording(self._catalogue, answers=answers, version=graphs_version()) as record:
-            yield _each(self._read(), record)
+            yield _each(identified(self._read()), record)
         self._catalogue.with_name("posts.failures.tsv").unlink(missing_ok=True)  # of an earlier catalogue
 
     def _read(self) -> Iterator[Post | Failure]:

@@ -77,13 +77,13 @@ def test_broken_and_repeated_posts_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "file", "text", "lost", "reason"),
     [
-        ("jsonl", "topics.jsonl", "{\n", "topics and judgments of Task 1 (", "no test has topics and judgments"),
-        ("jsonl", "qrels.tsv", "", "judgments of Task 1", "no test has"),
-        ("jsonl", "qrels.tsv", "9 0 a1 1\n", "texts of 1 judged topics of Task 1, e.g. 9", "no test has"),
-        ("jsonl", "qrels.tsv", "1 0 b1 1\n", "all 1 judged answers of Task 1, e.g. b1", "no test has"),
+        ("jsonl", "topics.jsonl", "{\n", "topics and judgments of Task 1 (", "no test can be"),
+        ("jsonl", "qrels.tsv", "", "judgments of Task 1", "no test can be"),
+        ("jsonl", "qrels.tsv", "9 0 a1 1\n", "texts of 1 judged topics of Task 1, e.g. 9", "no test can be"),
+        ("jsonl", "qrels.tsv", "1 0 b1 1\n", "all 1 judged answers of Task 1, e.g. b1", "no test can be"),
         ("jsonl", "posts.jsonl", "", "answers", "answers are missing: nothing can be searched"),
-        ("beir", "qrels/test.tsv", "9\t1\t1\n", "topics and judgments of Task 1 (", "no test has"),
-        ("pairs", "qrels-regular.tsv", "q1 0 t9 2\n", "topics and judgments of test regular (", "no test has"),
+        ("beir", "qrels/test.tsv", "9\t1\t1\n", "topics and judgments of Task 1 (", "no test can be"),
+        ("pairs", "qrels-regular.tsv", "q1 0 t9 2\n", "topics and judgments of test regular (", "no test can be"),
         ("problems", "train.jsonl", "{}\n", "answers", "answers are missing: nothing can be learned"),
     ],
 )
@@ -93,7 +93,27 @@ def test_what_stops_every_experiment(name: str, file: str, text: str, lost: str,
     found = holdings(name, root)
     assert any(what.startswith(lost) for what in missing(found))
     assert found.reason.startswith(reason)
+    assert lost in found.reason
     assert table(found, "here").endswith(f"No experiment can run: {found.reason}.")
+
+
+def test_pairs_are_those_of_the_first_posts_of_their_ids(tmp_path: Path) -> None:
+    """As in an experiment, where a later post with the id of an earlier one is a failure."""
+    root = write_form("jsonl", tmp_path)
+    add(root / "posts.jsonl", '{"post_id": "q1", "kind": "answer", "parent_id": "q1"}')
+    add(root / "posts.jsonl", '{"post_id": "a1", "kind": "answer", "parent_id": "q1"}')
+    add(root / "posts.jsonl", '{"post_id": "a9", "kind": "answer", "parent_id": "q1"}')
+    found = holdings("jsonl", root)
+    assert (found.counts["pairs"], found.counts["posts.repeated"]) == (3, 2)
+
+
+def test_a_test_that_cannot_be_scored_is_named_in_the_last_line(tmp_path: Path) -> None:
+    root = write_form("jsonl", tmp_path)
+    (root / "topics2.jsonl").write_text('{"topic_id": "B", "body": "Is $k$ odd?", "formula_id": "B:0"}\n')
+    (root / "qrels2.tsv").write_text("B 0 q1:0 2\n")
+    assert table(holdings("jsonl", root), "here").endswith("\nExperiments can run.")
+    add(root / "qrels.tsv", "9 0 a1 1")
+    assert table(holdings("jsonl", root), "here").endswith("\nExperiments can run, but not on Task 1.")
 
 
 def test_queries_with_the_ids_of_documents_and_judged_documents_that_are_missing(tmp_path: Path) -> None:

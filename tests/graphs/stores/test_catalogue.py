@@ -17,6 +17,7 @@ from graphs.errors import Failure, StoreError
 from graphs.stores import posts as post_texts
 from graphs.stores.catalogue import PURPOSE, Catalogue, is_whole, recording
 from graphs.stores.posts import PostTexts
+from graphs.stores.record_ids import identified
 
 POSTS: list[Post | Failure] = [
     Post("q", "question", "Is $x$ odd?", "<p>I ask.</p>", tags=("a", "b-c"), accepted_answer_id="b", score=10**30),
@@ -28,21 +29,8 @@ POSTS: list[Post | Failure] = [
 ]
 
 
-def first_of_each_id(posts: Iterable[Post | Failure]) -> list[Post | Failure]:
-    """The posts; later ones with the id of an earlier one are failures."""
-    known: set[str] = set()
-    found: list[Post | Failure] = []
-    for post in posts:
-        if isinstance(post, Post) and post.post_id in known:
-            message = f"there is another post with the id {post.post_id} before it; the first counts"
-            post = Failure(post.post_id, "read", "duplicate_id", message)
-        known.add(post.post_id)
-        found.append(post)
-    return found
-
-
 def kept(folder: Path, posts: Iterable[Post | Failure]) -> tuple[Path, Path]:
-    posts = list(posts)
+    posts = list(identified(posts))
     with recording(folder / "catalogue.db") as record:
         for post in posts:
             record(post)
@@ -54,7 +42,7 @@ def kept(folder: Path, posts: Iterable[Post | Failure]) -> tuple[Path, Path]:
 def test_posts_are_read_back_whole_and_in_order(name: str, tmp_path: Path) -> None:
     posts = {"odd": POSTS, "none": []}[name] if name != "mathdocs" else list(MathDocs().posts())[:600]
     catalogue, texts = kept(tmp_path, posts)
-    posts = first_of_each_id(posts)
+    posts = list(identified(posts))
     with Catalogue(catalogue) as found, PostTexts(texts) as words:
         assert list(found.whole(words)) == posts
         assert list(found.failures()) == [post for post in posts if isinstance(post, Failure)]
@@ -70,11 +58,8 @@ def test_posts_are_read_back_whole_and_in_order(name: str, tmp_path: Path) -> No
 def test_wanted_posts_with_all_failures(tmp_path: Path) -> None:
     catalogue, texts = kept(tmp_path, POSTS)
     with Catalogue(catalogue) as found, PostTexts(texts) as words:
-        assert list(found.whole(words, frozenset({"b", "elsewhere"}))) == [
-            POSTS[1],
-            POSTS[3],
-            first_of_each_id(POSTS)[4],
-        ]
+        _, unread, _, wanted, *failures = identified(POSTS)
+        assert list(found.whole(words, frozenset({"b", "elsewhere"}))) == [unread, wanted, *failures]
         assert found.known(frozenset({"b", "elsewhere"})) == {"b"}
 
 

@@ -11,7 +11,7 @@ from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
 from mathamr.training.graph import trainer
 from mathamr.training.graph.trainer import train
-from mathamr.training.pairs import posts_of, sample_pairs, split_pairs
+from mathamr.training.pairs import posts_of, read_pairs, sample_pairs, split_pairs
 
 
 def test_training_takes_at_most_max_pairs(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
@@ -49,6 +49,15 @@ def test_an_answer_that_only_a_pair_outside_the_sample_has_is_no_negative(
         assert positives[question] == {"a0", "a1"}
     assert split_pairs(pairs[1:], {f"{kind}{i}" for kind in "qa" for i in range(48)}, validation_fraction=0.2,
         known=both).positives["q1"] == {"a0", "a1"}  # fmt: skip
+
+
+@pytest.mark.parametrize("header", ["query_id\tdocument_id", "Question ID\tAnswer ID", "qid\tdoc-id"])
+def test_a_header_line_is_no_pair(header: str, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text(f"\ufeff{header}\r\nq1\ta1\r\n", encoding="utf-8")
+    assert read_pairs(path) == [Pair("q1", "a1")]
+    path.write_text(f"q1\ta1\n{header}\n")  # only the first line is a header
+    assert len(read_pairs(path)) == 2
 
 
 def test_fewer_pairs_than_a_batch_are_refused() -> None:

