@@ -35,7 +35,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
+from starlette.routing import Match, Route
 from starlette.staticfiles import StaticFiles
 
 from graphs.errors import ConfigError, MathAMRError
@@ -257,6 +257,12 @@ def _about(engine: SearchEngine, settings: Settings) -> dict[str, Any]:
     }
 
 
+def _methods(app: FastAPI, request: Request) -> list[str]:
+    """Return the methods of the routes that match a request but for its method."""
+    partial = [route for route in app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
+    return sorted({method for route in partial if isinstance(route, Route) for method in route.methods or ()})
+
+
 def _explain_errors(app: FastAPI) -> None:
     """Answer every error as ``{"error": message}``."""
 
@@ -286,9 +292,15 @@ def _explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, exception: HTTPException) -> JSONResponse:
-        if exception.status_code == 404 and any(r.matches(request.scope)[0] is Match.PARTIAL for r in app.routes):
-            return error(405, f"{request.url.path}: {request.method} is not answered; use POST", Allow="POST")
-        return error(exception.status_code, f"{request.url.path}: {exception.detail}")
+        path, status, methods = request.url.path, exception.status_code, _methods(app, request)
+        if status == 405 and not methods:  # of the mounted folders, which refuse before they look for a file
+            if path.startswith("/api/"):
+                return error(404, f"{path}: Not Found")
+            methods = ["GET", "HEAD"]
+        if methods:
+            message = f"{path}: {request.method} is not answered; use {' or '.join(methods)}"
+            return error(405, message, Allow=", ".join(methods))
+        return error(status, f"{path}: {exception.detail}")
 
     @app.exception_handler(Exception)
     async def failed(_: Request, __: Exception) -> JSONResponse:

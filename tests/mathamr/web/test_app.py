@@ -401,12 +401,29 @@ def test_an_address_that_is_no_text_is_refused(client: TestClient, path: str) ->
     assert client.get(path).status_code in (404, 422)
 
 
-def test_nothing_but_get_and_post(client: TestClient) -> None:
-    assert client.delete("/api/index").status_code == 405
-    response = client.get("/api/search")
-    assert (response.status_code, response.headers["allow"]) == (405, "POST")
-    assert response.json() == {"error": "/api/search: GET is not answered; use POST"}
-    assert client.get("/api/nothing").status_code == 404
+@pytest.mark.parametrize(
+    ("path", "methods", "message"),
+    [
+        ("/api/search", "POST", "use POST"),
+        ("/api/index", "GET", "use GET"),
+        ("/api/posts/11", "GET", "use GET"),
+        ("/", "GET, HEAD", "use GET or HEAD"),
+        ("/katex/katex.min.js", "GET, HEAD", "use GET or HEAD"),
+    ],
+)
+def test_another_method_is_answered_with_those_of_the_path(
+    client: TestClient, path: str, methods: str, message: str
+) -> None:
+    for method in {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"} - set(methods.split(", ")):
+        response = client.request(method, path, json={} if method == "POST" else None)
+        assert (response.status_code, response.headers["allow"]) == (405, methods)
+        if method != "HEAD":
+            assert response.json() == {"error": f"{path}: {method} is not answered; {message}"}
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_a_path_that_the_interface_lacks_is_not_found(client: TestClient, method: str) -> None:
+    assert client.request(method, "/api/nothing", json={"query": QUERY}).status_code == 404
 
 
 def test_a_body_that_is_not_json_is_refused_with_the_place_of_its_fault(client: TestClient) -> None:
