@@ -16,8 +16,8 @@ A server of several indexes answers from the first, unless a request names anoth
 ``?index=NAME`` without a body).
 
 A request that cannot be answered gets ``{"error": message}`` with a status of 400 or more: 422 for a query that cannot
-be read, 503 while :data:`MAX_WAITING` questions wait for the engine, which answers one at a time. docs/search-api.md
-shows requests and answers.
+be read, 404 for an unknown post, 503 while :data:`MAX_WAITING` questions wait for the engine, which answers one at a
+time. docs/search-api.md shows requests and answers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 from starlette.staticfiles import StaticFiles
 
-from graphs.errors import ConfigError, MathAMRError
+from graphs.errors import ConfigError, MathAMRError, UnknownPostError
 from mathamr.retrieval.index import Strategy
 from mathamr.search.comparison import compare
 from mathamr.search.engine import MAX_RESULTS, Answer
@@ -56,9 +56,9 @@ MAX_WAITING = 64  # questions, the one being answered among them
 
 
 class _Body(BaseModel):
-    """JSON object of a request; unknown keys are refused."""
+    """JSON object of a request; unknown keys and values of other types, such as ``"k": "5"``, are refused."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class SearchRequest(_Body):
@@ -273,7 +273,7 @@ def _explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(MathAMRError)
     async def refused(_: Request, exception: MathAMRError) -> JSONResponse:
-        return error(422, str(exception))
+        return error(404 if isinstance(exception, UnknownPostError) else 422, str(exception))
 
     @app.exception_handler(Busy)
     async def busy(_: Request, __: Busy) -> JSONResponse:

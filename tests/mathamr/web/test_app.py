@@ -262,7 +262,7 @@ def test_the_index_says_that_another_parser_read_its_posts(
 def test_a_whole_post(client: TestClient) -> None:
     post = client.get("/api/posts/11").json()
     assert post["sentences"][2] == ["This is a contradiction."]
-    assert client.get("/api/posts/none/such").status_code == 422
+    assert client.get("/api/posts/none/such").status_code == 404
 
 
 def test_the_index_says_what_it_can_do(client: TestClient) -> None:
@@ -290,7 +290,10 @@ def test_the_index_says_what_it_can_do(client: TestClient) -> None:
         ({"query": "$x$", "task": "proofs"}, "unknown task 'proofs'; choose from: answers, formulas"),
         ({"query": "no formula, only words", "task": "formulas"}, "needs a formula"),
         ({"query": "$x$", "k": 0}, "k=0; from 1 to 1,000"),
-        ({"query": "$x$", "k": "many"}, "k: Input should be a valid integer"),
+        ({"query": "$x$", "k": "5"}, "k: Input should be a valid integer"),
+        ({"query": "$x$", "k": True}, "k: Input should be a valid integer"),
+        ({"query": "$x$", "start": "0"}, "start: Input should be a valid integer"),
+        ({"query": "$x$", "exact": 1}, "exact: Input should be a valid boolean"),
         ({}, "query: Field required"),
     ],
 )
@@ -325,7 +328,7 @@ def test_a_heat_map_too_large_to_be_shown_is_refused(client: TestClient, monkeyp
 
 def test_an_unknown_post_has_no_heat_map(client: TestClient) -> None:
     response = client.post("/api/heat-map", json={"query": "$x$", "post_id": "99"})
-    assert response.status_code == 422
+    assert response.status_code == 404
     assert response.json() == {"error": "the index has no post '99'; give the id of a search result"}
 
 
@@ -346,7 +349,7 @@ def test_half_of_a_surrogate_pair_is_answered_with_a_message(client: TestClient,
     path = "/api/heat-map" if name == "post_id" else "/api/search"
     body = json.dumps({"query": QUERY, "post_id": "11", name: "\ud800"})
     response = client.post(path, content=body, headers={"content-type": "application/json"})
-    assert response.status_code == 422
+    assert response.status_code == (404 if name == "post_id" else 422)
     assert response.json()["error"]
 
 
