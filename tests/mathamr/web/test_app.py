@@ -284,6 +284,8 @@ def test_the_index_says_what_it_can_do(client: TestClient) -> None:
     [
         ({"query": ""}, "the query is empty"),
         ({"query": " \n"}, "the query is empty"),
+        ({"query": " -ring -field"}, "the query only excludes results (-ring), so nothing can be ranked; write words"),
+        ({"query": "-$x$", "task": "formulas"}, "search for before it, as in 'WORDS -$x$'"),
         ({"query": "x" * 100_000}, "the query has 100,000 characters, but at most 10,000 are read"),
         ({"query": "$x$", "strategy": "best"}, "unknown strategy 'best'; choose from: single_vector"),
         ({"query": "$x$", "exact": False}, "the backends approximate and qdrant can"),
