@@ -95,6 +95,10 @@ class RetrievalError(MathAMRError):
     """Search that a backend or a strategy cannot answer."""
 
 
+class UnknownPostError(RetrievalError):
+    """Id of a post that the index does not have."""
+
+
 class AnalysisError(MathAMRError):
     """Embeddings or scores that a measure is not defined for: zero vectors, NaN, too few of them."""
 

@@ -3,7 +3,7 @@
     mathamr train --tensors preprocessed.db --pairs pairs.tsv --out model
     mathamr train --tensors preprocessed.db --pairs pairs.tsv --out model train=thesis train.epochs=3
     mathamr train --tensors preprocessed.db --pairs pairs.tsv --out circular --connectivity circular
-    torchrun --nproc-per-node 4 scripts/train.py --tensors preprocessed.db --pairs pairs.tsv --out model
+    torchrun --nproc-per-node 4 -m experiments.cli train --tensors preprocessed.db --pairs pairs.tsv --out model
 
 mathamr build tensors makes both files from a collection. The file of pairs has two columns separated by a tab: question
 id and answer id. The first line may name them (``query_id``, ``document_id``). The file of hard negatives

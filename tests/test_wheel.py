@@ -35,6 +35,7 @@ assert cli.main(["run", "+exp=trial", *{settings!r}]) == 0
 (best,), (tensors,) = Path().glob("outputs/shared/*/models/*/best"), Path().glob("outputs/shared/*/preprocessed-*.db")
 assert cli.main(["index", "--from", "outputs/trial-alone", "configured", "--out", "index"]) == 0
 assert cli.main(["search", "index=index", "Is every ring finite?"]) == 0
+assert cli.main(["sweep", "conf/sweeps/optimizer.yaml", "--check"]) == 0
 from mathamr import MathAMR
 model = MathAMR.from_checkpoint(best, tensors)
 model.save_pretrained("saved")

@@ -3,8 +3,8 @@
 An agent draws a value for each parameter without knowledge of the others. A pair that the model refuses would end a
 trial after its data was made, so a sweep that holds one is refused:
 
-    check(read("conf/sweeps/encoder.yaml"))     # ConfigError: 2 of 12 trials are refused; model.vn_init=random ...
-    make(read("conf/sweeps/encoder.yaml"))      # "ENTITY/mathamr-plus/x1y2z3"
+    check(read(find("encoder")))     # ConfigError: 2 of 12 trials are refused; model.vn_init=random ...
+    make(read(find("encoder")))      # "ENTITY/mathamr-plus/x1y2z3"
 """
 
 from __future__ import annotations
@@ -23,16 +23,35 @@ from experiments.configuration_errors import CONFIGURATION_ERRORS
 from graphs.errors import ConfigError
 from mathamr.default_settings import CONF
 
+SWEEPS = CONF / "sweeps"
 MOST_TRIALS = 300  # above, the values of every two parameters are combined, the others at their first
 _PROGRAM = ["python", "-m", "experiments.run"]
 _DRAWN = "${args_no_hyphens}"
+
+
+def find(path: Path) -> Path:
+    """Return the file of a sweep; a path without a file may name a sweep of :data:`SWEEPS`.
+
+    >>> find(Path("encoder")).name, find(Path("conf/sweeps/encoder.yaml")).name
+    ('encoder.yaml', 'encoder.yaml')
+
+    Raises:
+        ConfigError: neither; names the sweeps.
+    """
+    if path.is_file():
+        return path
+    known = {one.stem: one for one in sorted(SWEEPS.glob("*.yaml"))}
+    own = known.get(path.stem)
+    if own is None or path not in (Path(own.stem), own.relative_to(CONF.parent)):
+        raise ConfigError(f"no such file; give another one, or choose from: {', '.join(known)}", path=path)
+    return own
 
 
 def read(path: Path) -> dict[str, Any]:
     """Return the sweep in a file.
 
     Raises:
-        ConfigError: no such file, or one that is no sweep of this project.
+        ConfigError: a file that is no sweep of this project, or cannot be read.
     """
     try:
         sweep = yaml.safe_load(path.read_text(encoding="utf-8"))

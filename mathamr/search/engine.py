@@ -23,7 +23,7 @@ from typing import Any
 
 from graphs.corpus.post import FormulaRef
 from graphs.corpus.text.text_formulas import MAX_INLINE
-from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError
+from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError, UnknownPostError
 from graphs.formulas.layout import BLANK
 from graphs.graph.graph_maker import FormulaTrees
 from graphs.stores.posts import PostText, PostTexts
@@ -188,7 +188,7 @@ class Engine:
     def explain(self, text: str, post_id: str) -> Answer:
         """Return an answer with this post alone and its explanation; the score is MaxSim.
 
-        Raises :class:`RetrievalError` for a post that the index does not have.
+        Raises :class:`UnknownPostError` for a post that the index does not have.
         """
         post = self.post(post_id)
         start = time.perf_counter()
@@ -199,7 +199,7 @@ class Engine:
         return Answer(query, Page([Result(post, why.score, why)]), float(len(query.nodes)), seconds)
 
     def post(self, post_id: str) -> PostText:
-        """Return a post by its id; raise :class:`RetrievalError` if the index has none."""
+        """Return a post by its id; raise :class:`UnknownPostError` if the index has none."""
         return post_of(self.catalog.texts, post_id)
 
     def _by_structure(
@@ -257,7 +257,7 @@ class Engine:
 
 
 def post_of(texts: PostTexts, post_id: str) -> PostText:
-    """Return a post by its id; raise :class:`RetrievalError` for an unknown one."""
+    """Return a post by its id; raise :class:`UnknownPostError` for an unknown one."""
     _check_id(post_id)
     posts = texts.get([post_id])
     if post_id not in posts:
@@ -282,8 +282,8 @@ def _no_formula(query: EncodedQuery) -> ConfigError:
     return ConfigError(f"task=formulas needs a formula in the query, between two dollar signs{limit}")
 
 
-def _no_post(post_id: str) -> RetrievalError:
-    return RetrievalError(f"the index has no post {post_id!r}; give the id of a search result")
+def _no_post(post_id: str) -> UnknownPostError:
+    return UnknownPostError(f"the index has no post {post_id!r}; give the id of a search result")
 
 
 def check(task: str, k: int) -> None:

@@ -31,7 +31,7 @@ from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.latex_text import parts
 from graphs.corpus.text.placeholders import extract
 from graphs.corpus.text.text_formulas import find
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, RetrievalError
 from graphs.stores.posts import PostTexts
 from mathamr.search.query import MAX_CHARACTERS
 
@@ -134,8 +134,17 @@ EVERYTHING = Selection()
 
 
 def typed(query: str, selection: Selection = EVERYTHING) -> tuple[str, Selection]:
-    """Return a query without its filter signs, and ``selection`` with these filters."""
+    """Return a query without its filter signs, and ``selection`` with these filters.
+
+    Raises:
+        RetrievalError: a query of exclusions alone.
+    """
     text, phrases, without = read_filters(query)
+    if without and not text:
+        raise RetrievalError(
+            f"the query only excludes results (-{without[0]}), so nothing can be ranked; write words or a formula to "
+            f"search for before it, as in 'WORDS -{without[0]}'"
+        )
     return text, replace(selection, phrases=phrases, without=without)
 
 

@@ -121,7 +121,7 @@ class SystemEngine:
         )
 
     def post(self, post_id: str) -> PostText:
-        """Return a post by its id; raise :class:`RetrievalError` if the index has none."""
+        """Return a post by its id; raise :class:`UnknownPostError` if the index has none."""
         return post_of(self._texts, post_id)
 
     def close(self) -> None:

@@ -1,8 +1,9 @@
 """Make a sweep of Weights & Biases; a sweep with an invalid trial is refused.
 
-mathamr sweep conf/sweeps/optimizer.yaml               # checks, registers, and prints the command of an agent
-mathamr sweep conf/sweeps/optimizer.yaml --check       # only checks; no account is needed
-mathamr sweep conf/sweeps/optimizer.yaml --dashboard   # and saves a view with its plots
+mathamr sweep optimizer                 # checks, registers, and prints the command of an agent
+mathamr sweep optimizer --check         # only checks; no account is needed
+mathamr sweep optimizer --dashboard     # and saves a view with its plots
+mathamr sweep mine.yaml                 # a file of your own
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.command import command, parser_of
+from mathamr.default_settings import CONF
 
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
     """Run the command; returns what is printed."""
-    parser = parser_of(__doc__)
-    parser.add_argument("sweep", type=Path, help="file of the sweep, e.g. conf/sweeps/optimizer.yaml")
+    parser = parser_of(f"{__doc__}\nSweeps of the package: {CONF / 'sweeps'}")
+    parser.add_argument("sweep", type=Path, help="file of the sweep, or the name of one of the package")
     parser.add_argument("--check", action="store_true", help="only check the trials")
     parser.add_argument("--project", help="project of W&B; default: the one in the file")
     parser.add_argument("--entity", help="user or team of W&B; default: yours")
@@ -26,11 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> str:
     given = parser.parse_args(arguments)
 
     from experiments.tracking import dashboard
-    from experiments.tracking.sweeps import check, make, read
+    from experiments.tracking.sweeps import check, find, make, read
 
     if given.dashboard:
         dashboard.check_installed()
-    sweep = read(given.sweep)
+    sweep = read(find(given.sweep))
     number = check(sweep)
     if given.check:
         return f"{number} trials can run"

@@ -3,7 +3,7 @@
     mathamr text finetune --pairs pairs.jsonl --out model
     mathamr text finetune --pairs pairs.jsonl --out model text=thesis text.epochs=1
     mathamr text finetune --pairs pairs.jsonl --out model text.pretraining_epochs=3 --texts texts.txt
-    torchrun --nproc-per-node 4 scripts/text/finetune_text.py --pairs pairs.jsonl --out model
+    torchrun --nproc-per-node 4 -m experiments.cli text finetune --pairs pairs.jsonl --out model
 
 mathamr text pairs makes the file of pairs. Any key of the group ``text`` of ``conf/`` can be set. ``model/best`` is the
 encoder of the lowest validation loss, a folder of sentence-transformers; ``model/log.jsonl`` has a record for every

@@ -92,6 +92,19 @@ def test_a_sweep_with_trials_that_the_model_refuses_is_not_made(tmp_path: Path) 
         sweeps.check(sweep)
 
 
+def test_a_sweep_of_the_package_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("encoder", "conf/sweeps/encoder.yaml"):
+        assert sweeps.find(Path(name)) == ROOT / "conf" / "sweeps" / "encoder.yaml"
+    own = Path("conf/sweeps/encoder.yaml")
+    own.parent.mkdir(parents=True)
+    own.touch()
+    assert sweeps.find(own) == own
+    for name in ("encode", "conf/sweeps/encode.yaml", "elsewhere/encoder.yaml"):
+        with pytest.raises(ConfigError, match=f"{name}: no such file; .*choose from: encoder, optimizer, temperature"):
+            sweeps.find(Path(name))
+
+
 @pytest.mark.parametrize("text", ["[]", "command: [a, b]", "program: train.py"])
 def test_what_is_no_sweep_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "sweep.yaml"

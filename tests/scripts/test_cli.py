@@ -75,6 +75,16 @@ COMP_WORDS=(mathamr build te); COMP_CWORD=2; _mathamr; echo "${COMPREPLY[@]}"
     assert done.stdout.split() == ["build", "tensors"]
 
 
+@pytest.mark.parametrize("words", [["train"], ["text", "finetune"]])
+def test_the_help_starts_several_processes_without_a_file_of_the_checkout(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([*words, "--help"])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "torchrun" in line]
+    assert line.split()[3:][: 2 + len(words)] == ["-m", cli.__name__, *words]
+
+
 @pytest.mark.parametrize("name", ["report", "completion"])  # not of scripts/, whose help test_commands.py covers
 def test_the_help_of_a_command_imports_nothing_heavy(name: str) -> None:
     program = f"import sys; from experiments.cli import main; main(['{name}', '--help']); print(*sys.modules)"

@@ -135,6 +135,34 @@ def test_an_update_that_was_killed_after_the_switch_is_not_taken_for_the_state_b
     assert "are irrational." in capsys.readouterr().out
 
 
+def test_an_update_after_a_stopped_one_counts_the_files_that_differ_from_the_index(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes, out = tmp_path / "notes", tmp_path / "index"
+    notes.mkdir()
+    texts = {name: f"The root of ${number}$ is irrational.\n" for number, name in enumerate("abcd", 2)}
+    for name in "abc":
+        (notes / f"{name}.md").write_text(texts[name])
+    words = [str(notes), "--model", str(model), "--out", str(out)]
+    assert scripts.index.main(words) == 0
+    (notes / "a.md").write_text(texts["a"].replace("The", "Each"))
+    (notes / "b.md").unlink()
+    (notes / "c.md").write_text(texts["c"].replace("The", "Each"))
+    (notes / "d.md").write_text(texts["d"])
+    with monkeypatch.context() as patched:
+        patched.setattr(folder_index, "build_search_index", Mock(side_effect=KeyboardInterrupt))
+        assert scripts.index.main([*words, "--update"]) == 130
+    (notes / "c.md").write_text(texts["c"])
+    capsys.readouterr()
+    assert scripts.index.main([*words, "--update"]) == 0
+    printed = capsys.readouterr().out
+    assert "encoded:   2 posts" in printed
+    assert "1 kept from the index before" in printed
+    assert "2 new or changed, 1 unchanged, 1 removed" in printed
+    assert scripts.index.main([*words, "--update"]) == 0
+    assert "0 new or changed, 3 unchanged, 0 removed" in capsys.readouterr().out
+
+
 def test_the_commands_of_the_document_find_its_example(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,8 +16,8 @@ A server of several indexes answers from the first, unless a request names anoth
 ``?index=NAME`` without a body).
 
 A request that cannot be answered gets ``{"error": message}`` with a status of 400 or more: 422 for a query that cannot
-be read, 503 while :data:`MAX_WAITING` questions wait for the engine, which answers one at a time. docs/search-api.md
-shows requests and answers.
+be read, 404 for an unknown post, 503 while :data:`MAX_WAITING` questions wait for the engine, which answers one at a
+time. docs/search-api.md shows requests and answers.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
+from starlette.routing import Match, Route
 from starlette.staticfiles import StaticFiles
 
-from graphs.errors import ConfigError, MathAMRError
+from graphs.errors import ConfigError, MathAMRError, UnknownPostError
 from mathamr.retrieval.index import Strategy
 from mathamr.search.comparison import compare
 from mathamr.search.engine import MAX_RESULTS, Answer
@@ -56,9 +56,9 @@ MAX_WAITING = 64  # questions, the one being answered among them
 
 
 class _Body(BaseModel):
-    """JSON object of a request; unknown keys are refused."""
+    """JSON object of a request; unknown keys and values of other types, such as ``"k": "5"``, are refused."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class SearchRequest(_Body):
@@ -257,6 +257,12 @@ def _about(engine: SearchEngine, settings: Settings) -> dict[str, Any]:
     }
 
 
+def _methods(app: FastAPI, request: Request) -> list[str]:
+    """Return the methods of the routes that match a request but for its method."""
+    partial = [route for route in app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
+    return sorted({method for route in partial if isinstance(route, Route) for method in route.methods or ()})
+
+
 def _explain_errors(app: FastAPI) -> None:
     """Answer every error as ``{"error": message}``."""
 
@@ -267,7 +273,7 @@ def _explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(MathAMRError)
     async def refused(_: Request, exception: MathAMRError) -> JSONResponse:
-        return error(422, str(exception))
+        return error(404 if isinstance(exception, UnknownPostError) else 422, str(exception))
 
     @app.exception_handler(Busy)
     async def busy(_: Request, __: Busy) -> JSONResponse:
@@ -286,9 +292,15 @@ def _explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, exception: HTTPException) -> JSONResponse:
-        if exception.status_code == 404 and any(r.matches(request.scope)[0] is Match.PARTIAL for r in app.routes):
-            return error(405, f"{request.url.path}: {request.method} is not answered; use POST", Allow="POST")
-        return error(exception.status_code, f"{request.url.path}: {exception.detail}")
+        path, status, methods = request.url.path, exception.status_code, _methods(app, request)
+        if status == 405 and not methods:  # of the mounted folders, which refuse before they look for a file
+            if path.startswith("/api/"):
+                return error(404, f"{path}: Not Found")
+            methods = ["GET", "HEAD"]
+        if methods:
+            message = f"{path}: {request.method} is not answered; use {' or '.join(methods)}"
+            return error(405, message, Allow=", ".join(methods))
+        return error(status, f"{path}: {exception.detail}")
 
     @app.exception_handler(Exception)
     async def failed(_: Request, __: Exception) -> JSONResponse:

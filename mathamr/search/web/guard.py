@@ -5,8 +5,8 @@ A page on this machine is within reach of every web site that its user visits. S
 - its ``Host`` is a name that is not ours: by DNS rebinding a foreign name may point to this machine. An address in
   numbers cannot be rebound and is let through;
 - a browser says that another site has sent it (``Origin``, ``Sec-Fetch-Site``);
-- it is neither GET, HEAD nor POST, or posts something else than JSON, or more than :data:`MAX_BODY` bytes, or its body
-  takes longer than :data:`READ_SECONDS` to arrive.
+- it posts something else than JSON, or more than :data:`MAX_BODY` bytes, or its body takes longer than
+  :data:`READ_SECONDS` to arrive.
 
 Every response carries headers by which a browser runs and loads only what comes from here, and makes no markup of text.
 
@@ -101,9 +101,7 @@ class Guard:
             )
         origin = headers.get("origin")
         foreign = origin is not None and origin.partition("://")[2] != hosts[0]
-        if method not in ("GET", "HEAD", "POST"):
-            return 405, f"{method} is not answered; use GET or POST"
-        if method == "POST" and (
+        if method not in ("GET", "HEAD") and (
             foreign or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
         ):
             return 403, "requests of other sites are not answered"

@@ -36,7 +36,7 @@ from mathamr.stages.data.graphs import GraphBuild, build_graphs
 from mathamr.stages.data.tensors import TensorSettings, build_tensors
 from mathamr.stages.parsers import factory
 from mathamr.stages.retrieval.indexing import BuiltIndex, IndexBuild, IndexedFiles, build_search_index
-from mathamr.text.folder.collection import FolderPosts, counted, read_folder
+from mathamr.text.folder.collection import FolderPosts, counted, read_folder, record_files
 from mathamr.training import checkpoint
 
 SHOWN = 10  # failures that are listed; failures.tsv has all
@@ -86,12 +86,14 @@ def index_folder(
         parser = GraphMaker(factory(build.parser, build.options)).parser_name
         state = _state(found, model, settings, parser)
         if settings.update and (out / HEADER).exists() and _read(place) == state:
+            record_files(found, place)
             return BuiltIndex((*_summary(found, place), "nothing has changed since the last index"))
         (place / _INDEXED).unlink(missing_ok=True)  # a kill between the two writes below would leave the old state
         keeps = settings.update and (out / HEADER).exists() and _is_parsed_by(parser, out, state["model"], console)
         files = _parsed(place, found, model, console, settings.update, build, parser)
         settings = replace(settings, update=keeps)
         built = build_search_index(files, open_corpus("jsonl", place), out, settings, console)
+        record_files(found, place)
         write_whole(place / _INDEXED, json.dumps(state) + "\n")
         _remove_all_but(files.collection, place)
         return BuiltIndex((*built.lines, *_summary(found, place)))

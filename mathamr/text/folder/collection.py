@@ -4,15 +4,18 @@
 >>> folder, out = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
 >>> _ = (folder / "a.md").write_text("# Primes")
 >>> _ = (folder / "b.md").write_text("There are infinitely many primes.")
->>> print(read_folder(folder, out))
+>>> first = read_folder(folder, out)
+>>> print(first)
 2 files, 1 passage (1 Markdown)
+>>> record_files(first, out)
 >>> _ = (folder / "a.md").write_text("A prime has two divisors.")
 >>> update = read_folder(folder, out, update=True)
 >>> update.read, update.kept, update.removed, len(update.post_ids)
 (1, 1, 0, 2)
 
 ``files.json``, next to the posts, records a digest of each file together with its preamble, and the ids of its posts.
-An update reads only changed files. A file that cannot be read is recorded as a failure; the others are read.
+It is written when the posts have been used, so that an update reads and counts the files that differ from that state,
+also after a run that was stopped. A file that cannot be read is recorded as a failure; the others are read.
 """
 
 from __future__ import annotations
@@ -58,13 +61,14 @@ class FolderPosts:
     Attributes:
         post_ids: ids of all posts, in order.
         files: number of files that are in the collection.
-        read: number of files that were read this time.
-        kept: number of files that were read before and have not changed.
-        removed: number of files that are gone since the last time.
+        read: number of files that are new or have changed since the recorded state.
+        kept: number of files that have not changed since the recorded state.
+        removed: number of files that are gone since the recorded state.
         other: number of files of other kinds.
         remnants: number of passages left out, which have a few letters and no formula.
         forms: number of posts by the format of their file.
         failures: files that cannot be read.
+        state: record of each file, for :func:`record_files`.
     """
 
     post_ids: list[str] = field(default_factory=list)
@@ -76,6 +80,7 @@ class FolderPosts:
     remnants: int = 0
     forms: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
+    state: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def identity(self) -> str:
@@ -105,7 +110,7 @@ def read_folder(
     without: Collection[Path] = (),
     progress: Callable[[int], None] | None = None,
 ) -> FolderPosts:
-    """Write the passages of a folder to ``out`` as a collection.
+    """Write the passages of a folder to ``out`` as a collection; :func:`record_files` is to follow their use.
 
     Args:
         update: keep the posts of files that did not change.
@@ -117,10 +122,9 @@ def read_folder(
     """
     found = scan(folder, [out, *without])
     result = FolderPosts(other=found.other, failures=list(found.failures))
-    before = _before(out) if update else {}
+    before = _before(out) if update else _Before({}, {})
     sources = _sources(found.files, result.failures)
     records: dict[str, Record] = {}
-    state: dict[str, dict[str, Any]] = {}
     preambles = Preambles({name: text for name, text in sources.items() if name.lower().endswith(_LATEX)})
     for name, path in found.files.items():
         try:
@@ -131,14 +135,14 @@ def read_folder(
         if content is not None:
             own = {str(post["post_id"]): post for post in content.posts}
             records |= own
-            state[name] = {"digest": content.digest, "posts": list(own), "remnants": content.remnants}
+            result.state[name] = {"digest": content.digest, "posts": list(own), "remnants": content.remnants}
             result.files += not name.lower().endswith(STYLES)
             result.remnants += content.remnants
             result.forms[_form(name)] += len(own)
         if progress is not None:
             progress(1)
     result.forms += Counter()  # drops zeros
-    result.removed = len(before.keys() - found.files.keys())
+    result.removed = len(before.digests.keys() - found.files.keys())
     result.post_ids = list(records)
     if not records:
         raise CorpusError(
@@ -147,8 +151,12 @@ def read_folder(
         )
     out.mkdir(parents=True, exist_ok=True)
     write_whole(out / POSTS, "".join(json.dumps(record) + "\n" for record in records.values()))
-    write_whole(out / FILES, json.dumps({"format": _FORMAT, "files": state}, indent=1) + "\n")
     return result
+
+
+def record_files(posts: FolderPosts, out: Path) -> None:
+    """Record the files of ``posts`` as the state that the next update is compared with."""
+    write_whole(out / FILES, json.dumps({"format": _FORMAT, "files": posts.state}, indent=1) + "\n")
 
 
 class _Content(NamedTuple):
@@ -159,20 +167,28 @@ class _Content(NamedTuple):
     remnants: int
 
 
-def _before(out: Path) -> dict[str, _Content]:
-    """Return the files of an earlier collection; none if it is missing, damaged or of another format."""
+class _Before(NamedTuple):
+    """Recorded digests, and the contents that a later run, which was stopped, has not replaced in ``posts.jsonl``."""
+
+    digests: dict[str, str]
+    contents: dict[str, _Content]
+
+
+def _before(out: Path) -> _Before:
+    """Return the recorded files; none if the record is missing, damaged or of another format."""
     try:
         state = json.loads((out / FILES).read_text(encoding="utf-8"))
         if state["format"] != _FORMAT:
-            return {}
+            return _Before({}, {})
         posts = {line["post_id"]: line for _, line in read_lines(out / POSTS) if isinstance(line, dict)}
-        return {
+        contents = {
             name: _Content(one["digest"], [posts[post] for post in one["posts"]], one["remnants"])
             for name, one in state["files"].items()
             if posts.keys() >= set(one["posts"])
         }
+        return _Before({name: one["digest"] for name, one in state["files"].items()}, contents)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, MathAMRError):
-        return {}
+        return _Before({}, {})
 
 
 def _sources(files: Mapping[str, Path], failures: list[Failure]) -> dict[str, str]:
@@ -194,7 +210,7 @@ def _sources(files: Mapping[str, Path], failures: list[Failure]) -> dict[str, st
 
 
 def _content(
-    name: str, path: Path, text: str | None, preambles: Preambles, before: Mapping[str, _Content], result: FolderPosts
+    name: str, path: Path, text: str | None, preambles: Preambles, before: _Before, result: FolderPosts
 ) -> _Content | None:
     """Return the content of a file; None for a file that has failed before."""
     lower = name.lower()
@@ -206,13 +222,16 @@ def _content(
     else:
         declarations = preambles.of(name) if lower.endswith(_LATEX) else ""
         digest = hashlib.sha256(f"{declarations}\0{text}".encode(errors="replace")).hexdigest()
-    if name in before and before[name].digest == digest:
-        result.kept += 1
-        return before[name]
-    passages = list(_passages(name, path, text or "", declarations))
-    posts = [_record(passage) for passage in passages if not passage.is_remnant]
-    result.read += 1
-    return _Content(digest, posts, len(passages) - len(posts))
+    is_kept = before.digests.get(name) == digest
+    if is_kept and name in before.contents:
+        content = before.contents[name]
+    else:
+        passages = list(_passages(name, path, text or "", declarations))
+        posts = [_record(passage) for passage in passages if not passage.is_remnant]
+        content = _Content(digest, posts, len(passages) - len(posts))
+    result.kept += is_kept
+    result.read += not is_kept
+    return content
 
 
 def _passages(name: str, path: Path, text: str, declarations: str) -> Iterator[Passage]:

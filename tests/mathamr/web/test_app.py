@@ -262,7 +262,7 @@ def test_the_index_says_that_another_parser_read_its_posts(
 def test_a_whole_post(client: TestClient) -> None:
     post = client.get("/api/posts/11").json()
     assert post["sentences"][2] == ["This is a contradiction."]
-    assert client.get("/api/posts/none/such").status_code == 422
+    assert client.get("/api/posts/none/such").status_code == 404
 
 
 def test_the_index_says_what_it_can_do(client: TestClient) -> None:
@@ -284,13 +284,18 @@ def test_the_index_says_what_it_can_do(client: TestClient) -> None:
     [
         ({"query": ""}, "the query is empty"),
         ({"query": " \n"}, "the query is empty"),
+        ({"query": " -ring -field"}, "the query only excludes results (-ring), so nothing can be ranked; write words"),
+        ({"query": "-$x$", "task": "formulas"}, "search for before it, as in 'WORDS -$x$'"),
         ({"query": "x" * 100_000}, "the query has 100,000 characters, but at most 10,000 are read"),
         ({"query": "$x$", "strategy": "best"}, "unknown strategy 'best'; choose from: single_vector"),
         ({"query": "$x$", "exact": False}, "the backends approximate and qdrant can"),
         ({"query": "$x$", "task": "proofs"}, "unknown task 'proofs'; choose from: answers, formulas"),
         ({"query": "no formula, only words", "task": "formulas"}, "needs a formula"),
         ({"query": "$x$", "k": 0}, "k=0; from 1 to 1,000"),
-        ({"query": "$x$", "k": "many"}, "k: Input should be a valid integer"),
+        ({"query": "$x$", "k": "5"}, "k: Input should be a valid integer"),
+        ({"query": "$x$", "k": True}, "k: Input should be a valid integer"),
+        ({"query": "$x$", "start": "0"}, "start: Input should be a valid integer"),
+        ({"query": "$x$", "exact": 1}, "exact: Input should be a valid boolean"),
         ({}, "query: Field required"),
     ],
 )
@@ -325,7 +330,7 @@ def test_a_heat_map_too_large_to_be_shown_is_refused(client: TestClient, monkeyp
 
 def test_an_unknown_post_has_no_heat_map(client: TestClient) -> None:
     response = client.post("/api/heat-map", json={"query": "$x$", "post_id": "99"})
-    assert response.status_code == 422
+    assert response.status_code == 404
     assert response.json() == {"error": "the index has no post '99'; give the id of a search result"}
 
 
@@ -346,7 +351,7 @@ def test_half_of_a_surrogate_pair_is_answered_with_a_message(client: TestClient,
     path = "/api/heat-map" if name == "post_id" else "/api/search"
     body = json.dumps({"query": QUERY, "post_id": "11", name: "\ud800"})
     response = client.post(path, content=body, headers={"content-type": "application/json"})
-    assert response.status_code == 422
+    assert response.status_code == (404 if name == "post_id" else 422)
     assert response.json()["error"]
 
 
@@ -401,12 +406,29 @@ def test_an_address_that_is_no_text_is_refused(client: TestClient, path: str) ->
     assert client.get(path).status_code in (404, 422)
 
 
-def test_nothing_but_get_and_post(client: TestClient) -> None:
-    assert client.delete("/api/index").status_code == 405
-    response = client.get("/api/search")
-    assert (response.status_code, response.headers["allow"]) == (405, "POST")
-    assert response.json() == {"error": "/api/search: GET is not answered; use POST"}
-    assert client.get("/api/nothing").status_code == 404
+@pytest.mark.parametrize(
+    ("path", "methods", "message"),
+    [
+        ("/api/search", "POST", "use POST"),
+        ("/api/index", "GET", "use GET"),
+        ("/api/posts/11", "GET", "use GET"),
+        ("/", "GET, HEAD", "use GET or HEAD"),
+        ("/katex/katex.min.js", "GET, HEAD", "use GET or HEAD"),
+    ],
+)
+def test_another_method_is_answered_with_those_of_the_path(
+    client: TestClient, path: str, methods: str, message: str
+) -> None:
+    for method in {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"} - set(methods.split(", ")):
+        response = client.request(method, path, json={} if method == "POST" else None)
+        assert (response.status_code, response.headers["allow"]) == (405, methods)
+        if method != "HEAD":
+            assert response.json() == {"error": f"{path}: {method} is not answered; {message}"}
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_a_path_that_the_interface_lacks_is_not_found(client: TestClient, method: str) -> None:
+    assert client.request(method, "/api/nothing", json={"query": QUERY}).status_code == 404
 
 
 def test_a_body_that_is_not_json_is_refused_with_the_place_of_its_fault(client: TestClient) -> None:

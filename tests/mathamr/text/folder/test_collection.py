@@ -13,7 +13,7 @@ from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Post
 from graphs.errors import CorpusError
 from mathamr.stages.data.failure_table import write_table
-from mathamr.text.folder.collection import read_folder
+from mathamr.text.folder.collection import FolderPosts, read_folder, record_files
 from mathamr.text.folder.scan import scan
 from mathamr.text.sources.archives import Limits
 from tests.mathamr.text.sources.test_archives import pack
@@ -38,6 +38,12 @@ def folder(tmp_path: Path) -> Path:
     (folder / ".git").mkdir()
     (folder / ".git/f.md").write_text("Words that nobody wants.", encoding="utf-8")
     return folder
+
+
+def read_and_record(folder: Path, out: Path, *, update: bool = False) -> FolderPosts:
+    found = read_folder(folder, out, update=update)
+    record_files(found, out)
+    return found
 
 
 def posts_of(place: Path) -> dict[str, str]:
@@ -71,7 +77,7 @@ def test_short_formulas_and_statements_are_kept_and_remnants_counted(tmp_path: P
     )
     (folder / "c.html").write_text("<p>Page 7</p><h2>A</h2><div class='lemma'>\\(k=1\\)</div>", encoding="utf-8")
     (folder / "d.ipynb").write_text(NOTEBOOK.replace("A cell of a notebook.", "12 of $34"), encoding="utf-8")
-    found = read_folder(folder, out)
+    found = read_and_record(folder, out)
     assert list(posts_of(out).values()) == ["$$x^2+y^2=z^2$$", "$2k+1=n$", "Trivial.", "$e^{i\\pi}=-1$", "\\(k=1\\)"]
     assert str(found).splitlines()[-1] == "3 passages of fewer than 8 letters left out"
     assert str(read_folder(folder, out, update=True)).splitlines()[1:] == [
@@ -82,8 +88,8 @@ def test_short_formulas_and_statements_are_kept_and_remnants_counted(tmp_path: P
 
 def test_an_update_reads_what_has_changed(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    first = read_folder(folder, out)
-    same = read_folder(folder, out, update=True)
+    first = read_and_record(folder, out)
+    same = read_and_record(folder, out, update=True)
     assert (same.read, same.kept, same.removed, same.identity) == (0, 6, 0, first.identity)
     (folder / "c.html").write_text("<p>Another paragraph.</p>", encoding="utf-8")
     (folder / "d.ipynb").unlink()
@@ -97,9 +103,25 @@ def test_an_update_reads_what_has_changed(folder: Path, tmp_path: Path) -> None:
     assert set(update.post_ids) - set(first.post_ids) == {name for name in update.post_ids if name[:2] in ("c.", "ne")}
 
 
+def test_a_state_that_was_not_recorded_is_not_compared_with(folder: Path, tmp_path: Path) -> None:
+    out, page = tmp_path / "out", folder / "c.html"
+    before = read_and_record(folder, out)
+    text = page.read_text(encoding="latin-1")
+    page.write_text("<p>Another paragraph.</p>", encoding="utf-8")
+    (folder / "d.ipynb").unlink()
+    for _ in range(2):
+        update = read_folder(folder, out, update=True)
+        assert (update.read, update.kept, update.removed) == (1, 4, 1)
+    page.write_text(text, encoding="utf-8")
+    (folder / "d.ipynb").write_text(NOTEBOOK, encoding="utf-8")
+    update = read_folder(folder, out, update=True)
+    assert (update.read, update.kept, update.removed, update.identity) == (0, 6, 0, before.identity)
+    assert posts_of(out)["c.html:1"] == "A paragraph of a page."
+
+
 def test_a_chapter_is_read_again_when_its_macros_change(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    read_folder(folder, out)
+    read_and_record(folder, out)
     main = (folder / "main.tex").read_text(encoding="utf-8")
     (folder / "main.tex").write_text(main.replace("\\mathbb R", "\\mathbf R"), encoding="utf-8")
     assert read_folder(folder, out, update=True).read == 2
@@ -108,7 +130,7 @@ def test_a_chapter_is_read_again_when_its_macros_change(folder: Path, tmp_path: 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": 0}', '{"format": 1, "files": {}}'])
 def test_a_damaged_state_is_read_anew(folder: Path, tmp_path: Path, damage: str) -> None:
-    read_folder(folder, tmp_path / "out")
+    read_and_record(folder, tmp_path / "out")
     (tmp_path / "out/files.json").write_text(damage, encoding="utf-8")
     assert read_folder(folder, tmp_path / "out", update=True).read == 6
 
