@@ -39,6 +39,7 @@ from mathamr.negatives.ranking import (
     mine,
     shared_tag_rankings,
 )
+from mathamr.retrieval.bm25 import tokens_of_post
 from mathamr.training.config import TrainConfig
 from mathamr.training.graph.checks import NegativeSource
 from mathamr.training.pairs import answers_of
@@ -122,7 +123,7 @@ def _mined(
     config: TrainConfig, available: frozenset[str], known: Mapping[str, frozenset[str]], posts: Iterable[Post | Failure]
 ) -> MinedNegatives:
     by_tags = config.negative_source == "tags"
-    features = (lambda post: post.tags) if by_tags else _tokens
+    features = (lambda post: post.tags) if by_tags else tokens_of_post
     questions: dict[str, Sequence[str]] = {}
     answers: dict[str, Sequence[str]] = {}
     parents: dict[str, str] = {}
@@ -152,9 +153,3 @@ def _mined(
         closest=None if by_tags else config.negative_closest,
         siblings=siblings,
     )
-
-
-def _tokens(post: Post) -> Sequence[str]:
-    from mathamr.retrieval.bm25 import tokens_of_post  # takes a second to import, and few runs need it
-
-    return tokens_of_post(post)

@@ -32,6 +32,7 @@ from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import encode
+from mathamr.retrieval.bm25 import BM25Index
 from mathamr.retrieval.exact import ExactIndex
 from mathamr.retrieval.index import Ranking, Strategy
 
@@ -137,8 +138,6 @@ def bm25_rankings(
     questions: Mapping[str, Sequence[str]], answers: Mapping[str, Sequence[str]], *, k: int
 ) -> dict[str, Ranking]:
     """Rank answers by BM25, from the tokens of the posts (:func:`mathamr.retrieval.bm25.tokens_of_post`)."""
-    from mathamr.retrieval.bm25 import BM25Index  # takes a second to import, and few runs need it
-
     index = BM25Index.build(list(answers), answers.values())
     return dict(zip(questions, index.search(questions.values(), k), strict=True))
 

@@ -36,8 +36,8 @@ from mathamr.evaluation.order import best_first
 from mathamr.retrieval.index import Ranking
 
 
-def _imported() -> ModuleType:
-    """Import bm25s and hide JAX from it: if installed, JAX would start and take three quarters of a GPU's memory."""
+def _bm25s() -> ModuleType:
+    """Import bm25s, which takes a second, and hide JAX from it: JAX would take three quarters of a GPU's memory."""
     hidden = "jax" not in sys.modules
     if hidden:
         sys.modules["jax"] = None  # type: ignore[assignment]
@@ -48,8 +48,6 @@ def _imported() -> ModuleType:
             del sys.modules["jax"]
     return bm25s
 
-
-bm25s = _imported()
 
 _TOKEN = re.compile(r"\\[a-z]+|[^\W\d_]+|\d+")  # a LaTeX command, a word, a number
 _PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
@@ -157,7 +155,7 @@ class BM25Index:
             raise RetrievalError(f"{len(post_ids)} post ids for {len(tokens)} documents; one of each is needed")
         if not vocabulary:
             return cls(np.array(post_ids), None)
-        scorer = bm25s.BM25(k1=weighting.k1, b=weighting.b, method=weighting.method)
+        scorer = _bm25s().BM25(k1=weighting.k1, b=weighting.b, method=weighting.method)
         scorer.index((tokens, vocabulary), show_progress=False)
         return cls(np.array(post_ids), scorer)
 
@@ -179,7 +177,7 @@ class BM25Index:
             post_ids = np.load(folder / _IDS, allow_pickle=False)
             if not (folder / _SCORES).is_dir():
                 return cls(post_ids, None)
-            scorer = bm25s.BM25.load(folder / _SCORES, mmap=True, show_progress=False)
+            scorer = _bm25s().BM25.load(folder / _SCORES, mmap=True, show_progress=False)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(f"cannot be read as an index of BM25: {error}; build it again", path=folder) from error
         if scorer.scores["num_docs"] != len(post_ids):

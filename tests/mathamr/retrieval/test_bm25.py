@@ -16,7 +16,7 @@ from graphs.errors import ConfigError, RetrievalError
 from graphs.formulas.latex import parse_latex
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Run, qrels_of
-from mathamr.retrieval.bm25 import METHODS, BM25Index, Weighting, _imported, tokens_of_formula, tokens_of_post
+from mathamr.retrieval.bm25 import METHODS, BM25Index, Weighting, _bm25s, tokens_of_formula, tokens_of_post
 from mathamr.retrieval.lexical import Tokens, index_answers
 from mathamr.stages.settings import RetrievalConfig
 from mathamr.systems.searchable.bm25 import keep_bm25, open_bm25
@@ -45,7 +45,7 @@ def test_an_installed_jax_is_not_started(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.syspath_prepend(tmp_path)
     for name in [name for name in sys.modules if name.partition(".")[0] == "bm25s"]:
         monkeypatch.delitem(sys.modules, name)
-    assert not _imported().selection.JAX_IS_AVAILABLE
+    assert not _bm25s().selection.JAX_IS_AVAILABLE
     assert importlib.import_module("jax").started  # others still find it
     del sys.modules["jax"]  # monkeypatch would bring it back
 
