@@ -6,6 +6,11 @@
 ['7', '7 #2', 'unread 4e4934bfb8c20656', 'unread c8687a08aa5d6ed2']
 >>> records[1].message, list(identified(records)) == records
 ('there are 2 posts with the id 7 up to here; the first counts', True)
+
+Only graphs need ids without blanks; concepts are found by their names:
+
+>>> [record.post_id for record in identified([Post("finite group", "answer")], blanks=True)]
+['finite group']
 """
 
 from __future__ import annotations
@@ -20,11 +25,11 @@ from dataclasses import replace
 from graphs.corpus.post import Post, is_id
 from graphs.errors import Failure
 
-_NAMED = re.compile(r"unread [0-9a-f]{16}|\S+ #\d+")
+_NAMED = re.compile(r"unread [0-9a-f]{16}|.+ #\d+")
 
 
-def identified(posts: Iterable[Post | Failure]) -> Iterator[Post | Failure]:
-    """Yield the posts, no two with one id.
+def identified(posts: Iterable[Post | Failure], *, blanks: bool = False) -> Iterator[Post | Failure]:
+    """Yield the posts, no two with one id; those whose id has blanks only with ``blanks``, as texts have them.
 
     A record that could not be read may have no id, and a post an invalid one (:func:`graphs.corpus.post.is_id`): the
     message, which names its place, or the id itself gives it one. A post with the id of an earlier record becomes a
@@ -34,7 +39,8 @@ def identified(posts: Iterable[Post | Failure]) -> Iterator[Post | Failure]:
     with closing(sqlite3.connect("")) as seen:
         seen.execute("CREATE TABLE seen(post_id TEXT PRIMARY KEY, times INTEGER) WITHOUT ROWID")
         for post in posts:
-            if not is_id(post.post_id):
+            with_blanks = blanks and isinstance(post, Post)
+            if not is_id(post.post_id.replace(" ", "") if with_blanks else post.post_id):
                 if isinstance(post, Post):
                     message = f"post id {post.post_id[:80]!r}; an id is printable, without blanks, and not empty"
                     post = Failure(post.post_id, "read", "bad_id", message)
