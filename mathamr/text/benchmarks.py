@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -150,10 +150,13 @@ def of_statements(
         unseen_papers=new or unseen_papers,
         seed=seed,
     )
-    parts = {
-        part: list(_counted(pairs_of_statements(papers, generator, split_by=split, part=part), left_out))
-        for part in ("train", "regular", "unseen")
-    }
+    parts: dict[str, list[TextPair]] = {"train": [], "regular": [], "unseen": []}
+    for part, own in parts.items():
+        for one in pairs_of_statements(papers, generator, split_by=split, part=part):
+            if isinstance(one, Failure):
+                left_out[f"statements without a query ({one.kind})"] += 1
+            else:
+                own.append(one)
     texts = {f"{paper.paper_id}/{i}": one.text for paper in papers for i, one in enumerate(paper.statements)}
     tested = [pair for part in ("regular", "unseen") for pair in parts[part]]
     asked = QuerySet()
@@ -312,14 +315,6 @@ def about(made: Benchmark) -> dict[str, Any]:
         "tests": {name: len(test.queries) for name, test in made.tests.items()},
         "left_out": dict(made.left_out),
     }
-
-
-def _counted(found: Iterable[TextPair | Failure], left_out: Counter[str]) -> Iterator[TextPair]:
-    for one in found:
-        if isinstance(one, Failure):
-            left_out[f"statements without a query ({one.kind})"] += 1
-        else:
-            yield one
 
 
 def _without(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from graphs.corpus.text import sentences
 from graphs.corpus.text.text_formulas import closings
@@ -85,18 +85,13 @@ def plain(latex: str) -> str:
     pieces: list[str] = []
     formulas: list[str] = []
     latex = _FLOAT.sub(" ", latex).replace("\x00", "")
-    closes, unclosed, position = closings(latex, across_paragraphs=True), set[str](), 0
-    while (opening := _MATH.search(latex, position)) is not None:
-        end, inner = _formula(latex, opening, closes, unclosed)
+    position = 0
+    for opening, end, inner in _formulas(latex, across_paragraphs=True):
         pieces.append(latex[position : opening.start()])
-        if inner is None:
-            pieces.append(opening.group())
-        else:
-            inner = " ".join(_ENSURE.sub("", _NUMBERING.sub("", inner)).split())
-            inner, stop = _final_stop(inner)
-            if inner:
-                pieces.append(f"\x00{len(formulas)}\x00{stop}")
-                formulas.append(f"${inner}$")
+        inner, stop = _final_stop(" ".join(_ENSURE.sub("", _NUMBERING.sub("", inner)).split()))
+        if inner:
+            pieces.append(f"\x00{len(formulas)}\x00{stop}")
+            formulas.append(f"${inner}$")
         position = end
     pieces.append(latex[position:])
     text = " ".join(_prose("".join(pieces)).split())
@@ -104,13 +99,17 @@ def plain(latex: str) -> str:
 
 
 def formula_spans(text: str) -> list[tuple[int, int]]:
-    """Yield the start and the end of each formula ``$...$`` in a plain text."""
-    spans, position, closes, unclosed = [], 0, closings(text), set[str]()
-    while (opening := _MATH.search(text, position)) is not None:
-        position, inner = _formula(text, opening, closes, unclosed)
-        if inner is not None and opening["dollars"]:
-            spans.append((opening.start(), position))
-    return spans
+    """Return the start and the end of each formula ``$...$`` in a plain text."""
+    return [(opening.start(), end) for opening, end, _ in _formulas(text) if opening["dollars"]]
+
+
+def _formulas(latex: str, *, across_paragraphs: bool = False) -> Iterator[tuple[re.Match[str], int, str]]:
+    """Yield the opening, the end and the LaTeX of each formula."""
+    closes, unclosed, position = closings(latex, across_paragraphs=across_paragraphs), set[str](), 0
+    while (opening := _MATH.search(latex, position)) is not None:
+        position, inner = _formula(latex, opening, closes, unclosed)
+        if inner is not None:
+            yield opening, position, inner
 
 
 def _formula(

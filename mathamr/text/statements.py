@@ -162,11 +162,9 @@ def emphasised(latex: str) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for match in _EMPHASIS.finditer(latex):
-        if match["command"]:
-            found[plain(group(latex[match.end() : match.end() + 500], 0))] = None
-        else:
-            inner = group(latex[match.start() : match.start() + 500], 0)
-            found[plain(inner[match.end() - match.start() - 1 :])] = None
+        start = match.end() if match["command"] else match.start()
+        inner = group(latex[start : start + 500], 0)
+        found[plain(inner if match["command"] else inner[match.end() - start - 1 :])] = None
     return tuple(term for term in found if term)
 
 
