@@ -318,15 +318,13 @@ def about(made: Benchmark) -> dict[str, Any]:
 
 
 def _without(
-    pairs: Iterable[TextPair], tested: Iterable[str], of: Callable[[TextPair], str], what: str, left_out: Counter[str]
+    pairs: Sequence[TextPair], tested: Iterable[str], of: Callable[[TextPair], str], what: str, left_out: Counter[str]
 ) -> list[TextPair]:
     """Return the pairs that share nothing with a test."""
-    tested, kept = frozenset(tested), []
-    for pair in pairs:
-        if of(pair) in tested:
-            left_out[f"training pairs with a {what} of a test"] += 1
-        else:
-            kept.append(pair)
+    tested = frozenset(tested)
+    kept = [pair for pair in pairs if of(pair) not in tested]
+    if left := len(pairs) - len(kept):
+        left_out[f"training pairs with a {what} of a test"] += left
     return kept
 
 

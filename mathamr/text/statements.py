@@ -21,6 +21,7 @@ from __future__ import annotations
 import bisect
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, get_args
@@ -240,9 +241,8 @@ def _kind(name: str, kinds: dict[str, Kind | None]) -> Kind | None:
     return kinds.get(name, kinds.get(name.rstrip("*")))
 
 
-def _environments(text: str, kinds: dict[str, Kind | None]) -> list[tuple[int, int | None, str]]:
+def _environments(text: str, kinds: dict[str, Kind | None]) -> Iterator[tuple[int, int | None, str]]:
     r"""Yield start and end of the bodies of statements; the end is ``None`` without an ``\end``."""
-    found: list[tuple[int, int | None, str]] = []
     open_: list[tuple[str, int]] = []
     for match in _EDGE.finditer(text):
         name = match["name"].strip()
@@ -254,11 +254,10 @@ def _environments(text: str, kinds: dict[str, Kind | None]) -> list[tuple[int, i
         while open_:
             other, start = open_.pop()
             if other == name:
-                found.append((start, match.start(), name))
+                yield start, match.start(), name
                 break
-            found.append((start, None, other))  # opened inside and never ended
-    found += [(start, None, name) for name, start in open_]
-    return found
+            yield start, None, other  # opened inside and never ended
+    yield from ((start, None, name) for name, start in open_)
 
 
 def _first_stated(text: str) -> str:
