@@ -48,13 +48,13 @@ _PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
 _JOINER = "\u2060"  # a mark without width, which texts do not need
 _ENSURE = re.compile(r"\\ensuremath\s*(?=\{)")
 
-# Commands removed with all their arguments, and environments removed completely.
+# Commands removed with all their arguments, or, after the last bar, with one argument before the text that stays.
 _DROPPED = re.compile(
     r"\\(?:[a-zA-Z]*label|index[a-zA-Z]*|gls(?:add|reset|unset)[a-z]*|cite[a-zA-Z]*|[a-zA-Z]*ref|footnote(?:mark|text)?|url|thanks|vspace|hspace|vskip|hskip|includegraphics"
     r"|bibitem|pagestyle|setcounter|addtocounter|pageref|input|include|todo|marginpar|phantomsection|pdfbookmark"
     r"|fontsize|color)\*?\s*(?:\[[^\]]{0,500}\]\s*){0,3}(?=\{|\b)"
+    r"|\\(?:href|hyperref|hyperlink|textcolor|glslink|glsdisp)\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)"
 )
-_HYPERLINK = re.compile(r"\\(?:href|hyperref|hyperlink|textcolor|glslink|glsdisp)\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)")
 # \hyperref[sec:a]{text}, and \texorpdfstring{text}{bookmark}
 _REFERENCE = re.compile(r"\\hyperref\s*\[[^\]]{0,500}\](?=\s*\{)")
 _ARGUMENT = r"\{(?:[^{}]|\{[^{}]{0,500}+\}){0,500}+\}"
@@ -186,7 +186,7 @@ def _without_dropped(text: str) -> str:
     """Remove commands with their arguments; a hyperlink keeps its text."""
     text = _BOOKMARK.sub(r"\g<shown>", _REFERENCE.sub("", text))
     pieces, position = [], 0
-    for match in re.compile(f"(?P<drop>{_DROPPED.pattern})|{_HYPERLINK.pattern}").finditer(text):
+    for match in _DROPPED.finditer(text):
         if match.start() < position:
             continue
         pieces.append(text[position : match.start()])

@@ -205,16 +205,12 @@ def _without_comments(text: str) -> tuple[str, list[tuple[int, int]]]:
     """Return a text without what TeX skips, and (start, line) of each line that follows a removed line."""
     text = text.replace("\x1e", " ")
     marked = "\n".join(f"\x1e{number}\x1e{line}" for number, line in enumerate(text.split("\n"), 1))
-    pieces: list[str] = []
-    lines: list[tuple[int, int]] = []
-    size = position = 0
-    stripped = without_false(strip_comments(marked, verbatim=False))
-    for mark in _MARK.finditer(stripped):
-        pieces.append(stripped[position : mark.start()])
-        size += len(pieces[-1])
-        lines.append((size, int(mark[1])))
-        position = mark.end()
-    pieces.append(stripped[position:])
+    first, *rest = _MARK.split(without_false(strip_comments(marked, verbatim=False)))
+    pieces, lines, size = [first], list[tuple[int, int]](), len(first)
+    for number, piece in zip(rest[::2], rest[1::2], strict=True):
+        lines.append((size, int(number)))
+        pieces.append(piece)
+        size += len(piece)
     return "".join(pieces), lines or [(0, 1)]
 
 
