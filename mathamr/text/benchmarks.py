@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -67,6 +67,11 @@ class QuerySet:
     queries: dict[str, str] = field(default_factory=dict)
     judgments: list[Judgment] = field(default_factory=list)
     swapped: bool = False
+
+    def add(self, query: str, text: str, documents: Iterable[str]) -> None:
+        """Add a query, if it is new, and documents that answer it."""
+        self.queries.setdefault(query, text)
+        self.judgments += [Judgment(query, document, OWN) for document in documents]
 
 
 @dataclass
@@ -105,8 +110,7 @@ def of_answers(pairs: Iterable[TextPair], *, test_share: float = 0.2, seed: int 
     test, asked = QuerySet(), dict[str, str]()  # text of a query -> its id
     for pair in tested:
         query = asked.setdefault(folded(pair.query), pair.query_id)
-        test.queries.setdefault(query, pair.query)
-        test.judgments.append(Judgment(query, pair.document_id, OWN))
+        test.add(query, pair.query, [pair.document_id])
     answers = {"answers": {pair.document_id: pair.document for pair in pairs}}
     return _checked(Benchmark(answers, train, None, {"unseen": test}, left_out))
 
@@ -150,16 +154,18 @@ def of_statements(
         unseen_papers=new or unseen_papers,
         seed=seed,
     )
-    parts = {
-        part: list(_counted(pairs_of_statements(papers, generator, split_by=split, part=part), left_out))
-        for part in ("train", "regular", "unseen")
-    }
+    parts: dict[str, list[TextPair]] = {"train": [], "regular": [], "unseen": []}
+    for part, own in parts.items():
+        for one in pairs_of_statements(papers, generator, split_by=split, part=part):
+            if isinstance(one, Failure):
+                left_out[f"statements without a query ({one.kind})"] += 1
+            else:
+                own.append(one)
     texts = {f"{paper.paper_id}/{i}": one.text for paper in papers for i, one in enumerate(paper.statements)}
     tested = [pair for part in ("regular", "unseen") for pair in parts[part]]
     asked = QuerySet()
     for name, query, documents in found_in(written, papers):
-        asked.queries[name] = query
-        asked.judgments += [Judgment(name, document, OWN) for document in documents]
+        asked.add(name, query, documents)
     if left := len(written) - len(asked.queries):
         left_out["written questions without their statement"] = left
     documents_of_tests = {folded(pair.document) for pair in tested} | {
@@ -233,17 +239,12 @@ def of_passages(
     train = [replace(pair, document=f"${pair.document}$") for pair in train]
     sizes = {formula: len(tokens.split()) for tokens, (formula, _) in formulas.items()}
     of_sentence, of_formula = {name: text for text, name in sentences.items()}, dict(formulas.values())
-    tests = {
-        "text_to_formula": QuerySet(dict(of_sentence)),
-        "formula_to_text": QuerySet(dict(of_formula), swapped=True),
-    }
+    tests = {"text_to_formula": QuerySet(), "formula_to_text": QuerySet(swapped=True)}
     tests |= {"short": QuerySet(), "long": QuerySet()}
     for sentence, formula in together:
-        tests["text_to_formula"].judgments.append(Judgment(sentence, formula, OWN))
-        tests["formula_to_text"].judgments.append(Judgment(formula, sentence, OWN))
-        test = tests["short" if sizes[formula] < LONG else "long"]
-        test.queries[sentence] = of_sentence[sentence]
-        test.judgments.append(Judgment(sentence, formula, OWN))
+        tests["formula_to_text"].add(formula, of_formula[formula], [sentence])
+        for name in ("text_to_formula", "short" if sizes[formula] < LONG else "long"):
+            tests[name].add(sentence, of_sentence[sentence], [formula])
     return _checked(
         Benchmark({"answers-formulas": of_formula, "answers-texts": of_sentence}, train, None, tests, left_out)
     )
@@ -278,10 +279,9 @@ def of_graph(
     tests = {"trained": QuerySet(), "unseen": QuerySet()}
     for number, concept in enumerate(graph.concepts):
         if concept.name in papers_of:
-            test, query = tests["unseen" if concept.name in unseen else "trained"], f"concept/{number}"
-            test.queries[query] = concept.name
-            for paper in dict.fromkeys(concept.papers):
-                test.judgments += [Judgment(query, f"{paper}/{i}", OWN) for i in range(len(chunks.get(paper, ())))]
+            test = tests["unseen" if concept.name in unseen else "trained"]
+            own = (f"{paper}/{i}" for paper in dict.fromkeys(concept.papers) for i in range(len(chunks.get(paper, ()))))
+            test.add(f"concept/{number}", concept.name, own)
     texts = {f"{paper}/{i}": text for paper, passages in chunks.items() for i, text in enumerate(passages)}
     return _checked(Benchmark({"answers": texts}, train, related, tests, Counter()))
 
@@ -314,24 +314,14 @@ def about(made: Benchmark) -> dict[str, Any]:
     }
 
 
-def _counted(found: Iterable[TextPair | Failure], left_out: Counter[str]) -> Iterator[TextPair]:
-    for one in found:
-        if isinstance(one, Failure):
-            left_out[f"statements without a query ({one.kind})"] += 1
-        else:
-            yield one
-
-
 def _without(
-    pairs: Iterable[TextPair], tested: Iterable[str], of: Callable[[TextPair], str], what: str, left_out: Counter[str]
+    pairs: Sequence[TextPair], tested: Iterable[str], of: Callable[[TextPair], str], what: str, left_out: Counter[str]
 ) -> list[TextPair]:
     """Return the pairs that share nothing with a test."""
-    tested, kept = frozenset(tested), []
-    for pair in pairs:
-        if of(pair) in tested:
-            left_out[f"training pairs with a {what} of a test"] += 1
-        else:
-            kept.append(pair)
+    tested = frozenset(tested)
+    kept = [pair for pair in pairs if of(pair) not in tested]
+    if left := len(pairs) - len(kept):
+        left_out[f"training pairs with a {what} of a test"] += left
     return kept
 
 

@@ -25,7 +25,7 @@ concepts, but all of them occur in the papers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, canonical
 from mathamr.text.plain import sentences_of
@@ -59,17 +59,15 @@ def graph_of(papers: Iterable[Paper], *, least_papers: int = 2) -> KnowledgeGrap
     return KnowledgeGraph(concepts, tuple(_edges({same: described[same] for same in kept}, names)))
 
 
-def _named(statement: Statement) -> list[tuple[str, str]]:
+def _named(statement: Statement) -> Iterator[tuple[str, str]]:
     """Yield the names in a statement, with their descriptions."""
     sentences = sentences_of(statement.text)
-    found = []
     if title := _name(statement.title):
-        found.append((title, sentences[0]))
+        yield title, sentences[0]
     if statement.kind == "definition":
         for term in statement.terms:
             if name := _name(term):
-                found.append((name, next((one for one in sentences if term in one), sentences[0])))
-    return found
+                yield name, next((one for one in sentences if term in one), sentences[0])
 
 
 def _name(text: str) -> str:

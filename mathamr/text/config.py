@@ -30,18 +30,11 @@ NEGATIVE_SOURCES = ("bm25", "model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextConfig:
-    """Text encoder and its training.
+class TextConfig(Opening):
+    """Text encoder and its training, with the settings of :class:`mathamr.text.encoder.Opening`.
 
     Attributes:
         encoder: name for :func:`mathamr.text.encoder.open_encoder`; ``tiny`` is made on the collection.
-        revision: branch, tag or commit of an encoder on the hub; None: the newest.
-        dtype: type of the weights, ``fp32`` or ``bf16``; ``bf16`` only for an encoder that is not trained.
-        trust_remote_code: run Python code that comes with the encoder. Read the code first, and name its ``revision``.
-        pooling: method that makes the vector of a text from those of its tokens: ``mean``, ``cls`` (the first token),
-            ``max``, ``lasttoken``, ``weightedmean`` or ``mean_sqrt_len_tokens``. None: the encoder's own.
-        query_prompt: text before each query; None: the encoder's own. ``document_prompt`` the same for documents.
-        truncate_dim: dimension to which vectors are cut for the search, but not in training; None: whole vectors.
         max_length: largest number of tokens of a text; longer texts are cut. None: the encoder's limit.
         late_interaction: search by MaxSim over the vectors of tokens, instead of one vector for each text. Training
             uses them if ``loss`` is ``maxsim``.
@@ -97,13 +90,6 @@ class TextConfig:
     """
 
     encoder: str
-    revision: str | None
-    dtype: str
-    trust_remote_code: bool
-    pooling: str | None
-    query_prompt: str | None
-    document_prompt: str | None
-    truncate_dim: int | None
     max_length: int | None
     late_interaction: bool
     linearize: bool
@@ -204,10 +190,9 @@ class TextConfig:
     def set_away_from_default(self) -> dict[str, Any]:
         """Return the values, without defaults of :class:`Opening` and of later settings: keys do not depend on them."""
         defaults = {**asdict(Opening()), **_LATER}
-        return {name: value for name, value in asdict(self).items() if defaults.get(name, _NO_VALUE) != value}
+        return {name: value for name, value in asdict(self).items() if (name, value) not in defaults.items()}
 
 
-_NO_VALUE = object()
 _LATER = {
     "pretraining_texts": None,
     "gradient_accumulation": 1,

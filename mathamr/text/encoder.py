@@ -27,7 +27,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -88,11 +88,12 @@ class Opening:
     Attributes:
         revision: branch, tag or commit of a model on the hub; None: the newest.
         dtype: type of the weights, ``fp32`` or ``bf16``; training needs ``fp32``.
-        trust_remote_code: run Python code that comes with the model. Read the code first.
-        pooling: method that makes the vector of a text from those of its tokens, one of :data:`POOLINGS`; None: the
-            model's own, or the mean.
+        trust_remote_code: run Python code that comes with the model. Read the code first, and name its ``revision``.
+        pooling: method that makes the vector of a text from those of its tokens, one of :data:`POOLINGS` (``cls``: the
+            first token); None: the model's own, or the mean.
         query_prompt: text before each query; None: the model's own. ``document_prompt`` the same for documents.
-        truncate_dim: dimension to which vectors are cut, for a model with Matryoshka training; None: whole vectors.
+        truncate_dim: dimension to which vectors are cut for the search, but not in training, such as of a model with
+            Matryoshka training; None: whole vectors.
     """
 
     revision: str | None = None
@@ -104,6 +105,7 @@ class Opening:
     truncate_dim: int | None = None
 
 
+@dataclass(eq=False, repr=False)
 class TextEncoder:
     """Sentence-transformers model and the prompts of its texts.
 
@@ -115,20 +117,14 @@ class TextEncoder:
         notice: a sentence about the encoder for the user, or "".
     """
 
-    def __init__(
-        self,
-        model: SentenceTransformer,
-        name: str,
-        *,
-        query: str = "",
-        document: str = "",
-        truncate_dim: int | None = None,
-        notice: str = "",
-    ) -> None:
-        self.model, self.name, self.notice = model, name, notice
-        self._prompt: dict[str, str] = {"query": query, "document": document}
-        self._truncate_dim = truncate_dim
-        self._pool: Any = None  # processes on several devices
+    model: SentenceTransformer
+    name: str
+    _: KW_ONLY
+    query: str = ""
+    document: str = ""
+    truncate_dim: int | None = None
+    notice: str = ""
+    _pool: Any = field(default=None, init=False)  # processes on several devices
 
     @property
     def whole_dimension(self) -> int:
@@ -138,7 +134,7 @@ class TextEncoder:
     @property
     def dimension(self) -> int:
         """Dimension of a vector."""
-        return min(self.whole_dimension, self._truncate_dim or self.whole_dimension)
+        return min(self.whole_dimension, self.truncate_dim or self.whole_dimension)
 
     @property
     def parameters(self) -> int:
@@ -147,14 +143,14 @@ class TextEncoder:
 
     def prompt(self, side: Side) -> str:
         """Return the prompt before each query or document."""
-        return self._prompt[side]
+        return self.query if side == "query" else self.document
 
     def cut(self, texts: Sequence[str], side: Side) -> int:
         """Return the number of texts with more tokens than the model reads."""
         most = self.model.max_seq_length
         if most is None or not texts:
             return 0
-        tokens = self.model.tokenizer([self._prompt[side] + text for text in texts], truncation=False, verbose=False)
+        tokens = self.model.tokenizer([self.prompt(side) + text for text in texts], truncation=False, verbose=False)
         return sum(len(own) > most for own in tokens["input_ids"])
 
     def encode(
@@ -164,11 +160,11 @@ class TextEncoder:
         parts = [
             self.model.encode(
                 list(some),
-                prompt=self._prompt[side],  # also if empty: the model's default prompt would be added otherwise
+                prompt=self.prompt(side),  # also if empty: the model's default prompt would be added otherwise
                 batch_size=batch_size,
                 convert_to_numpy=True,
                 normalize_embeddings=True,
-                truncate_dim=self._truncate_dim,
+                truncate_dim=self.truncate_dim,
                 show_progress_bar=False,
                 pool=self._pool,
                 task=side,  # for a model with two encoders
@@ -224,7 +220,7 @@ class TextEncoder:
         """Return what the model says of each text: a dictionary with vectors of its tokens."""
         return self.model.encode(
             list(texts),
-            prompt=self._prompt[side],
+            prompt=self.prompt(side),
             batch_size=batch_size,
             output_value=None,
             show_progress_bar=False,
@@ -242,7 +238,8 @@ class TextEncoder:
         modules = list(self.model.children())
         if not isinstance(modules[-1], Normalize):
             modules.append(Normalize())
-        whole = SentenceTransformer(modules=modules, prompts=dict(self._prompt), device=str(self.model.device))
+        prompts: dict[str, str] = {side: self.prompt(side) for side in SIDES}
+        whole = SentenceTransformer(modules=modules, prompts=prompts, device=str(self.model.device))
         whole.save(str(folder), create_model_card=False)
 
 

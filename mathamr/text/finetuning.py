@@ -25,6 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphs.corpus.post import Pair
 from graphs.errors import ConfigError, TrainingError
 from mathamr import maxsim
 from mathamr.evaluation.efficiency import peak_device_memory
@@ -32,16 +33,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Side, TextEncoder, identity
 from mathamr.text.pairs import PairFile
-from mathamr.text.training.adapting import (
-    arithmetic,
-    export,
-    fingerprint,
-    limit_length,
-    own_randomness,
-    prepared,
-    separate,
-    world_of,
-)
+from mathamr.text.training.adapting import arithmetic, fingerprint, limit_length, own_randomness, separate, world_of
 from mathamr.text.training.batches import KnownPairs, Rows, draw_negatives, no_duplicates
 from mathamr.text.training.guide import GuidedPairs, open_guide
 from mathamr.text.training.tasks import Task
@@ -49,7 +41,7 @@ from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import listen
 from mathamr.training.loop import Log, Progress
 from mathamr.training.losses import info_nce
-from mathamr.training.pairs import known_positives
+from mathamr.training.pairs import answers_of, known_positives
 from mathamr.training.reciprocal_rank import MRR_PAIRS, QUERIES_AT_ONCE, rank_of
 from mathamr.training.result import EpochRecord, ValidationScore
 from mathamr.training.seeds import AUGMENTATION, NEGATIVES, stream
@@ -152,25 +144,22 @@ def finetune(
         scored = ValidationPairs(validation, held_out, most)
         task = _Pairs(config, encoder, pairs, train, scored, miner, seed, world)
         torch.manual_seed(stream(seed, AUGMENTATION))
-        with prepared(encoder, config):
-            state = learn(
-                task,
-                model,
-                config,
-                depends_on,
-                out=out,
-                world=world,
-                signal=signal,
-                seed=seed,
-                resume=resume,
-                about={"train_pairs": len(train), "validation_pairs": len(held_out)},
-                log=log,
-                progress=progress,
-            )
-        best = out / "best"
-        if world.is_main and not best.exists():
-            export(encoder, best, linearize=config.linearize, tokens=config.learns_tokens)
-        world.any(False)  # no rank opens the folder before it exists
+        state = learn(
+            task,
+            encoder,
+            model,
+            config,
+            depends_on,
+            out=out,
+            world=world,
+            signal=signal,
+            seed=seed,
+            resume=resume,
+            about={"train_pairs": len(train), "validation_pairs": len(held_out)},
+            log=log,
+            progress=progress,
+            tokens=config.learns_tokens,
+        )
         assert state.before is not None
         costs = {
             "epochs": len(state.epochs),
@@ -186,7 +175,7 @@ def finetune(
             trained = len(state.epochs) * task.batches_per_epoch * config.batch_size
             costs["pairs_per_second"] = trained / seconds
         return Finetuned(
-            best=best,
+            best=out / "best",
             before=state.before,
             best_val_loss=costs["best_val_loss"],
             best_val_mrr=costs["best_val_mrr"],
@@ -211,14 +200,9 @@ class ValidationPairs:
         chosen = [pairs[row] for row in rows[:most]]
         self.queries = list(dict.fromkeys(pair.query for pair in chosen))
         self.documents = list(dict.fromkeys(pair.document for pair in chosen))
-        known: dict[str, set[str]] = {}
-        for pair in chosen:
-            known.setdefault(pair.query, set()).add(pair.document)
-        for row in np.setdiff1d(np.arange(len(pairs)), pairs.learned):
-            if (pair := pairs[row]).query in known:
-                known[pair.query].add(pair.document)
-        self.positives = {query: frozenset(own) for query, own in known.items()}
-        self.pairs = [(pair.query, pair.document) for pair in chosen]
+        others = (pairs[row] for row in np.setdiff1d(np.arange(len(pairs)), pairs.learned))
+        self.pairs = [Pair(pair.query, pair.document) for pair in chosen]  # texts in place of ids
+        self.positives = answers_of(self.pairs, (Pair(other.query, other.document) for other in others))
 
     def score(self, queries: VectorSets, documents: VectorSets, scale: float) -> ValidationScore:
         """Return cross-entropy and reciprocal rank of each pair's document among all, from n and m sets of vectors.
@@ -230,10 +214,10 @@ class ValidationPairs:
         loss, reciprocal = 0.0, 0.0
         for start in range(0, len(self.pairs), QUERIES_AT_ONCE):
             some = self.pairs[start : start + QUERIES_AT_ONCE]
-            rows = torch.tensor([row_of[query] for query, _ in some], device=queries.ptr.device)
+            asked = [pair.question_id for pair in some]
+            rows = torch.tensor([row_of[query] for query in asked], device=queries.ptr.device)
             scores = maxsim.scores(queries.select(rows), documents, normalize=True)
-            own = torch.tensor([column_of[document] for _, document in some], device=scores.device)
-            asked = [query for query, _ in some]
+            own = torch.tensor([column_of[pair.answer_id] for pair in some], device=scores.device)
             known = known_positives(asked, self.documents, self.positives).to(scores.device)
             temperature = torch.tensor(1 / scale, device=scores.device)
             loss += len(some) * float(info_nce(scores, temperature, targets=own, known_positives=known))

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import islice
 
 from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.latex_text import as_text
@@ -74,12 +75,10 @@ _DEPTH = 60  # depth of arguments that get braces; deeper ones stay as typed
 def linearize(latex: str) -> str:
     """Return the tokens of ``latex``, separated by spaces; any string is accepted."""
     found = [_SAME.get(token, token) for token in _merged(_switched(tokens(latex)))]
-    given = [token for token in found if token not in _STYLE]
+    stack = [token for token in reversed(found) if token not in _STYLE]
     out: list[str] = []
-    position = 0
-    while position < len(given):  # a superfluous closing brace ends a sequence, not the formula
-        some, position = _sequence(given, position, 0)
-        out += some
+    while stack:  # a superfluous closing brace ends a sequence, not the formula
+        out += _sequence(stack, 0)
     return " ".join(out)
 
 
@@ -196,54 +195,50 @@ def _ends_of_groups(found: list[str]) -> dict[int, int]:
     return ends
 
 
-def _sequence(given: list[str], position: int, depth: int) -> tuple[list[str], int]:
-    """Return the tokens up to the closing brace, and the position after it."""
+def _sequence(stack: list[str], depth: int) -> list[str]:
+    """Take the tokens up to the closing brace from the reversed ``stack``, and the brace."""
     out: list[str] = []
-    while position < len(given) and given[position] != "}":
+    while stack and stack[-1] != "}":
         scripts: list[tuple[str, list[str]]] = []
-        while position < len(given) and given[position] in _SCRIPTS:
-            sign = given[position]
-            some, position = _one(given, position, depth)
-            scripts.append((sign, some))
+        while stack and stack[-1] in _SCRIPTS:
+            scripts.append((stack[-1], _one(stack, depth)))
         for _, some in sorted(scripts, key=lambda script: _SCRIPTS[script[0]]):
             out += some
         if not scripts:
-            some, position = _one(given, position, depth)
-            out += some
-    return out, position + 1
+            out += _one(stack, depth)
+    del stack[-1:]
+    return out
 
 
-def _one(given: list[str], position: int, depth: int) -> tuple[list[str], int]:
-    """Return a token with its arguments, or a group; braces that hold nothing together are removed."""
-    token = given[position]
-    position += 1
+def _one(stack: list[str], depth: int) -> list[str]:
+    """Take a token with its arguments, or a group; braces that hold nothing together are removed."""
+    token = stack.pop()
     if token == "{" and depth < _DEPTH:
-        inner, position = _sequence(given, position, depth + 1)
-        return (["{", *inner, "}"] if _INFIX & set(inner) else inner), position
+        inner = _sequence(stack, depth + 1)
+        return ["{", *inner, "}"] if _INFIX & set(inner) else inner
     out = [token]
     if depth < _DEPTH:
         known = token in _ARGUMENTS
         unknown = not known and _COMMAND.fullmatch(token) is not None and not (token in SYMBOLS or token in _ALONE)
-        if (token == r"\sqrt" or unknown) and given[position : position + 1] == ["["]:
-            end = next((i for i in range(position, min(len(given), position + _LONGEST_NAME)) if given[i] == "]"), None)
-            if end is not None and (known or given[end + 1 : end + 2] == ["{"]):
-                out += ["[", *given[position + 1 : end], "]"]
-                position = end + 1
+        if (token == r"\sqrt" or unknown) and stack[-1:] == ["["]:
+            end = next((i for i, one in enumerate(islice(reversed(stack), _LONGEST_NAME)) if one == "]"), None)
+            if end is not None and (known or stack[-end - 2 : -end - 1] == ["{"]):
+                out += ["[", *reversed(stack[-end:-1]), "]"]
+                del stack[-end - 1 :]
         for _ in range(_ARGUMENTS.get(token, 0)):
-            argument, position = _argument(given, position, depth + 1)
-            out += ["{", *argument, "}"]
-        while unknown and position < len(given) and given[position] == "{":
-            argument, position = _argument(given, position, depth + 1)
-            out += ["{", *argument, "}"]
-    return out, position
+            out += ["{", *_argument(stack, depth + 1), "}"]
+        while unknown and stack[-1:] == ["{"]:
+            out += ["{", *_argument(stack, depth + 1), "}"]
+    return out
 
 
-def _argument(given: list[str], position: int, depth: int) -> tuple[list[str], int]:
-    if position >= len(given) or given[position] in "}&":
-        return [], position
-    if given[position] == "{":
-        return _sequence(given, position + 1, depth)
-    if given[position].isdigit() and len(given[position]) > 1:  # \frac12 is a half
-        first, given[position] = given[position][0], given[position][1:]
-        return [first], position
-    return _one(given, position, depth)
+def _argument(stack: list[str], depth: int) -> list[str]:
+    if not stack or stack[-1] in "}&":
+        return []
+    if stack[-1] == "{":
+        stack.pop()
+        return _sequence(stack, depth)
+    if stack[-1].isdigit() and len(stack[-1]) > 1:  # \frac12 is a half
+        first, stack[-1] = stack[-1][0], stack[-1][1:]
+        return [first]
+    return _one(stack, depth)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from graphs.corpus.text import sentences
 from graphs.corpus.text.text_formulas import closings
@@ -48,13 +48,13 @@ _PLACEHOLDER = re.compile(r"FORMULA_(\d+)")
 _JOINER = "\u2060"  # a mark without width, which texts do not need
 _ENSURE = re.compile(r"\\ensuremath\s*(?=\{)")
 
-# Commands removed with all their arguments, and environments removed completely.
+# Commands removed with all their arguments, or, after the last bar, with one argument before the text that stays.
 _DROPPED = re.compile(
     r"\\(?:[a-zA-Z]*label|index[a-zA-Z]*|gls(?:add|reset|unset)[a-z]*|cite[a-zA-Z]*|[a-zA-Z]*ref|footnote(?:mark|text)?|url|thanks|vspace|hspace|vskip|hskip|includegraphics"
     r"|bibitem|pagestyle|setcounter|addtocounter|pageref|input|include|todo|marginpar|phantomsection|pdfbookmark"
     r"|fontsize|color)\*?\s*(?:\[[^\]]{0,500}\]\s*){0,3}(?=\{|\b)"
+    r"|\\(?:href|hyperref|hyperlink|textcolor|glslink|glsdisp)\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)"
 )
-_HYPERLINK = re.compile(r"\\(?:href|hyperref|hyperlink|textcolor|glslink|glsdisp)\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)")
 # \hyperref[sec:a]{text}, and \texorpdfstring{text}{bookmark}
 _REFERENCE = re.compile(r"\\hyperref\s*\[[^\]]{0,500}\](?=\s*\{)")
 _ARGUMENT = r"\{(?:[^{}]|\{[^{}]{0,500}+\}){0,500}+\}"
@@ -85,18 +85,13 @@ def plain(latex: str) -> str:
     pieces: list[str] = []
     formulas: list[str] = []
     latex = _FLOAT.sub(" ", latex).replace("\x00", "")
-    closes, unclosed, position = closings(latex, across_paragraphs=True), set[str](), 0
-    while (opening := _MATH.search(latex, position)) is not None:
-        end, inner = _formula(latex, opening, closes, unclosed)
+    position = 0
+    for opening, end, inner in _formulas(latex, across_paragraphs=True):
         pieces.append(latex[position : opening.start()])
-        if inner is None:
-            pieces.append(opening.group())
-        else:
-            inner = " ".join(_ENSURE.sub("", _NUMBERING.sub("", inner)).split())
-            inner, stop = _final_stop(inner)
-            if inner:
-                pieces.append(f"\x00{len(formulas)}\x00{stop}")
-                formulas.append(f"${inner}$")
+        inner, stop = _final_stop(" ".join(_ENSURE.sub("", _NUMBERING.sub("", inner)).split()))
+        if inner:
+            pieces.append(f"\x00{len(formulas)}\x00{stop}")
+            formulas.append(f"${inner}$")
         position = end
     pieces.append(latex[position:])
     text = " ".join(_prose("".join(pieces)).split())
@@ -104,13 +99,17 @@ def plain(latex: str) -> str:
 
 
 def formula_spans(text: str) -> list[tuple[int, int]]:
-    """Yield the start and the end of each formula ``$...$`` in a plain text."""
-    spans, position, closes, unclosed = [], 0, closings(text), set[str]()
-    while (opening := _MATH.search(text, position)) is not None:
-        position, inner = _formula(text, opening, closes, unclosed)
-        if inner is not None and opening["dollars"]:
-            spans.append((opening.start(), position))
-    return spans
+    """Return the start and the end of each formula ``$...$`` in a plain text."""
+    return [(opening.start(), end) for opening, end, _ in _formulas(text) if opening["dollars"]]
+
+
+def _formulas(latex: str, *, across_paragraphs: bool = False) -> Iterator[tuple[re.Match[str], int, str]]:
+    """Yield the opening, the end and the LaTeX of each formula."""
+    closes, unclosed, position = closings(latex, across_paragraphs=across_paragraphs), set[str](), 0
+    while (opening := _MATH.search(latex, position)) is not None:
+        position, inner = _formula(latex, opening, closes, unclosed)
+        if inner is not None:
+            yield opening, position, inner
 
 
 def _formula(
@@ -187,7 +186,7 @@ def _without_dropped(text: str) -> str:
     """Remove commands with their arguments; a hyperlink keeps its text."""
     text = _BOOKMARK.sub(r"\g<shown>", _REFERENCE.sub("", text))
     pieces, position = [], 0
-    for match in re.compile(f"(?P<drop>{_DROPPED.pattern})|{_HYPERLINK.pattern}").finditer(text):
+    for match in _DROPPED.finditer(text):
         if match.start() < position:
             continue
         pieces.append(text[position : match.start()])

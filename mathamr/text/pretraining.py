@@ -34,15 +34,7 @@ from mathamr.evaluation.efficiency import peak_device_memory
 from mathamr.text import finetuning
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder
-from mathamr.text.training.adapting import (
-    check_length,
-    export,
-    fingerprint,
-    own_randomness,
-    prepared,
-    transformers_of,
-    world_of,
-)
+from mathamr.text.training.adapting import check_length, fingerprint, own_randomness, transformers_of, world_of
 from mathamr.text.training.batches import Rows
 from mathamr.text.training.tasks import Task
 from mathamr.training.distributed import Ranks
@@ -121,33 +113,29 @@ def pretrain(
             gradient_accumulation=1,
             lora=0,
         )
-        with prepared(encoder, stage):
-            state = learn(
-                task,
-                model,
-                stage,
-                {"text": depends_on(config), "training": training},
-                out=out,
-                world=world,
-                signal=signal,
-                seed=seed,
-                resume=resume,
-                about={"windows": len(windows)},
-                log=log,
-                progress=progress,
-            )
-        best = out / "best"
+        state = learn(
+            task,
+            encoder,
+            model,
+            stage,
+            {"text": depends_on(config), "training": training},
+            out=out,
+            world=world,
+            signal=signal,
+            seed=seed,
+            resume=resume,
+            about={"windows": len(windows)},
+            log=log,
+            progress=progress,
+        )
         encoder.model.eval()
-        if world.is_main and not best.exists():
-            export(encoder, best, linearize=config.linearize)
-        world.any(False)  # no rank opens the folder before it exists
         seconds = max(state.train_seconds, 1e-9)
         costs = {
             "pretraining_seconds": seconds,
             "pretraining_windows_per_second": state.step * task.items / seconds,
             "peak_memory_bytes": peak_device_memory(world.device),
         }
-        return Pretrained(best, tuple(state.losses), len(windows), costs)
+        return Pretrained(out / "best", tuple(state.losses), len(windows), costs)
 
 
 def depends_on(config: TextConfig) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import bisect
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, get_args
@@ -127,13 +128,18 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
     boxes = {name.strip() for latex in (declarations, text) for name in _BOX.findall(latex)}
     text = _first_stated(_ENVIRONMENT.sub("", text))
     context = _Context(text)
-    statements: list[tuple[int, Statement]] = []
+    statements: list[Statement] = []
     dropped: Counter[str] = Counter()
-    environments = _environments(text, kinds)
-    nested = _too_deep(environments)
-    for start, end, name in environments:
-        if end is None or start in nested:
-            dropped["unended" if end is None else "nested"] += 1
+    around: list[int] = []  # ends of the statements around a place
+    for start, end, name in sorted(_environments(text, kinds)):
+        if end is None:
+            dropped["unended"] += 1
+            continue
+        while around and around[-1] <= start:
+            around.pop()
+        around.append(end)
+        if len(around) > MAX_NESTED:
+            dropped["nested"] += 1
             continue
         body = text[start:end]
         title, body = _title_of_box(body, name) if name.rstrip("*") in boxes else optional_title(body)
@@ -145,10 +151,8 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
             dropped["empty"] += 1
         elif kind := _kind(name, kinds):
             section, before = context.of(start)
-            statement = Statement(kind, name, plain(title), body, section, before, terms)
-            statements.append((start, statement))
-    ordered = sorted(statements, key=lambda one: one[0])
-    return Found(tuple(statement for _, statement in ordered), dropped)
+            statements.append(Statement(kind, name, plain(title), body, section, before, terms))
+    return Found(tuple(statements), dropped)
 
 
 def emphasised(latex: str) -> tuple[str, ...]:
@@ -159,11 +163,9 @@ def emphasised(latex: str) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for match in _EMPHASIS.finditer(latex):
-        if match["command"]:
-            found[plain(group(latex[match.end() : match.end() + 500], 0))] = None
-        else:
-            inner = group(latex[match.start() : match.start() + 500], 0)
-            found[plain(inner[match.end() - match.start() - 1 :])] = None
+        start = match.end() if match["command"] else match.start()
+        inner = group(latex[start : start + 500], 0)
+        found[plain(inner if match["command"] else inner[match.end() - start - 1 :])] = None
     return tuple(term for term in found if term)
 
 
@@ -239,9 +241,8 @@ def _kind(name: str, kinds: dict[str, Kind | None]) -> Kind | None:
     return kinds.get(name, kinds.get(name.rstrip("*")))
 
 
-def _environments(text: str, kinds: dict[str, Kind | None]) -> list[tuple[int, int | None, str]]:
+def _environments(text: str, kinds: dict[str, Kind | None]) -> Iterator[tuple[int, int | None, str]]:
     r"""Yield start and end of the bodies of statements; the end is ``None`` without an ``\end``."""
-    found: list[tuple[int, int | None, str]] = []
     open_: list[tuple[str, int]] = []
     for match in _EDGE.finditer(text):
         name = match["name"].strip()
@@ -253,11 +254,10 @@ def _environments(text: str, kinds: dict[str, Kind | None]) -> list[tuple[int, i
         while open_:
             other, start = open_.pop()
             if other == name:
-                found.append((start, match.start(), name))
+                yield start, match.start(), name
                 break
-            found.append((start, None, other))  # opened inside and never ended
-    found += [(start, None, name) for name, start in open_]
-    return found
+            yield start, None, other  # opened inside and never ended
+    yield from ((start, None, name) for name, start in open_)
 
 
 def _first_stated(text: str) -> str:
@@ -290,19 +290,6 @@ def restated(body: str) -> tuple[str, str, str] | None:
     title, rest = optional_title(body)
     found = _RESTATED_AS.match(rest)
     return None if found is None else (found["name"].strip(), title, rest[found.end() :])
-
-
-def _too_deep(environments: list[tuple[int, int | None, str]]) -> set[int]:
-    """Return the starts of statements nested in :data:`MAX_NESTED` others or more."""
-    deep: set[int] = set()
-    ends: list[int] = []  # of open statements
-    for start, end in sorted((start, end) for start, end, _ in environments if end is not None):
-        while ends and ends[-1] <= start:
-            ends.pop()
-        if len(ends) >= MAX_NESTED:
-            deep.add(start)
-        ends.append(end)
-    return deep
 
 
 def _title_of_box(body: str, name: str) -> tuple[str, str]:

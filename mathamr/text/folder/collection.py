@@ -138,10 +138,9 @@ def read_folder(
             result.state[name] = {"digest": content.digest, "posts": list(own), "remnants": content.remnants}
             result.files += not name.lower().endswith(STYLES)
             result.remnants += content.remnants
-            result.forms[_form(name)] += len(own)
+            result.forms.update([_form(name)] * len(own))
         if progress is not None:
             progress(1)
-    result.forms += Counter()  # drops zeros
     result.removed = len(before.digests.keys() - found.files.keys())
     result.post_ids = list(records)
     if not records:
@@ -227,7 +226,11 @@ def _content(
         content = before.contents[name]
     else:
         passages = list(_passages(name, path, text or "", declarations))
-        posts = [_record(passage) for passage in passages if not passage.is_remnant]
+        posts: list[Record] = [
+            {"post_id": one.post_id, "kind": "answer", "title": one.title, "body": one.text, "markup": "text"}
+            for one in passages
+            if not one.is_remnant
+        ]
         content = _Content(digest, posts, len(passages) - len(posts))
     result.kept += is_kept
     result.read += not is_kept
@@ -249,16 +252,6 @@ def _passages(name: str, path: Path, text: str, declarations: str) -> Iterator[P
         yield from notebook.read_notebook(name, text)
     else:
         yield from html.read_html(name, text)
-
-
-def _record(passage: Passage) -> Record:
-    return {
-        "post_id": passage.post_id,
-        "kind": "answer",
-        "title": passage.title,
-        "body": passage.text,
-        "markup": "text",
-    }
 
 
 def _form(name: str) -> str:

@@ -67,7 +67,7 @@ _EDGE = re.compile(
     r"\{\s*\\(?P<edge>begin|end)\s*\{(?P<environment>[a-zA-Z]{1,60}\*?)\}\s*\}"
 )
 _DECLARING = re.compile(r"\\(?:new|renewenv|declare)")
-_DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|def)\*?\s*\{?\s*\Z")
+_DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|def)\*?(?:\s|%[^\n]*\n)*\{?(?:\s|%[^\n]*\n)*\Z")
 _COMMAND = re.compile(r"\\(?:(?P<name>[a-zA-Z]+)|.)", re.DOTALL)
 _LABEL = re.compile(r"\A\s*\\label\s*\{[^{}]*\}")
 _TITLE = re.compile(r"\\title\s*(?:\[[^\]]{0,1000}\]\s*)?(?=\{)")
@@ -89,7 +89,7 @@ def read_latex(file: str, text: str, declarations: str = "") -> list[Passage]:
         for match in _EDGE.finditer(latex)
     }
     if edges:
-        clean, lines = _with_edges(clean, lines, edges)
+        clean, lines = _without_comments(_with_edges(text, edges))
     begin = clean.find(r"\begin{document}")
     if file.endswith(STYLES) or (begin < 0 and r"\documentclass" in clean):
         return []  # declarations alone
@@ -205,36 +205,21 @@ def _without_comments(text: str) -> tuple[str, list[tuple[int, int]]]:
     """Return a text without what TeX skips, and (start, line) of each line that follows a removed line."""
     text = text.replace("\x1e", " ")
     marked = "\n".join(f"\x1e{number}\x1e{line}" for number, line in enumerate(text.split("\n"), 1))
-    pieces: list[str] = []
-    lines: list[tuple[int, int]] = []
-    size = position = 0
-    stripped = without_false(strip_comments(marked, verbatim=False))
-    for mark in _MARK.finditer(stripped):
-        pieces.append(stripped[position : mark.start()])
-        size += len(pieces[-1])
-        lines.append((size, int(mark[1])))
-        position = mark.end()
-    pieces.append(stripped[position:])
+    first, *rest = _MARK.split(without_false(strip_comments(marked, verbatim=False)))
+    pieces, lines, size = [first], list[tuple[int, int]](), len(first)
+    for number, piece in zip(rest[::2], rest[1::2], strict=True):
+        lines.append((size, int(number)))
+        pieces.append(piece)
+        size += len(piece)
     return "".join(pieces), lines or [(0, 1)]
 
 
-def _with_edges(text: str, lines: list[tuple[int, int]], edges: dict[str, str]) -> tuple[str, list[tuple[int, int]]]:
-    r"""Replace commands such as ``\bt`` by the environment edges that they abbreviate."""
-    pieces: list[str] = []
-    moved: list[tuple[int, int]] = []  # where the old text went on, and by how many characters it moved
-    position = shift = 0
-    for match in _COMMAND.finditer(text):
-        if match["name"] not in edges or _DEFINITION.search(text, max(0, match.start() - 40), match.start()):
-            continue
-        pieces += [text[position : match.start()], edges[match["name"]]]
-        position = match.end()
-        shift += len(edges[match["name"]]) - len(match.group())
-        moved.append((position, shift))
-    pieces.append(text[position:])
-    starts = [start for start, _ in moved]
+def _with_edges(text: str, edges: dict[str, str]) -> str:
+    r"""Replace commands such as ``\bt`` by the environment edges that they abbreviate, but not in their definitions."""
 
-    def new(place: int) -> int:
-        before = bisect.bisect_right(starts, place)
-        return place + (moved[before - 1][1] if before else 0)
+    def edge(command: re.Match[str]) -> str:
+        name, start = command["name"], command.start()
+        is_use = name in edges and not _DEFINITION.search(text, max(0, start - 40), start)
+        return edges[name] if is_use else command.group()
 
-    return "".join(pieces), [(new(start), line) for start, line in lines]
+    return _COMMAND.sub(edge, text)

@@ -57,9 +57,7 @@ class Preambles:
         if main is None:
             return ""
         if main not in self._known:
-            pieces: list[str] = []
-            self._collect(main, set(), pieces)
-            self._known[main] = "\n".join(pieces)[:MAX_CHARACTERS]
+            self._known[main] = "\n".join(self._collected(main, set()))[:MAX_CHARACTERS]
         return self._known[main]
 
     def _main(self, name: str) -> str | None:
@@ -75,16 +73,16 @@ class Preambles:
             folder = posixpath.dirname(folder)
         return self._mains.get(folder, [None])[0]
 
-    def _collect(self, name: str, seen: set[str], pieces: list[str]) -> None:
-        """Append the preamble of a file after those of the files that it includes."""
+    def _collected(self, name: str, seen: set[str]) -> Iterator[str]:
+        """Yield the preamble of a file after those of the files that it includes."""
         seen.add(name)
         head = self._files[name].partition(_BEGIN)[0]
         here = posixpath.dirname(name)
         for asked in [*self._declaring(head), *included_names(head)]:
             found = find_included(self._files, asked, here, "") or self._style(asked, here)
             if found is not None and found not in seen and len(seen) < 100:
-                self._collect(found, seen, pieces)
-        pieces.append(head)
+                yield from self._collected(found, seen)
+        yield head
 
     def _declaring(self, head: str) -> Iterator[str]:
         """Yield the names of the class and the packages of a preamble; for a subfile, its main file."""

@@ -65,7 +65,12 @@ def scan(folder: Path, without: Collection[Path] = (), limits: Limits = LIMITS) 
     found = Scanned()
     left_out = {path.resolve() for path in without}
     count = size = 0
-    for root, folders, names in os.walk(folder, onerror=lambda error: _unreadable(error, folder, found)):
+
+    def unreadable(error: OSError) -> None:
+        shown = os.path.relpath(error.filename or folder, folder)
+        found.failures.append(failure(shown, "unreadable", str(error.strerror)))
+
+    for root, folders, names in os.walk(folder, onerror=unreadable):
         here = Path(root)
         links = [name for name in folders if (here / name).is_symlink()]
         folders[:] = sorted(
@@ -88,7 +93,7 @@ def scan(folder: Path, without: Collection[Path] = (), limits: Limits = LIMITS) 
                 found.other += 1
             elif kind:
                 found.failures.append(failure(shown, kind, message))
-            elif not kind and (size := size + path.stat().st_size) > limits.total_bytes:
+            elif (size := size + path.stat().st_size) > limits.total_bytes:
                 raise CorpusError(f"has documents of more than {limits.total_bytes:,} bytes", path=folder)
             else:
                 found.files[shown] = path
@@ -115,11 +120,6 @@ def _refusal(path: Path, folder: Path, limits: Limits) -> tuple[str, str]:
     if status.st_size > limits.file_bytes and not name.endswith(ARCHIVES):
         return "large", f"has more than {limits.file_bytes:,} bytes"
     return "", ""
-
-
-def _unreadable(error: OSError, folder: Path, found: Scanned) -> None:
-    shown = os.path.relpath(error.filename or folder, folder)
-    found.failures.append(failure(shown, "unreadable", str(error.strerror)))
 
 
 def failure(name: str, kind: str, message: str) -> Failure:

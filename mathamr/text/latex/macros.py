@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from graphs.formulas.latex import Macro
-from graphs.formulas.latex.tokens import DEFINING, bracketed, expand, group, read_definition, skip_star, tokens
+from graphs.formulas.latex.tokens import DEFINING, BuiltIn, bracketed, expand, group, read_definition, skip_star, tokens
 
 MAX_EXPANSIONS = 1_000  # of commands within one use
 MAX_TOKENS = 10_000  # of one use, before its own commands are replaced
@@ -50,10 +50,6 @@ _BODY = r"\begin{document}"
 _END = "\x00"  # below a window: an argument that takes it does not end there
 
 
-class _Primitive(str):
-    """Token that keeps TeX's own meaning, as a command has for which ``\\let`` gives a second name."""
-
-
 def expanded(text: str, declarations: str = "") -> str:
     """Return ``text`` with the commands replaced that it or ``declarations`` define.
 
@@ -61,42 +57,7 @@ def expanded(text: str, declarations: str = "") -> str:
         text: LaTeX without comments.
         declarations: LaTeX of style files.
     """
-    expander = Expander(declarations)
-    return expander(text)
-
-
-class Expander:
-    r"""Texts that share definitions: each is read with those of the texts before it.
-
-    >>> expander = Expander(r"\newcommand{\R}{\mathbb{R}}")
-    >>> expander(r"\def\x{y}$\R$"), expander(r"$\x\in\R$")
-    ('$\\mathbb{R}$', '$y\\in\\mathbb{R}$')
-
-    Args:
-        declarations: LaTeX of style files, or of a preamble.
-    """
-
-    def __init__(self, declarations: str = "") -> None:
-        self._reader = _Reader()
-        self._defines = any(command in declarations for command in DEFINING)
-        if self._defines:
-            self._reader.read(declarations)
-
-    def __call__(self, text: str) -> str:
-        """Return ``text`` with known commands replaced, and learn those that it defines."""
-        self._defines = self._defines or any(command in text for command in DEFINING)
-        if not self._defines:
-            return text
-        first, begin, second = text.partition(_BODY)
-        preamble, body = (first + begin, second) if begin else ("", text)
-        return _joined(self._reader.read(preamble) + self._reader.read(body, in_groups=True))
-
-    def copy(self) -> Expander:
-        """Return an expander that knows the same commands, with the whole budget of a paper."""
-        other = Expander()
-        other._reader.know(self._reader)
-        other._defines = self._defines
-        return other
+    return Expander(declarations)(text)
 
 
 @dataclass(slots=True)
@@ -115,19 +76,41 @@ class _Use:
     expansions: int = 0
 
 
-class _Reader:
-    """Reader of texts, which keeps the commands that they define."""
+class Expander:
+    r"""Texts that share definitions: each is read with those of the texts before it.
 
-    def __init__(self) -> None:
+    >>> expander = Expander(r"\newcommand{\R}{\mathbb{R}}")
+    >>> expander(r"\def\x{y}$\R$"), expander(r"$\x\in\R$")
+    ('$\\mathbb{R}$', '$y\\in\\mathbb{R}$')
+
+    Args:
+        declarations: LaTeX of style files, or of a preamble.
+    """
+
+    def __init__(self, declarations: str = "") -> None:
         self._macros: dict[str, Macro] = {}
         self._left = MAX_TOKENS_OF_A_PAPER
         self._hidden: list[list[tuple[str, Macro | None]]] = []  # for each open group, what its definitions replace
+        self._defines = any(command in declarations for command in DEFINING)
+        if self._defines:
+            self._read(declarations)
 
-    def know(self, other: _Reader) -> None:
-        """Take over the commands of another reader."""
-        self._macros = dict(other._macros)
+    def __call__(self, text: str) -> str:
+        """Return ``text`` with known commands replaced, and learn those that it defines."""
+        self._defines = self._defines or any(command in text for command in DEFINING)
+        if not self._defines:
+            return text
+        first, begin, second = text.partition(_BODY)
+        preamble, body = (first + begin, second) if begin else ("", text)
+        return _joined(self._read(preamble) + self._read(body, in_groups=True))
 
-    def read(self, text: str, *, in_groups: bool = False) -> list[str]:
+    def copy(self) -> Expander:
+        """Return an expander that knows the same commands, with the whole budget of a paper."""
+        other = Expander()
+        other._macros, other._defines = dict(self._macros), self._defines
+        return other
+
+    def _read(self, text: str, *, in_groups: bool = False) -> list[str]:
         """Return the tokens of ``text`` with known commands replaced.
 
         Args:
@@ -140,7 +123,7 @@ class _Reader:
             if use is not None and len(stack) <= use.floor:
                 use = None
             token = stack.pop()
-            if token in self._macros and not isinstance(token, _Primitive):
+            if token in self._macros and not isinstance(token, BuiltIn):
                 if use is None:
                     use = _Use(token, stack[-_WINDOW:], len(stack), len(out), len(stack), len(self._hidden))
                 if self._grows(use, stack):
@@ -241,7 +224,7 @@ class _Reader:
             return True
         if command == r"\let":
             [target] = macro.body
-            macro = self._macros.get(target, replace(macro, body=(_Primitive(target),)))
+            macro = self._macros.get(target, replace(macro, body=(BuiltIn(target),)))
         self._set(name, macro, in_group=in_group)
         return True
 

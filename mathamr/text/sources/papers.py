@@ -20,6 +20,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
@@ -175,7 +176,7 @@ def extract(
         done.add(without_version(paper.paper_id))
         summary.add(paper)
     missing = [path for name, path in papers.items() if name not in done]
-    results = ordered_map(_Reader, (dict(metadata or {}), max_characters), iter(missing), workers=workers)
+    results = ordered_map(partial, (_read, dict(metadata or {}), max_characters), iter(missing), workers=workers)
     with out.open("a", encoding="utf-8") as file:
         for result in results:
             if isinstance(result, Failure):
@@ -190,18 +191,12 @@ def extract(
     return summary
 
 
-class _Reader:
-    """Reader of papers in another process, one after the other."""
-
-    def __init__(self, metadata: Mapping[str, Metadata], max_characters: int) -> None:
-        self._metadata, self._max_characters = metadata, max_characters
-
-    def __call__(self, path: Path) -> Paper | Failure:
-        name = paper_id(path)
-        try:
-            return read_paper(path, self._metadata.get(joined_id(name)), max_characters=self._max_characters)
-        except MathAMRError as error:
-            return Failure(name, "latex", type(error).__name__, str(error))
+def _read(metadata: Mapping[str, Metadata], max_characters: int, path: Path) -> Paper | Failure:
+    name = paper_id(path)
+    try:
+        return read_paper(path, metadata.get(joined_id(name)), max_characters=max_characters)
+    except MathAMRError as error:
+        return Failure(name, "latex", type(error).__name__, str(error))
 
 
 def _mend(out: Path) -> None:

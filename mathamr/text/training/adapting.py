@@ -143,36 +143,27 @@ def prepared(encoder: TextEncoder, config: TextConfig) -> Iterator[None]:
         raise ConfigError(
             f"text.lora={config.lora} needs the package peft: pip install 'mathamr-plus[lora]', or use text.lora=0"
         )
-    transformers: list[Any] = list(transformers_of(encoder)) if config.gradient_checkpointing else []
-    for transformer in transformers:
-        transformer.model.activation_checkpointing_enable({"use_reentrant": False})
-    try:
-        with _low_rank(encoder, config.lora):
-            yield
-    finally:
-        for transformer in transformers:
-            transformer.model.activation_checkpointing_disable()
-
-
-@contextmanager
-def _low_rank(encoder: TextEncoder, rank: int) -> Iterator[None]:
-    if not rank:
-        yield
-        return
-    from peft import LoraConfig, get_peft_model
-
-    settings = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
     transformers: list[Any] = list(transformers_of(encoder))
     weights = [weight for weight in encoder.model.parameters() if weight.requires_grad]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a deprecated attribute
+    if config.gradient_checkpointing:
         for transformer in transformers:
-            transformer.model = get_peft_model(transformer.model, settings)
+            transformer.model.activation_checkpointing_enable({"use_reentrant": False})
+    if config.lora:
+        from peft import LoraConfig, get_peft_model
+
+        settings = LoraConfig(r=config.lora, lora_alpha=2 * config.lora, target_modules="all-linear")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a deprecated attribute
+            for transformer in transformers:
+                transformer.model = get_peft_model(transformer.model, settings)
     try:
         yield
     finally:
         for transformer in transformers:
-            transformer.model = transformer.model.merge_and_unload()
+            if config.lora:
+                transformer.model = transformer.model.merge_and_unload()
+            if config.gradient_checkpointing:
+                transformer.model.activation_checkpointing_disable()
         for weight in weights:  # frozen by peft
             weight.requires_grad_(True)
 

@@ -46,9 +46,8 @@ def no_duplicates(keys: npt.NDArray[np.uint64], rows: Rows, *, batch_size: int, 
         batch: list[int] = []
         seen: set[int] = set()
         passed: list[int] = []
-        taken = 0
-        for row in waiting:
-            taken += 1
+        rest = iter(waiting)
+        for row in rest:
             own = keys[row].tolist()
             if seen.isdisjoint(own):
                 seen.update(own)
@@ -60,7 +59,7 @@ def no_duplicates(keys: npt.NDArray[np.uint64], rows: Rows, *, batch_size: int, 
         if len(batch) < batch_size:
             break
         batches.append(batch)
-        waiting = passed + waiting[taken:]
+        waiting = [*passed, *rest]
     return np.array(batches, np.int64).reshape(-1, batch_size)
 
 

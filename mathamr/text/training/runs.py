@@ -1,7 +1,7 @@
 """Training runs of text encoders on the trainers of transformers and sentence-transformers.
 
-    state = learn(task, model, config, identity, out=out, world=world, signal=signal)
-    state.best_val_loss                                 # 1.42, and the model has the weights of that step
+    state = learn(task, encoder, model, config, identity, out=out, world=world, signal=signal, seed=42)
+    state.best_val_loss                                 # 1.42, and the encoder has the weights of that step
 
 The library's trainer takes the steps: AdamW, learning rate, clipping, bf16, accumulation, and DDP. It reports to a
 :class:`mathamr.training.loop.Run`, which has the records, validation, early stopping and signals.
@@ -36,6 +36,8 @@ from transformers import PrinterCallback, Trainer, TrainerCallback
 from graphs.errors import TrainingError
 from graphs.whole_file import whole_file
 from mathamr.text.config import TextConfig
+from mathamr.text.encoder import TextEncoder
+from mathamr.text.training.adapting import export, prepared
 from mathamr.text.training.encoder_files import check_files, read_record, write_record
 from mathamr.text.training.tasks import Task
 from mathamr.training.distributed import Ranks
@@ -51,6 +53,7 @@ _OWN = "task."  # prefix of the task's tensors, beside those of the model
 
 def learn(
     task: Task,
+    encoder: TextEncoder,
     model: nn.Module,
     config: TextConfig,
     identity: Mapping[str, Mapping[str, Any]],
@@ -63,37 +66,44 @@ def learn(
     about: Mapping[str, Any] | None = None,
     log: Log | None = None,
     progress: Progress | None = None,
+    tokens: bool = False,
 ) -> RunState:
-    """Train ``model``, or resume a run of the same ``identity``; leave it with its best weights.
+    """Train ``model``, or resume a run of the same ``identity``; leave its best weights in it and in ``OUT/best``.
 
     Args:
+        encoder: encoder that is trained; ``model`` is its own model, or has a head in addition.
         identity: settings and data by name and key, equal whenever the run resumes.
         about: entries of the first record; ``log`` and ``progress`` as of :meth:`mathamr.training.loop.Run.start`.
+        tokens: the encoder is trained for late interaction, as the card of ``OUT/best`` then says.
 
     Raises:
         TrainingError: a checkpoint of another run, a gradient that is not finite, a full disk.
         Interrupted: a signal; the state is saved.
     """
-    checkpoints = _Checkpoints(task, model, identity, out)
-    patience, every = config.patience, config.checkpoint_every
-    run = Run(task, checkpoints, patience=patience, checkpoint_every=every, world=world, signal=signal)
-    run.begin(resume)
-    if run.state.before is None:
-        run.state.before = task.validate()
-    parameters = sum(weight.numel() for weight in _trained(model).values())
-    run.start({"parameters": parameters, **(about or {})}, log, progress)
-    if not run.is_finished:
-        with _without_notes():
-            trainer: Recorded = task.trainer(partial(_arguments, config, task, out, world, seed))
-            trainer.recorded(run, task, checkpoints)
-            try:
-                trainer.train(resume_from_checkpoint=str(checkpoints.last) if run.state.step else None)
-            finally:
-                for name in ("forward", "_original_forward"):  # accelerate wraps the method of the instance
-                    vars(trainer.model).pop(name, None)
-    if run.state.epochs:
-        world.any(False)  # no rank reads before rank 0 has written
-        checkpoints.read(checkpoints.best)
+    with prepared(encoder, config):
+        checkpoints = _Checkpoints(task, model, identity, out)
+        patience, every = config.patience, config.checkpoint_every
+        run = Run(task, checkpoints, patience=patience, checkpoint_every=every, world=world, signal=signal)
+        run.begin(resume)
+        if run.state.before is None:
+            run.state.before = task.validate()
+        parameters = sum(weight.numel() for weight in _trained(model).values())
+        run.start({"parameters": parameters, **(about or {})}, log, progress)
+        if not run.is_finished:
+            with _without_notes():
+                trainer: Recorded = task.trainer(partial(_arguments, config, task, out, world, seed))
+                trainer.recorded(run, task, checkpoints)
+                try:
+                    trainer.train(resume_from_checkpoint=str(checkpoints.last) if run.state.step else None)
+                finally:
+                    for name in ("forward", "_original_forward"):  # accelerate wraps the method of the instance
+                        vars(trainer.model).pop(name, None)
+        if run.state.epochs:
+            world.any(False)  # no rank reads before rank 0 has written
+            checkpoints.read(checkpoints.best)
+    if world.is_main and not (out / "best").exists():
+        export(encoder, out / "best", linearize=config.linearize, tokens=tokens)
+    world.any(False)  # no rank opens the folder before it exists
     return run.state
 
 
@@ -193,7 +203,7 @@ class _Checkpoints:
     @property
     def last(self) -> Path:
         """Newest checkpoint."""
-        return max(self._all(), key=_step_of, default=self._out)
+        return max(self._all(), key=lambda path: int(path.name.removeprefix("checkpoint-")), default=self._out)
 
     def _all(self) -> list[Path]:
         return [path for path in self._out.glob("checkpoint-*") if path.name.removeprefix("checkpoint-").isdecimal()]
@@ -298,10 +308,6 @@ def _arguments(config: TextConfig, task: Task, out: Path, world: Ranks, seed: in
         vars(made)["__cached__setup_devices"] = world.device
         torch.cuda.set_device(world.device)
     return made
-
-
-def _step_of(checkpoint: Path) -> int:
-    return int(checkpoint.name.removeprefix("checkpoint-"))
 
 
 def _trained(model: nn.Module) -> dict[str, nn.Parameter]:
