@@ -11,14 +11,13 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from graphs.formulas.latex.tokens import DEFINING
-from mathamr.text.latex.macros import _joined, _Reader
+from mathamr.text.latex.macros import Expander
 from mathamr.text.latex_source import LatexSource, assemble, strip_comments
 from mathamr.text.plain import plain
 from mathamr.text.sources.archives import read_files
@@ -58,11 +57,9 @@ def definitions(paper: Path) -> str:
 
 
 @cache
-def reader_of(paper: Path) -> _Reader:
-    """The reader of :func:`expanded` after the definitions of a paper, which are long."""
-    reader = _Reader()
-    reader.read(definitions(paper))
-    return reader
+def expander_of(paper: Path) -> Expander:
+    """What knows the definitions of a paper, which are long."""
+    return Expander(definitions(paper))
 
 
 def whole_text(row: dict[str, str]) -> str:
@@ -72,8 +69,8 @@ def whole_text(row: dict[str, str]) -> str:
     name = re.escape(row["environment"])
     body = re.search(rf"\\begin\s*\{{{name}\}}(.*?)\\end\{{{name}\}}", source, re.DOTALL)
     assert body is not None, row
-    reader = deepcopy(reader_of(paper_of(row)))  # what the environment defines is its own
-    return words(plain(_joined(reader.read(strip_comments(body[1])))))
+    expander = expander_of(paper_of(row)).copy()  # what the environment defines is its own
+    return words(plain(expander(strip_comments(body[1]))))
 
 
 @pytest.mark.shared
