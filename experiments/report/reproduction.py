@@ -28,9 +28,9 @@ from experiments.report.results import Experiment, Row
 from experiments.report.thesis import COLUMNS, ThesisTable, Value, read
 from experiments.report.topic_scores import best_row
 from graphs.errors import ConfigError
+from mathamr.default_settings import CONF
 
 FILE = Path(__file__).with_suffix(".yaml")
-CONF = Path(__file__).resolve().parents[2] / "conf"
 SCORES = ("nDCG'", "MAP'", "P'@10", "Bpref")
 DRIFT = 3.0  # multiple of the tolerance
 

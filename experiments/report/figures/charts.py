@@ -230,21 +230,19 @@ def _draw_bars(
 ) -> str:
     with canvas(1, len(titles), 0.9 + 0.34 * len(scores), sharey=True) as (figure, axes):
         numbers, styles = range(len(scores)), [plot_style(number) for number in range(len(scores))]
+        # Black bars would hide dots and whiskers.
         light = [one.colour if number % len(COLOURS) else "#bbbbbb" for number, one in enumerate(styles)]
-        hatches = [one.hatch for one in styles]  # black bars would hide dots and whiskers, so those are grey
+        hatches = [one.hatch for one in styles]
         for ax, (measure, title) in zip(axes[0], titles.items(), strict=True):
             means = np.array([statistics.fmean(of[measure].values()) for of in scores.values()])
             ends = np.array([_interval(of[measure]) for of in scores.values()]).T
             whiskers = np.abs(ends - means)
             ax.barh(numbers, means, height=0.72, color=light, hatch=hatches, edgecolor="black", linewidth=0.6)
             ax.errorbar(means, numbers, xerr=whiskers, fmt="none", ecolor="black", capsize=3, linewidth=1.1)
-            dots = [
-                (score, number)
-                for number, condition in enumerate(scores)
-                if len(seeds[condition][measure]) > 1
-                for score in seeds[condition][measure]
-            ]
-            ax.plot(*zip(*dots, strict=True), "o", markersize=4, markerfacecolor="white", color="black")
+            several = [seeds[condition][measure] for condition in scores]
+            dots = [(score, number) for number, own in enumerate(several) if len(own) > 1 for score in own]
+            places = [score for score, _ in dots], [number for _, number in dots]
+            ax.plot(*places, "o", markersize=4, markerfacecolor="white", color="black")
             for number, condition in enumerate(scores):
                 if star := stars.get((condition, measure)):
                     ax.text(ends[1][number], number, f" {star}", va="center", fontsize=12)

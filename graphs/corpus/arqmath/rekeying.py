@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from graphs.corpus.arqmath.tsv_rows import columns_of
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Judgment
 from graphs.errors import CorpusError
@@ -66,11 +67,11 @@ def visual_ids(files: Sequence[PackedFile], wanted: Set[str], *, enough: int | N
     visual_id_of: dict[str, str] = {}
     for given in files:
         with given.open() as file:
-            header = file.readline().removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n").split(b"\t")
-            if b"id" not in header or b"visual_id" not in header:
+            header = columns_of(file.readline())
+            if "id" not in header or "visual_id" not in header:
                 message = "has no columns id and visual_id, which judgments by formula id are re-keyed with"
                 raise CorpusError(message, path=str(given), line=1)
-            at_id, at_visual = header.index(b"id"), header.index(b"visual_id")
+            at_id, at_visual = header.index("id"), header.index("visual_id")
             last = max(at_id, at_visual) + 1
             for line in file:  # what continues a formula over several lines has no such columns
                 columns = line.split(b"\t", last)

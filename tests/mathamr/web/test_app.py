@@ -292,6 +292,7 @@ def test_the_index_says_what_it_can_do(client: TestClient) -> None:
         ({"query": "$x$", "task": "proofs"}, "unknown task 'proofs'; choose from: answers, formulas"),
         ({"query": "no formula, only words", "task": "formulas"}, "needs a formula"),
         ({"query": "$x$", "k": 0}, "k=0; from 1 to 1,000"),
+        ({"query": "$x$", "k": "many"}, "k: Input should be a valid integer"),
         ({"query": "$x$", "k": "5"}, "k: Input should be a valid integer"),
         ({"query": "$x$", "k": True}, "k: Input should be a valid integer"),
         ({"query": "$x$", "start": "0"}, "start: Input should be a valid integer"),
