@@ -13,9 +13,10 @@
 >>> update.read, update.kept, update.removed, len(update.post_ids)
 (1, 1, 0, 2)
 
-``files.json``, next to the posts, records a digest of each file together with its preamble, and the ids of its posts.
-It is written when the posts have been used, so that an update reads and counts the files that differ from that state,
-also after a run that was stopped. A file that cannot be read is recorded as a failure; the others are read.
+``read.json``, next to the posts, records a digest of each file together with its preamble, and the ids of its posts:
+an update splits no other files, also after a run that was stopped. ``files.json`` is the same of the last run whose
+posts have been used; new, changed and removed files are counted against it. A file that cannot be read is recorded as a
+failure; the others are read.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ from mathamr.text.folder.scan import ARCHIVES, failure, scan
 from mathamr.text.latex_source import STYLES
 from mathamr.text.sources import archives
 
-POSTS, FILES = "posts.jsonl", "files.json"
-_FORMAT = 3  # of files.json, and of what is read from a file; another number reads everything again
+POSTS, READ, FILES = "posts.jsonl", "read.json", "files.json"
+_FORMAT = 3  # of both records, and of what is read from a file; another number reads everything again
 _FORMS = {
     "LaTeX": latex.SUFFIXES,
     "Markdown": markdown.SUFFIXES,
@@ -150,12 +151,17 @@ def read_folder(
         )
     out.mkdir(parents=True, exist_ok=True)
     write_whole(out / POSTS, "".join(json.dumps(record) + "\n" for record in records.values()))
+    _write_record(result, out / READ)
     return result
 
 
 def record_files(posts: FolderPosts, out: Path) -> None:
     """Record the files of ``posts`` as the state that the next update is compared with."""
-    write_whole(out / FILES, json.dumps({"format": _FORMAT, "files": posts.state}, indent=1) + "\n")
+    _write_record(posts, out / FILES)
+
+
+def _write_record(posts: FolderPosts, path: Path) -> None:
+    write_whole(path, json.dumps({"format": _FORMAT, "files": posts.state}, indent=1) + "\n")
 
 
 class _Content(NamedTuple):
@@ -167,27 +173,33 @@ class _Content(NamedTuple):
 
 
 class _Before(NamedTuple):
-    """Recorded digests, and the contents that a later run, which was stopped, has not replaced in ``posts.jsonl``."""
+    """Digests of the files that were used, and contents of those that were read, which ``posts.jsonl`` has."""
 
     digests: dict[str, str]
     contents: dict[str, _Content]
 
 
 def _before(out: Path) -> _Before:
-    """Return the recorded files; none if the record is missing, damaged or of another format."""
+    """Return the recorded files; none if a record is missing, damaged or of another format."""
     try:
-        state = json.loads((out / FILES).read_text(encoding="utf-8"))
-        if state["format"] != _FORMAT:
-            return _Before({}, {})
+        used, read = (_files_of(out / name) for name in (FILES, READ))
         posts = {line["post_id"]: line for _, line in read_lines(out / POSTS) if isinstance(line, dict)}
         contents = {
             name: _Content(one["digest"], [posts[post] for post in one["posts"]], one["remnants"])
-            for name, one in state["files"].items()
+            for name, one in read.items()
             if posts.keys() >= set(one["posts"])
         }
-        return _Before({name: one["digest"] for name, one in state["files"].items()}, contents)
+        return _Before({name: one["digest"] for name, one in used.items()}, contents)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, MathAMRError):
         return _Before({}, {})
+
+
+def _files_of(record: Path) -> dict[str, dict[str, Any]]:
+    """Return the files of a record; none if it is missing or of another format."""
+    if not record.exists():
+        return {}
+    state = json.loads(record.read_text(encoding="utf-8"))
+    return dict(state["files"]) if state["format"] == _FORMAT else {}
 
 
 def _sources(files: Mapping[str, Path], failures: list[Failure]) -> dict[str, str]:
@@ -222,9 +234,8 @@ def _content(
         declarations = preambles.of(name) if lower.endswith(_LATEX) else ""
         digest = hashlib.sha256(f"{declarations}\0{text}".encode(errors="replace")).hexdigest()
     is_kept = before.digests.get(name) == digest
-    if is_kept and name in before.contents:
-        content = before.contents[name]
-    else:
+    content = before.contents.get(name)
+    if content is None or content.digest != digest:
         passages = list(_passages(name, path, text or "", declarations))
         posts: list[Record] = [
             {"post_id": one.post_id, "kind": "answer", "title": one.title, "body": one.text, "markup": "text"}

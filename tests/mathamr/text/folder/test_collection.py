@@ -13,6 +13,7 @@ from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Post
 from graphs.errors import CorpusError
 from mathamr.stages.data.failure_table import write_table
+from mathamr.text.folder import collection
 from mathamr.text.folder.collection import FolderPosts, read_folder, record_files
 from mathamr.text.folder.scan import scan
 from mathamr.text.sources.archives import Limits
@@ -117,6 +118,22 @@ def test_a_state_that_was_not_recorded_is_not_compared_with(folder: Path, tmp_pa
     update = read_folder(folder, out, update=True)
     assert (update.read, update.kept, update.removed, update.identity) == (0, 6, 0, before.identity)
     assert posts_of(out)["c.html:1"] == "A paragraph of a page."
+
+
+def test_files_of_a_stopped_run_are_not_split_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    read_and_record(folder, out)
+    (folder / "c.html").write_text("<p>Another paragraph.</p>", encoding="utf-8")
+    stopped = read_folder(folder, out, update=True)
+    monkeypatch.setattr(collection, "_passages", lambda *_: pytest.fail("a file is split"))
+    update = read_folder(folder, out, update=True)
+    assert (update.read, update.kept) == (stopped.read, stopped.kept) == (1, 5)
+    assert update.identity == stopped.identity
+    (out / "read.json").write_text("{", encoding="utf-8")
+    with pytest.raises(pytest.fail.Exception, match="a file is split"):
+        read_folder(folder, out, update=True)
 
 
 def test_a_chapter_is_read_again_when_its_macros_change(folder: Path, tmp_path: Path) -> None:
