@@ -68,6 +68,7 @@ _EDGE = re.compile(
 )
 _DECLARING = re.compile(r"\\(?:new|renewenv|declare)")
 _DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|def)\*?(?:\s|%[^\n]*\n)*\{?(?:\s|%[^\n]*\n)*\Z")
+_COMMENT = re.compile(r"(?<!\\)%")
 _COMMAND = re.compile(r"\\(?:(?P<name>[a-zA-Z]+)|.)", re.DOTALL)
 _LABEL = re.compile(r"\A\s*\\label\s*\{[^{}]*\}")
 _TITLE = re.compile(r"\\title\s*(?:\[[^\]]{0,1000}\]\s*)?(?=\{)")
@@ -219,7 +220,12 @@ def _with_edges(text: str, edges: dict[str, str]) -> str:
 
     def edge(command: re.Match[str]) -> str:
         name, start = command["name"], command.start()
-        is_use = name in edges and not _DEFINITION.search(text, max(0, start - 40), start)
-        return edges[name] if is_use else command.group()
+        if name not in edges:
+            return command.group()
+        definition = _DEFINITION.search(text, max(0, start - 40), start)
+        return edges[name] if definition is None or in_comment(definition.start()) else command.group()
+
+    def in_comment(place: int) -> bool:
+        return _COMMENT.search(text, text.rfind("\n", 0, place) + 1, place) is not None
 
     return _COMMAND.sub(edge, text)

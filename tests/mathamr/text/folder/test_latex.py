@@ -150,6 +150,12 @@ def test_the_end_of_a_line_is_no_short_name() -> None:
     assert shown(text) == [("1", "a", "First words here be second words here.")]
 
 
+def test_a_comment_defines_nothing() -> None:
+    names = r"\newcommand{\bt}{\begin{theorem}}\newcommand{\et}{\end{theorem}}"
+    text = names + "\n% a macro by \\def\n\\bt Every prime is odd.\\et"
+    assert shown(text) == [("3", "Theorem. a", "Every prime is odd.")]
+
+
 def test_macros_that_include_each_other_end() -> None:
     files = {"a.tex": r"\input{b}\begin{document} The first file here.", "b.tex": r"\input{a} The second file here."}
     assert [passage.text for passage in read_files(files)] == ["The first file here.", "The second file here."]
