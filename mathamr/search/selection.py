@@ -142,8 +142,8 @@ def typed(query: str, selection: Selection = EVERYTHING) -> tuple[str, Selection
     text, phrases, without = read_filters(query)
     if without and not text:
         raise RetrievalError(
-            f"the query only excludes results (-{without[0]}), so nothing can be ranked; write words or a formula to "
-            f"search for before it, as in 'WORDS -{without[0]}'"
+            "the query only excludes results, so nothing is searched for; write words or a formula before the first "
+            f"exclusion, as in 'WORDS -{without[0][:40]}'"
         )
     return text, replace(selection, phrases=phrases, without=without)
 

@@ -28,12 +28,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 from starlette.staticfiles import StaticFiles
@@ -55,6 +55,13 @@ T = TypeVar("T")
 MAX_WAITING = 64  # questions, the one being answered among them
 
 
+def _whole(number: object) -> object:
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+_Whole = Annotated[int, BeforeValidator(_whole)]  # 5.0 is an integer in JSON Schema, which describes the interface
+
+
 class _Body(BaseModel):
     """JSON object of a request; unknown keys and values of other types, such as ``"k": "5"``, are refused."""
 
@@ -68,10 +75,10 @@ class SearchRequest(_Body):
     task: str | None = None
     strategy: str | None = None
     exact: bool | None = None
-    k: int | None = None
+    k: _Whole | None = None
     kind: str | None = None
     formulas: str | None = None
-    start: int | None = None
+    start: _Whole | None = None
     index: str | None = None
 
 

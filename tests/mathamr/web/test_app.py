@@ -284,8 +284,9 @@ def test_the_index_says_what_it_can_do(client: TestClient) -> None:
     [
         ({"query": ""}, "the query is empty"),
         ({"query": " \n"}, "the query is empty"),
-        ({"query": " -ring -field"}, "the query only excludes results (-ring), so nothing can be ranked; write words"),
-        ({"query": "-$x$", "task": "formulas"}, "search for before it, as in 'WORDS -$x$'"),
+        ({"query": " -ring -field"}, "the query only excludes results, so nothing is searched for; write words"),
+        ({"query": "-" + "x" * 9000}, f"as in 'WORDS -{'x' * 40}'"),
+        ({"query": "-$x$", "task": "formulas"}, "before the first exclusion, as in 'WORDS -$x$'"),
         ({"query": "x" * 100_000}, "the query has 100,000 characters, but at most 10,000 are read"),
         ({"query": "$x$", "strategy": "best"}, "unknown strategy 'best'; choose from: single_vector"),
         ({"query": "$x$", "exact": False}, "the backends approximate and qdrant can"),
@@ -294,6 +295,7 @@ def test_the_index_says_what_it_can_do(client: TestClient) -> None:
         ({"query": "$x$", "k": 0}, "k=0; from 1 to 1,000"),
         ({"query": "$x$", "k": "many"}, "k: Input should be a valid integer"),
         ({"query": "$x$", "k": "5"}, "k: Input should be a valid integer"),
+        ({"query": "$x$", "k": 2.5}, "k: Input should be a valid integer"),
         ({"query": "$x$", "k": True}, "k: Input should be a valid integer"),
         ({"query": "$x$", "start": "0"}, "start: Input should be a valid integer"),
         ({"query": "$x$", "exact": 1}, "exact: Input should be a valid boolean"),
@@ -314,6 +316,11 @@ def test_no_query_is_the_end_of_the_server(client: TestClient, query: str) -> No
     response = client.post("/api/search", content=json.dumps(body), headers={"content-type": "application/json"})
     assert response.status_code in (200, 422)
     assert client.get("/api/index").status_code == 200
+
+
+def test_a_whole_number_may_be_written_with_a_point(client: TestClient) -> None:
+    """It is an integer for JSON Schema, in which the interface is described."""
+    assert ask(client, query="$a$", k=2.0, start=1.0)["results"] == ask(client, query="$a$", k=2, start=1)["results"]
 
 
 def test_a_query_of_many_formulas_is_answered_with_the_first_matches(client: TestClient) -> None:
