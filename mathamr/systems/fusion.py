@@ -6,12 +6,11 @@ and costs. A query costs what all parts take one after the other, and the fusion
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
-from graphs.errors import ConfigError, RetrievalError
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.runs import Hit
 from mathamr.retrieval.fusion import merge_by_visual_id, rankings_of, standard_sum
@@ -29,15 +28,6 @@ from mathamr.systems.system import System
 @system("fusion")
 class FusionSystem(System[FusionSettings]):
     """Fuse the rankings of other conditions."""
-
-    def check(self, settings: FusionSettings, topic_sets: Sequence[TopicSet]) -> None:
-        """Check the constant and the weights; the settings have checked the rest."""
-        if settings.fusion.how == "standard":
-            return
-        try:
-            _rule(settings).fused([{}] * len(settings.fusion.of))
-        except RetrievalError as error:
-            raise ConfigError(f"fusion: {error}") from error
 
     def index(self, settings: FusionSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Return the sums of the parts' costs; nothing is indexed again."""

@@ -30,6 +30,7 @@ BM25: dict[str, Any] = {"track": "bm25"}
 FORMULAS: dict[str, Any] = {"track": "bm25", "bm25": {"by": "formulas"}}
 BASE: dict[str, Any] = {"track": "text", "text": {"epochs": 0}}
 RRF: dict[str, Any] = {"track": "fusion", "fusion": {"of": ["words", "formulas"]}}
+FUSED = {"words": BM25, "formulas": FORMULAS, "fused": RRF}
 
 
 def configured(conditions: dict[str, Any], *overrides: str, seeds: tuple[int, ...] = (1, 2)) -> Any:
@@ -152,14 +153,6 @@ def test_what_cannot_be_fused_is_said(parts: list[str], message: str) -> None:
         ({"words": {"track": "bm25", "bm25": {"method": "okapi"}}}, [], "bm25.method=okapi is not one of lucene"),
         ({"words": {"track": "words"}}, [], "track=words is not known; the tracks are graph, text, bm25, sparse"),
         ({"words": BM25}, ["retrieval.k=0"], "retrieval.k=0 must be"),
-        ({"words": BM25, "formulas": FORMULAS, "fused": RRF}, ["fusion.how=sum"], "fusion.how=sum is not one of rrf"),
-        ({"words": BM25, "formulas": FORMULAS, "fused": RRF}, ["fusion.how=weighted"], "weighted needs weights"),
-        ({"words": BM25, "formulas": FORMULAS, "fused": RRF}, ["fusion.weights=[1,2]"], "rrf takes none"),
-        (
-            {"words": BM25, "formulas": FORMULAS, "fused": RRF},
-            ["fusion.how=weighted", "fusion.weights=[1]"],
-            "one from 0 is needed for each",
-        ),
     ],
 )
 def test_settings_that_cannot_be_are_refused_before_anything_runs(
@@ -176,10 +169,18 @@ def test_settings_that_cannot_be_are_refused_before_anything_runs(
     [
         ({"words": BM25, "theirs": {"track": "run"}}, ["run.path=FILE"], r"condition theirs: .* run\.task2_path="),
         (
-            {"words": BM25, "formulas": FORMULAS, "fused": RRF},
+            FUSED,
             ["fusion.how=standard"],
             r"condition fused: fusion\.how=standard is for answers; use rrf or weighted in Task 2",
         ),
+        (FUSED, ["fusion.how=sum"], "fusion.how=sum is not one of rrf"),
+        (FUSED, ["fusion.how=weighted"], "weighted needs weights"),
+        (FUSED, ["fusion.weights=[1,2]"], "rrf takes none"),
+        (FUSED, ["fusion.how=weighted", "fusion.weights=[1]"], "for 2 conditions; one is needed for each"),
+        (FUSED, ["fusion.how=standard", "fusion.weights=[1]"], "for 2 conditions; one is needed for each"),
+        (FUSED, ["fusion.how=weighted", "fusion.weights=[-1,2]"], "weights are at least 0"),
+        (FUSED, ["fusion.how=weighted", "fusion.weights=[0,0]"], "not all 0"),
+        (FUSED, ["fusion.k=-1"], "takes k from 0"),
         ({"words": BM25}, ["experiment.topic_labels=nowhere.tsv"], r"nowhere\.tsv: labels of topics cannot be read"),
     ],
 )

@@ -56,18 +56,19 @@ class FusionSettings(RankingSettings):
         return parts
 
     def check_tasks(self, tasks: Sequence[TestName]) -> None:
-        """Check how rankings are fused, and the number of weights of standard scores."""
+        """Check how rankings are fused, and the constant and weights of this fusion."""
         how, weights, count = self.fusion.how, self.fusion.weights, len(self.fusion.of)
         if how not in HOW:
             raise ConfigError(f"fusion.how={how} is not one of {', '.join(HOW)}")
-        if how != "standard":
-            if (how == "weighted") != (weights is not None):
-                raise ConfigError(
-                    f"fusion.weights={weights} with fusion.how={how}; weighted needs weights, rrf takes none"
-                )
-        elif weights is not None and len(weights) != count:
+        if how != "standard" and (how == "weighted") != (weights is not None):
+            raise ConfigError(f"fusion.weights={weights} with fusion.how={how}; weighted needs weights, rrf takes none")
+        if weights is not None and len(weights) != count:
             raise ConfigError(f"fusion.weights={weights} for {count} conditions; one is needed for each")
-        elif 2 in tasks:
+        if how == "weighted" and weights is not None and (min(weights) < 0 or sum(weights) <= 0):
+            raise ConfigError(f"fusion.weights={weights}; weights are at least 0, and not all 0")
+        if how == "rrf" and self.fusion.k < 0:
+            raise ConfigError(f"fusion.k={self.fusion.k}; reciprocal rank fusion takes k from 0, 60 is usual")
+        if how == "standard" and 2 in tasks:
             raise ConfigError("fusion.how=standard is for answers; use rrf or weighted in Task 2")
 
 
