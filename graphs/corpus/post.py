@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import eq
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from graphs.ids import Compact, Ids
 
@@ -96,8 +96,7 @@ class Topic:
     formula_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """A training pair: a question and one of its answers."""
 
     question_id: str

@@ -25,7 +25,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphs.corpus.post import Pair
 from graphs.errors import ConfigError, TrainingError
 from mathamr import maxsim
 from mathamr.evaluation.efficiency import peak_device_memory
@@ -201,8 +200,8 @@ class ValidationPairs:
         self.queries = list(dict.fromkeys(pair.query for pair in chosen))
         self.documents = list(dict.fromkeys(pair.document for pair in chosen))
         others = (pairs[row] for row in np.setdiff1d(np.arange(len(pairs)), pairs.learned))
-        self.pairs = [Pair(pair.query, pair.document) for pair in chosen]  # texts in place of ids
-        self.positives = answers_of(self.pairs, (Pair(other.query, other.document) for other in others))
+        self.pairs = [(pair.query, pair.document) for pair in chosen]
+        self.positives = answers_of(self.pairs, ((other.query, other.document) for other in others))
 
     def score(self, queries: VectorSets, documents: VectorSets, scale: float) -> ValidationScore:
         """Return cross-entropy and reciprocal rank of each pair's document among all, from n and m sets of vectors.
@@ -214,10 +213,10 @@ class ValidationPairs:
         loss, reciprocal = 0.0, 0.0
         for start in range(0, len(self.pairs), QUERIES_AT_ONCE):
             some = self.pairs[start : start + QUERIES_AT_ONCE]
-            asked = [pair.question_id for pair in some]
+            asked = [query for query, _ in some]
             rows = torch.tensor([row_of[query] for query in asked], device=queries.ptr.device)
             scores = maxsim.scores(queries.select(rows), documents, normalize=True)
-            own = torch.tensor([column_of[pair.answer_id] for pair in some], device=scores.device)
+            own = torch.tensor([column_of[document] for _, document in some], device=scores.device)
             known = known_positives(asked, self.documents, self.positives).to(scores.device)
             temperature = torch.tensor(1 / scale, device=scores.device)
             loss += len(some) * float(info_nce(scores, temperature, targets=own, known_positives=known))

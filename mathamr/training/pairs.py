@@ -32,7 +32,9 @@ _SPLIT_SEED = 20260
 _AT_ONCE = 10_000  # pairs
 _FEWEST_QUESTIONS = 3  # two for a batch, one held out
 _HEADER = re.compile(
-    r"(q|query|question|topic)[-_ ]?id\t(doc|document|answer|corpus|post)[-_ ]?id|(query|question)\t(document|answer)",
+    r" *(?:(q|query|question|topic|anchor|post)[-_ ]?id"
+    r" *\t *(doc|document|answer|corpus|post|positive|negative|candidate)[-_ ]?id"
+    r"|(query|question|anchor) *\t *(document|answer|post|positive|negative|candidate)) *",
     re.IGNORECASE,
 )
 
@@ -163,19 +165,19 @@ def posts_of(pairs: Iterable[Pair]) -> frozenset[str]:
     return frozenset(post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id))
 
 
-def answers_of(pairs: Iterable[Pair], known: Iterable[Pair] = ()) -> dict[str, frozenset[str]]:
-    """Return the answers of each question of ``pairs``, also those that only ``known`` pairs have.
+def answers_of(pairs: Iterable[tuple[str, str]], known: Iterable[tuple[str, str]] = ()) -> dict[str, frozenset[str]]:
+    """Return the answers of each question of ``pairs``, ids or texts, also those that only ``known`` pairs have.
 
     >>> answers = answers_of([Pair("q1", "a1")], known=[Pair("q1", "a2"), Pair("q2", "a3")])
     >>> {question: sorted(own) for question, own in answers.items()}
     {'q1': ['a1', 'a2']}
     """
     answers: dict[str, set[str]] = {}
-    for pair in pairs:
-        answers.setdefault(pair.question_id, set()).add(pair.answer_id)
-    for pair in known:
-        if pair.question_id in answers:
-            answers[pair.question_id].add(pair.answer_id)
+    for question, answer in pairs:
+        answers.setdefault(question, set()).add(answer)
+    for question, answer in known:
+        if question in answers:
+            answers[question].add(answer)
     return {question: frozenset(own) for question, own in answers.items()}
 
 

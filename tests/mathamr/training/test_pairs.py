@@ -51,7 +51,10 @@ def test_an_answer_that_only_a_pair_outside_the_sample_has_is_no_negative(
         known=both).positives["q1"] == {"a0", "a1"}  # fmt: skip
 
 
-@pytest.mark.parametrize("header", ["query_id\tdocument_id", "Question ID\tAnswer ID", "qid\tdoc-id"])
+@pytest.mark.parametrize(
+    "header",
+    ["query_id\tdocument_id", "Question ID\tAnswer ID ", "qid\tdoc-id", "question_id\tnegative_id", "anchor\tpositive"],
+)
 def test_a_header_line_is_no_pair(header: str, tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text(f"\ufeff{header}\r\nq1\ta1\r\n", encoding="utf-8")
