@@ -42,8 +42,9 @@ def find(path: Path) -> Path:
         return path
     known = {one.stem: one for one in sorted(SWEEPS.glob("*.yaml"))}
     own = known.get(path.stem)
-    if own is None or path not in (Path(own.stem), own.relative_to(CONF.parent)):
-        raise ConfigError(f"no such file; give another one, or choose from: {', '.join(known)}", path=path)
+    if own is None or path not in (Path(own.stem), Path(own.name), own.relative_to(CONF.parent)):
+        what = "a folder" if path.is_dir() else "no such file"
+        raise ConfigError(f"{what}; give the file of a sweep, or choose from: {', '.join(known)}", path=path)
     return own
 
 

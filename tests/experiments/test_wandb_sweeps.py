@@ -94,7 +94,7 @@ def test_a_sweep_with_trials_that_the_model_refuses_is_not_made(tmp_path: Path) 
 
 def test_a_sweep_of_the_package_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("encoder", "conf/sweeps/encoder.yaml"):
+    for name in ("encoder", "encoder.yaml", "conf/sweeps/encoder.yaml"):
         assert sweeps.find(Path(name)) == ROOT / "conf" / "sweeps" / "encoder.yaml"
     own = Path("conf/sweeps/encoder.yaml")
     own.parent.mkdir(parents=True)
@@ -103,6 +103,8 @@ def test_a_sweep_of_the_package_is_found_from_any_folder(tmp_path: Path, monkeyp
     for name in ("encode", "conf/sweeps/encode.yaml", "elsewhere/encoder.yaml"):
         with pytest.raises(ConfigError, match=f"{name}: no such file; .*choose from: encoder, optimizer, temperature"):
             sweeps.find(Path(name))
+    with pytest.raises(ConfigError, match="conf/sweeps: a folder; give the file of a sweep"):
+        sweeps.find(own.parent)
 
 
 @pytest.mark.parametrize("text", ["[]", "command: [a, b]", "program: train.py"])
