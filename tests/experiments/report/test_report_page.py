@@ -7,6 +7,7 @@ from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from experiments.report import page, results, writing
@@ -176,13 +177,24 @@ def test_labels_with_dollars_and_underscores_can_be_drawn() -> None:
 def test_labels_that_are_equal_when_shortened_differ_in_all_plots(tmp_path: Path) -> None:
     labels = [f"Learned, structure with context{more} and BM25 over pairs" for more in ("", ", dense vectors")]
     lengths = {"tokens": [1.0, 1.1, 1.2], "pooled": [0.8, 0.9, 1.0], "of_tokens": 3}
+    densities = {"own": "whole", "ways": {"whole": {"points": [0, 1], "densities": {"random": [1, 2]}}}}
+    threshold = {"chosen": 0, "thresholds": [{"tau": tau, "metric": [0.5] * 3, "removed": tau} for tau in (0.1, 0.2)]}
+    statements = {"cosines": np.eye(3).tolist(), "topics": ["A.1", "A.1", "A.2"], "plane": np.eye(3, 2).tolist()}
+    tested = [{"on": 2020, "error": 0.1, "bins": [[0.2, 0.3, 5], [0.8, 0.7, 5]]}]
+    plots = [
+        geometry.lengths(dict.fromkeys(labels, lengths)),
+        geometry.densities(dict.fromkeys(labels, densities)),
+        geometry.thresholds(dict.fromkeys(labels, threshold), 10),
+        geometry.statements(dict.fromkeys(labels, statements)),
+        geometry.reliability(dict.fromkeys(labels, tested)),
+    ]
     folder = write_plan(
         tmp_path / "rings", ["none", "ring"], [1], labels=dict(zip(["none", "ring"], labels, strict=True))
     )
     for condition, score in (("none", 0.4), ("ring", 0.5)):
         finish(folder, condition, 1, score)
     maps = heat_map.blocks(results.read(folder))
-    for plot in (geometry.lengths(dict.fromkeys(labels, lengths)), *(one for one in maps if isinstance(one, Figure))):
+    for plot in (*plots, *(one for one in maps if isinstance(one, Figure))):
         drawn = plot.draw("p")
         assert [drawn.count(f">{charts.shortened(labels)[label]}</text>") for label in labels] == [1, 1]
 
