@@ -7,9 +7,9 @@
 >>> records[1].message, list(identified(records)) == records
 ('there are 2 posts with the id 7 up to here; the first counts', True)
 
-Only graphs need ids without blanks; concepts are found by their names:
+Only graphs need ids that are printable and without blanks; concepts are found by their names:
 
->>> [record.post_id for record in identified([Post("finite group", "answer")], blanks=True)]
+>>> [record.post_id for record in identified([Post("finite group", "answer")], texts=True)]
 ['finite group']
 """
 
@@ -23,13 +23,13 @@ from contextlib import closing
 from dataclasses import replace
 
 from graphs.corpus.post import Post, is_id
-from graphs.errors import Failure
+from graphs.errors import Failure, encodable
 
 _NAMED = re.compile(r"unread [0-9a-f]{16}|.+ #\d+")
 
 
-def identified(posts: Iterable[Post | Failure], *, blanks: bool = False) -> Iterator[Post | Failure]:
-    """Yield the posts, no two with one id; those whose id has blanks only with ``blanks``, as texts have them.
+def identified(posts: Iterable[Post | Failure], *, texts: bool = False) -> Iterator[Post | Failure]:
+    """Yield the posts, no two with one id; with ``texts``, the id may be any string that UTF-8 can hold.
 
     A record that could not be read may have no id, and a post an invalid one (:func:`graphs.corpus.post.is_id`): the
     message, which names its place, or the id itself gives it one. A post with the id of an earlier record becomes a
@@ -39,8 +39,8 @@ def identified(posts: Iterable[Post | Failure], *, blanks: bool = False) -> Iter
     with closing(sqlite3.connect("")) as seen:
         seen.execute("CREATE TABLE seen(post_id TEXT PRIMARY KEY, times INTEGER) WITHOUT ROWID")
         for post in posts:
-            with_blanks = blanks and isinstance(post, Post)
-            if not is_id(post.post_id.replace(" ", "") if with_blanks else post.post_id):
+            any_text = texts and isinstance(post, Post)
+            if not (post.post_id == encodable(post.post_id) if any_text else is_id(post.post_id)):
                 if isinstance(post, Post):
                     message = f"post id {post.post_id[:80]!r}; an id is printable, without blanks, and not empty"
                     post = Failure(post.post_id, "read", "bad_id", message)

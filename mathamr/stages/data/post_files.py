@@ -88,7 +88,7 @@ class PostFiles:
         """Yield the posts of the collection and record them in the catalogue."""
         answers = answers_ask(self._corpus)
         with catalogue.recording(self._catalogue, answers=answers, version=graphs_version()) as record:
-            yield _each(identified(self._read(), blanks=True), record)
+            yield _each(identified(self._read(), texts=True), record)
         self._catalogue.with_name("posts.failures.tsv").unlink(missing_ok=True)  # of an earlier catalogue
 
     def _read(self) -> Iterator[Post | Failure]:

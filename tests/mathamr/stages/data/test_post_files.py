@@ -1,5 +1,6 @@
 """A collection is read once where all texts are wanted, twice where some are."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -9,8 +10,10 @@ import pytest
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.arqmath import collection as arqmath
 from graphs.corpus.corpus import open_corpus
+from graphs.corpus.leaks import pairs_apart
 from graphs.corpus.mathdocs.collection import MathDocs
-from graphs.corpus.post import Post
+from graphs.corpus.pair_sets.pair_collection import PairCollection
+from graphs.corpus.post import Pair, Post
 from graphs.errors import CorpusError, Failure
 from graphs.stores.collection import Collection
 from graphs.stores.posts import PostTexts
@@ -175,3 +178,15 @@ def test_a_failing_post_has_one_id_in_all_lists(tmp_path: Path) -> None:
     rows = [line.split("\t") for line in (folder / "posts.failures.tsv").read_text().splitlines()[1:]]
     assert {(row[0], row[3]) for row in rows} == failures
     assert {row[0] for row in rows} >= {"a1 #2", "a9"}
+
+
+@pytest.mark.parametrize("question_id", ["a group", "a\xa0group", "Cauchy\xadfolge", "odd\nor even", "q\u200b2", ""])
+def test_a_topic_is_left_out_of_training_whatever_the_id_of_its_question(question_id: str, tmp_path: Path) -> None:
+    root = write_form("pairs", tmp_path)
+    pair = {"query": "Is $a+b$ odd?", "document": "Its.", "query_id": question_id, "document_id": "t2"}
+    (root / "train.jsonl").write_text(json.dumps(pair) + "\n")
+    (root / "topics-regular.jsonl").write_text('{"post_id": "q1", "body": "is $a+b$ odd"}\n')
+    corpus = PairCollection(root)
+    with PostFiles(corpus, tmp_path / "kept", Console()).catalogue() as catalogue:
+        apart = pairs_apart(corpus.pairs(), catalogue.with_marks(), corpus.test("regular").topics)
+    assert (list(apart.kept), list(apart.left_out)) == ([], [Pair(question_id, "t2")])
