@@ -1,6 +1,7 @@
 """A collection is read once where all texts are wanted, twice where some are."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -155,9 +156,9 @@ def test_broken_posts_are_counted_and_listed(tmp_path: Path, capsys: pytest.Capt
     )
     assert str(listed) in said
     rows = [line.split("\t") for line in listed.read_text().splitlines()]
-    assert [row[:3] for row in rows] == [
-        ["post_id", "stage", "kind"], ["a9", "read", "bad_post"], [rows[2][0], "read", "bad_json"]
-    ]  # fmt: skip
+    assert [row[1:3] for row in rows] == [["stage", "kind"], ["read", "bad_post"], ["read", "bad_json"]]
+    assert [bool(re.fullmatch(r"unread [0-9a-f]{16}", row[0])) for row in rows] == [False, False, True]
+    assert rows[1][0] == "a9"
     assert len(list(files.posts())) == 5
     assert capsys.readouterr().err == ""  # once
     PostFiles(open_corpus("jsonl", root), folder, Console()).read(texts=True)  # a later run, from what is kept
