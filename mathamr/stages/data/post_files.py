@@ -153,7 +153,7 @@ class PostFiles:
 
     def every_post(self) -> Iterator[Post | Failure]:
         """Yield all posts: from the files, or from the collection where the texts of some posts are kept only."""
-        return self.posts() if self.has_all_texts else self._corpus.posts()
+        return self.posts() if self.has_all_texts else identified(self._corpus.posts(), texts=True)
 
 
 @contextmanager
