@@ -30,12 +30,12 @@ from pathlib import Path
 
 from graphs import database
 from graphs.corpus.post import Post
+from graphs.corpus.record_ids import identified
 from graphs.errors import Failure, StoreError, encodable
 from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph, single, worker_died
 from graphs.processes import batched, ordered_map
 from graphs.row_digests import check_row, row_digest
 from graphs.stores.origin import TOPICS, comparable, continue_only, trees_of
-from graphs.stores.record_ids import identified
 
 PURPOSE = "MathAMR+ graphs"
 IMPORTED = "imported"  # in the meta table if all graphs are of an import, which the next import may replace

@@ -17,12 +17,12 @@ from pathlib import Path
 
 from graphs.corpus.corpus import Completed, Documents, answers_ask
 from graphs.corpus.post import Post
+from graphs.corpus.record_ids import identified
 from graphs.errors import Failure
 from graphs.shared_files import locked
 from graphs.stores import catalogue
 from graphs.stores.catalogue import Catalogue
 from graphs.stores.posts import PostTexts
-from graphs.stores.record_ids import identified
 from mathamr.stages.console import Console
 from mathamr.stages.data.failure_table import write_table
 from mathamr.stages.data.texts import build_texts
