@@ -12,7 +12,8 @@ time of the download, resumes after an interruption, and checks sizes and archiv
 codes: 0 all files are present; 1 some are missing; 2 invalid arguments.
 
 ``check`` reads the whole collection and prints its contents, the missing parts and their effects. It recognises the
-form by the files; ``--corpus`` names it. Exit codes: 0 an experiment can run; 1 it cannot; 2 invalid arguments.
+form by the files; ``--corpus`` names it. With ``--json``, ``failed`` has the names of the tests that cannot be scored;
+of ARQMath, ``missing`` names years instead. Exit codes: 0 an experiment can run; 1 it cannot; 2 invalid arguments.
 
 ``export`` writes ``corpus.jsonl`` (answers, with formulas as LaTeX), ``queries.jsonl``, ``qrels/test.tsv`` (``--split``
 for another name) and, from training pairs, ``qrels/train.tsv``. ``data=beir`` and other programs read this form. Exit
@@ -204,7 +205,7 @@ def check(given: argparse.Namespace, console: Console) -> int:
     if given.json:
         missing = [{"what": one.what, "consequence": one.consequence, "get": one.part} for one in holdings.missing]
         facts = {"collection": holdings.name, "missing": missing, "unread": holdings.unread}
-        verdict = {"can_run": not holdings.reason, "reason": holdings.reason}
+        verdict = {"can_run": not holdings.reason, "reason": holdings.reason, "failed": holdings.failed}
         print(json.dumps({**holdings.counts, **facts, **verdict}, indent=2, ensure_ascii=False))
     elif given.corpus is not None or any(holdings.counts.values()):
         print(table(holdings, str(given.root or given.id or given.corpus)))

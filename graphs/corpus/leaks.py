@@ -10,8 +10,8 @@
 
 A question is a topic if the topic names it (``topic_of``); if title, body, or both together are the same words and
 symbols, without regard to tags, punctuation and case; or if both together are nearly so
-(:mod:`graphs.corpus.near_text`). Ids of topics and of posts are two name spaces. An answer belongs to its question,
-also where it is paired with a duplicate of that:
+(:mod:`graphs.corpus.text.near_text`). Ids of topics and of posts are two name spaces. An answer belongs to its
+question, also where it is paired with a duplicate of that:
 
 >>> posts = [Post("7", "question", title="Is $x$ odd?"), Post("8", "answer", parent_id="7")]
 >>> pairs_without_topics([Pair("9", "8")], posts, [topic]).left_out
@@ -29,9 +29,9 @@ from dataclasses import dataclass
 from itertools import filterfalse
 from typing import Literal, NamedTuple
 
-from graphs.corpus.near_text import NearTexts, signature
 from graphs.corpus.post import IdPairs, Pair, Post, Topic
 from graphs.corpus.sources import comparable
+from graphs.corpus.text.near_text import NearTexts, signature
 from graphs.errors import Failure
 
 DIGEST_BYTES = 16
@@ -44,7 +44,7 @@ class QuestionMarks:
 
     Attributes:
         digests: hashes of title, body, and both together, as far as there is text; the last is that of both.
-        signature: of both together (:func:`graphs.corpus.near_text.signature`).
+        signature: of both together (:func:`graphs.corpus.text.near_text.signature`).
     """
 
     digests: tuple[bytes, ...] = ()

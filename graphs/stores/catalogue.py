@@ -15,7 +15,7 @@ Training pairs, searched posts and the control of leaks need no texts; of a text
 the same. With the texts in posts.db (:mod:`graphs.stores.posts`) the posts are whole again: :meth:`Catalogue.whole`.
 
 The file has one table, a row for each post or :class:`Failure` of the collection. No two have the same id
-(:func:`graphs.stores.record_ids.identified`).
+(:func:`graphs.corpus.record_ids.identified`).
 """  # noqa: E501 - a post as it is printed
 
 from __future__ import annotations

@@ -7,9 +7,9 @@
 Tables (DESIGN): ``graph(post_id PRIMARY KEY, kind, penman, formula_map, attachments, reattached, digest)``,
 ``failure(post_id, stage, kind, message)`` and ``meta``. :func:`build` streams posts through the parser in several
 processes; it may be killed at any moment and started again: it then continues with the posts in neither table. Of
-several posts of one id the first counts, the others are records of failures with the ids ``255 #2``, ``255 #3`` ... No
-post can have these ids: one with a blank or a control character in its id, which no run file could hold, is a record of
-a failure.
+several posts of one id the first counts, the others are records of failures with the ids ``255 #2``, ``255 #3`` ... A
+record that cannot be read has the id ``255 unread 4e4934bfb8c20656``, with a hash of its message. No post can have such
+an id: one with a blank or a control character in its id, which no run file could hold, is a record of a failure.
 
 ``graphs/stores/shards.py`` builds a collection in parts and merges them, ``graphs/stores/census.py`` counts what is in
 one, ``graphs/stores/exchange.py`` moves one as a plain Penman file.
@@ -30,12 +30,12 @@ from pathlib import Path
 
 from graphs import database
 from graphs.corpus.post import Post
+from graphs.corpus.record_ids import identified
 from graphs.errors import Failure, StoreError, encodable
 from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph, single, worker_died
 from graphs.processes import batched, ordered_map
 from graphs.row_digests import check_row, row_digest
 from graphs.stores.origin import TOPICS, comparable, continue_only, trees_of
-from graphs.stores.record_ids import identified
 
 PURPOSE = "MathAMR+ graphs"
 IMPORTED = "imported"  # in the meta table if all graphs are of an import, which the next import may replace
@@ -278,7 +278,8 @@ class Collection(database.OpenFile):
         """
         row = self._connection.execute(f"SELECT {_COLUMNS} FROM graph WHERE post_id = ?", (post_id,)).fetchone()
         if row is None:
-            reason = self._connection.execute("SELECT message FROM failure WHERE post_id = ?", (post_id,)).fetchone()
+            of_post = "SELECT message FROM failure WHERE post_id = ?1 OR instr(post_id, ?1 || ' unread ') = 1"
+            reason = self._connection.execute(of_post, (post_id,)).fetchone()
             why = f": {reason[0]}" if reason else " and no record of a failure: is the id right?"
             raise StoreError(f"no graph of post {post_id}{why}", path=self.path)
         return self._stored(row)

@@ -222,6 +222,17 @@ def test_other_collections_are_recognised_and_counted(
     assert capsys.readouterr().out.startswith(f"{root}, data")
 
 
+def test_the_json_names_tests_that_cannot_be_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = write_form("jsonl", tmp_path)
+    (root / "topics2.jsonl").write_text('{"topic_id": "B", "body": "Is $k$ odd?", "formula_id": "B:0"}\n')
+    (root / "qrels2.tsv").write_text("B 0 q1:0 2\n")
+    for judgments, failed in (("1 0 a1 3\n", []), ("9 0 a1 3\n", ["Task 1"])):
+        (root / "qrels.tsv").write_text(judgments)
+        assert data.main(["check", "--root", str(root), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["failed"], found["can_run"]) == (failed, True)
+
+
 def test_a_wrong_form_is_told_the_right_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = write_form("jsonl", tmp_path)
     for wrong in ("arqmath", "beir", "pairs", "problems"):

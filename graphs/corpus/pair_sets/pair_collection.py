@@ -44,7 +44,7 @@ from graphs.corpus.jsonl import JsonPosts, post_from, read_lines, read_topics
 from graphs.corpus.post import Pair, Post
 from graphs.corpus.qrels import read_qrels
 from graphs.corpus.queries.collection import HeldOut
-from graphs.errors import ConfigError, CorpusError, Failure
+from graphs.errors import ConfigError, CorpusError, Failure, encodable
 
 LEARNED = "trained"
 """Name of a test whose queries are learned from on purpose."""
@@ -147,7 +147,12 @@ class PairCollection(JsonPosts):
     def _lines(self, positives: str) -> Iterator[dict[str, Any]]:
         for path in self.pair_files(positives):
             for line, record in read_lines(path):
-                if isinstance(record, Failure) or not all(isinstance(record.get(key), str) for key in _KEYS):
+                if isinstance(record, Failure) or not all(_is_text(record.get(key)) for key in _KEYS):
                     message = "is no pair; a line is a JSON object, see mathamr/text/pairs.py"
                     raise CorpusError(message, path=path, line=line)
                 yield record
+
+
+def _is_text(value: object) -> bool:
+    """Return whether files can hold a value as text: no halves of surrogate pairs."""
+    return isinstance(value, str) and value == encodable(value)

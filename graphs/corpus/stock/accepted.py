@@ -55,17 +55,18 @@ def number(post_id: str) -> int:
     return int.from_bytes(hashlib.blake2b(post_id.encode(errors="surrogatepass"), digest_size=8).digest(), "big")
 
 
-def repeated(ids: array[int]) -> tuple[frozenset[int], Missing] | None:
-    """Return the places of posts with the id of an earlier one, and what is lost; None without any.
+def repeated(ids: array[int]) -> int:
+    """Return the number of posts with the id of an earlier one.
 
-    >>> repeated(array("Q", [3, 1, 3]))[0], repeated(array("Q"))
-    (frozenset({2}), None)
+    >>> repeated(array("Q", [3, 1, 3])), repeated(array("Q"))
+    (1, 0)
     """
     import numpy as np
 
-    if not ids:
-        return None
-    _, first = np.unique(np.frombuffer(ids, np.uint64), return_index=True)
-    places = frozenset(np.delete(np.arange(len(ids)), first).tolist())
-    what = f"distinct ids: {len(places):,} {'post has' if len(places) == 1 else 'posts have'} the id of an earlier one"
-    return (places, Missing(what, "only the first post of an id is used")) if places else None
+    return len(ids) - len(np.unique(np.frombuffer(ids, np.uint64))) if ids else 0
+
+
+def missing_ids(count: int) -> Missing:
+    """Return what is lost with posts that have the id of an earlier one."""
+    what = f"distinct ids: {count:,} {'post has' if count == 1 else 'posts have'} the id of an earlier one"
+    return Missing(what, "only the first post of an id is used")

@@ -8,12 +8,11 @@
 >>> found.counts["topics.task1"] > 0, found.counts["posts.broken"], found.reason
 (True, 0, '')
 
-Posts are read one after the other. Kept are the ids of judged documents, and 8 bytes of each post's id.
+Posts are read one after the other. Kept are the ids of judged documents, and 8 bytes of each answer's id.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,8 @@ from graphs.corpus.forms import SOURCES
 from graphs.corpus.post import Judgment, Post, Topic
 from graphs.corpus.qrels import relevant_grade
 from graphs.corpus.queries.collection import NamedTests
-from graphs.corpus.stock.accepted import AcceptedAnswers, number, repeated
+from graphs.corpus.record_ids import identified
+from graphs.corpus.stock.accepted import AcceptedAnswers, missing_ids
 from graphs.corpus.stock.holdings import Holdings, Missing, Step
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure, MathAMRError
@@ -64,7 +64,6 @@ class OpenedStock:
         self._tests: list[_Test] = []
         self._is_source = corpus.name in SOURCES
         self._accepted = AcceptedAnswers()
-        self._repeated: frozenset[int] = frozenset()  # places of posts with the id of an earlier one
         self._failed: dict[str, str] = {}  # title of a test that cannot be scored -> what is missing
 
     def steps(self) -> Iterator[Step]:
@@ -87,15 +86,17 @@ class OpenedStock:
         counts = self._counts
         keys = ("posts.question", "posts.answer", "posts.with_formulas", "posts.broken", "formulas")
         counts.update(dict.fromkeys(keys, 0))
-        ids, has_threads, first = array("Q"), False, ""
+        has_threads, first = False, ""
         try:
-            for post in self._corpus.posts():
+            for post in self._identified():
                 progress(1)
+                if isinstance(post, Failure) and post.kind == "duplicate_id":
+                    counts["posts.repeated"] += 1
+                    continue
                 if isinstance(post, Failure):
                     counts["posts.broken"] += 1
                     first = first or post.message
                     continue
-                ids.append(number(post.post_id))
                 counts[f"posts.{post.kind}"] += 1
                 if post.kind == "question":
                     self._accepted.add_question(post.accepted_answer_id)
@@ -117,28 +118,19 @@ class OpenedStock:
             self._missing.append(Missing(what, "left out of every experiment"))
         if has_threads and not self._is_source:
             counts["accepted"] = self._accepted.count
-        if lost := repeated(ids):
-            self._repeated, missing = lost
-            counts["posts.repeated"] = len(self._repeated)
-            self._missing.append(missing)
+        if repeated := counts["posts.repeated"]:
+            self._missing.append(missing_ids(repeated))
 
-    def _first_posts(self) -> Iterator[Post | Failure]:
+    def _identified(self) -> Iterator[Post | Failure]:
         """Yield the posts as experiments use them: of those that share an id, the first."""
-        place = 0
-        for post in self._corpus.posts():
-            if isinstance(post, Failure):
-                yield post
-                continue
-            if place not in self._repeated:
-                yield post
-            place += 1
+        return identified(self._corpus.posts(), texts=True)
 
     def _pairs(self, progress: Callable[[int], None]) -> None:
         corpus = self._corpus
         assert isinstance(corpus, TrainingPairs)
         self._counts["pairs"] = 0
         try:
-            for _ in corpus.pairs_of(self._first_posts) if isinstance(corpus, PairsOfPosts) else corpus.pairs():
+            for _ in corpus.pairs_of(self._identified) if isinstance(corpus, PairsOfPosts) else corpus.pairs():
                 self._counts["pairs"] += 1
                 progress(1)
         except MathAMRError as error:

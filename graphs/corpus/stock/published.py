@@ -27,7 +27,7 @@ from graphs.corpus.arqmath.tsv_rows import MAX_ROW_BYTES, columns_of, formula_co
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import is_id
-from graphs.corpus.stock.accepted import AcceptedAnswers, number, repeated
+from graphs.corpus.stock.accepted import AcceptedAnswers, missing_ids, number, repeated
 from graphs.corpus.stock.holdings import Holdings, Missing, Step
 from graphs.errors import CorpusError, Failure
 
@@ -121,10 +121,9 @@ class PublishedStock:
         if broken := counts["posts.broken"]:
             what = f"{broken:,} {'row' if broken == 1 else 'rows'} of posts without a usable id, or without a kind"
             self._missing.append(Missing(what, "left out of every experiment", "collection"))
-        if lost := repeated(ids):
-            places, missing = lost
-            counts["posts.repeated"] = len(places)
-            self._missing.append(missing)
+        if count := repeated(ids):
+            counts["posts.repeated"] = count
+            self._missing.append(missing_ids(count))
         if damaged:
             counts["posts.damaged"] = damaged
             what = f"{damaged:,} damaged {'post' if damaged == 1 else 'posts'} (the first: {first})"

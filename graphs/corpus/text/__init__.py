@@ -1,1 +1,1 @@
-"""Text of posts: markup, formulas in it, sentences, placeholders."""
+"""Text of posts: markup, formulas in it, sentences, placeholders, near-identical texts."""

@@ -17,12 +17,12 @@ from pathlib import Path
 
 from graphs.corpus.corpus import Completed, Documents, answers_ask
 from graphs.corpus.post import Post
+from graphs.corpus.record_ids import identified
 from graphs.errors import Failure
 from graphs.shared_files import locked
 from graphs.stores import catalogue
 from graphs.stores.catalogue import Catalogue
 from graphs.stores.posts import PostTexts
-from graphs.stores.record_ids import identified
 from mathamr.stages.console import Console
 from mathamr.stages.data.failure_table import write_table
 from mathamr.stages.data.texts import build_texts
@@ -88,7 +88,7 @@ class PostFiles:
         """Yield the posts of the collection and record them in the catalogue."""
         answers = answers_ask(self._corpus)
         with catalogue.recording(self._catalogue, answers=answers, version=graphs_version()) as record:
-            yield _each(identified(self._read(), blanks=True), record)
+            yield _each(identified(self._read(), texts=True), record)
         self._catalogue.with_name("posts.failures.tsv").unlink(missing_ok=True)  # of an earlier catalogue
 
     def _read(self) -> Iterator[Post | Failure]:
@@ -153,7 +153,7 @@ class PostFiles:
 
     def every_post(self) -> Iterator[Post | Failure]:
         """Yield all posts: from the files, or from the collection where the texts of some posts are kept only."""
-        return self.posts() if self.has_all_texts else self._corpus.posts()
+        return self.posts() if self.has_all_texts else identified(self._corpus.posts(), texts=True)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,19 @@ def test_pairs_are_those_of_the_first_posts_of_their_ids(tmp_path: Path) -> None
     add(root / "posts.jsonl", '{"post_id": "a9", "kind": "answer", "parent_id": "q1"}')
     found = holdings("jsonl", root)
     assert (found.counts["pairs"], found.counts["posts.repeated"]) == (3, 2)
+    assert (found.counts["posts.question"], found.counts["posts.answer"]) == (1, 3)
+
+
+def test_posts_with_the_id_of_an_earlier_one_add_to_no_other_number(tmp_path: Path) -> None:
+    root = write_form("jsonl", tmp_path)
+    (root / "posts.jsonl").write_text("")
+    for answer in ("a1", "a2"):
+        question = {"post_id": "q1", "kind": "question", "body": "Is $x$ odd?", "accepted_answer_id": answer}
+        add(root / "posts.jsonl", json.dumps(question))
+        add(root / "posts.jsonl", json.dumps({"post_id": answer, "kind": "answer", "parent_id": "q1", "body": "No."}))
+    counts = holdings("jsonl", root).counts
+    assert (counts["posts.question"], counts["accepted"], counts["pairs"], counts["posts.repeated"]) == (1, 1, 1, 1)
+    assert (counts["posts.with_formulas"], counts["formulas"]) == (1, 1)
 
 
 def test_a_test_that_cannot_be_scored_is_named_in_the_last_line(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from graphs.corpus.leaks import marks, pairs_apart, pairs_without_topics
 from graphs.corpus.mathdocs.collection import MathDocs
 from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import Pair, Post, Topic
+from graphs.corpus.record_ids import identified
 from graphs.errors import Failure, StoreError
 from graphs.stores import posts as post_texts
 from graphs.stores.catalogue import PURPOSE, Catalogue, is_whole, recording
 from graphs.stores.posts import PostTexts
-from graphs.stores.record_ids import identified
 
 POSTS: list[Post | Failure] = [
     Post("q", "question", "Is $x$ odd?", "<p>I ask.</p>", tags=("a", "b-c"), accepted_answer_id="b", score=10**30),

@@ -40,6 +40,8 @@ def test_failures_are_kept_with_their_reason_and_the_others_go_on(tmp_path: Path
         assert graphs.post_ids() == ["0", "3"]
         with pytest.raises(StoreError, match="no graph of post 1: crashed"):
             graphs.get("1")
+        with pytest.raises(StoreError, match=r"no graph of post x9: Posts\.xml:3: no Id"):
+            graphs.get("x9")
         with pytest.raises(StoreError, match="no record of a failure"):
             graphs.get("77")
         kept = graphs.get("3")  # its sentence is lost, its formula is not

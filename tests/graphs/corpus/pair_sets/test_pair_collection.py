@@ -91,6 +91,7 @@ def test_what_is_not_there_is_named(root: Path) -> None:
         {"query": "a", "document": "b"},
         pair("q1", "d1") | {"query_id": [1]},
         pair("q1", "d1") | {"query": 1},
+        pair("half a pair \ud800", "d1"),
     ):
         write(root, "train.jsonl", line)
         with pytest.raises(CorpusError, match=r"train.jsonl:1: is no pair"):

@@ -1,5 +1,7 @@
 """A collection is read once where all texts are wanted, twice where some are."""
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -9,8 +11,10 @@ import pytest
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.arqmath import collection as arqmath
 from graphs.corpus.corpus import open_corpus
+from graphs.corpus.leaks import pairs_apart
 from graphs.corpus.mathdocs.collection import MathDocs
-from graphs.corpus.post import Post
+from graphs.corpus.pair_sets.pair_collection import PairCollection
+from graphs.corpus.post import Pair, Post
 from graphs.errors import CorpusError, Failure
 from graphs.stores.collection import Collection
 from graphs.stores.posts import PostTexts
@@ -152,9 +156,9 @@ def test_broken_posts_are_counted_and_listed(tmp_path: Path, capsys: pytest.Capt
     )
     assert str(listed) in said
     rows = [line.split("\t") for line in listed.read_text().splitlines()]
-    assert [row[:3] for row in rows] == [
-        ["post_id", "stage", "kind"], ["a9", "read", "bad_post"], [rows[2][0], "read", "bad_json"]
-    ]  # fmt: skip
+    assert [row[1:3] for row in rows] == [["stage", "kind"], ["read", "bad_post"], ["read", "bad_json"]]
+    assert re.fullmatch(r"a9 unread [0-9a-f]{16}", rows[1][0])
+    assert re.fullmatch(r"unread [0-9a-f]{16}", rows[2][0])
     assert len(list(files.posts())) == 5
     assert capsys.readouterr().err == ""  # once
     PostFiles(open_corpus("jsonl", root), folder, Console()).read(texts=True)  # a later run, from what is kept
@@ -174,4 +178,36 @@ def test_a_failing_post_has_one_id_in_all_lists(tmp_path: Path) -> None:
         failures = {(failure.post_id, failure.message) for failure in graphs.failures()}
     rows = [line.split("\t") for line in (folder / "posts.failures.tsv").read_text().splitlines()[1:]]
     assert {(row[0], row[3]) for row in rows} == failures
-    assert {row[0] for row in rows} >= {"a1 #2", "a9"}
+    assert [row[0].partition(" ")[0] for row in rows] == ["a1", "a9", "unread"]
+
+
+def test_a_broken_record_takes_no_id_from_a_post(tmp_path: Path) -> None:
+    """Nor do the posts depend on which files are kept."""
+    root, folder = write_form("jsonl", tmp_path), tmp_path / "kept"
+    lines = [
+        '{"post_id": "a9", "kind": "answr"}',
+        '{"post_id": "a9", "kind": "answer", "body": "Whole."}',
+        '{"post_id": "a9", "kind": "answer", "body": "Again."}',
+    ]
+    with (root / "posts.jsonl").open("a") as file:
+        file.write("\n".join(lines) + "\n")
+    files = PostFiles(open_corpus("jsonl", root), folder, Console())
+    before = list(files.every_post())
+    assert [post.body for post in before if isinstance(post, Post)][3:] == ["Whole."]
+    files.read(texts=True)
+    assert list(files.every_post()) == before
+    build(folder / "collection.db", files.posts())
+    with Collection(folder / "collection.db") as graphs:
+        assert graphs.post_ids() == ["a1", "a2", "a9", "q1"]
+
+
+@pytest.mark.parametrize("question_id", ["a group", "a\xa0group", "Cauchy\xadfolge", "odd\nor even", "q\u200b2", ""])
+def test_a_topic_is_left_out_of_training_whatever_the_id_of_its_question(question_id: str, tmp_path: Path) -> None:
+    root = write_form("pairs", tmp_path)
+    pair = {"query": "Is $a+b$ odd?", "document": "Its.", "query_id": question_id, "document_id": "t2"}
+    (root / "train.jsonl").write_text(json.dumps(pair) + "\n")
+    (root / "topics-regular.jsonl").write_text('{"post_id": "q1", "body": "is $a+b$ odd"}\n')
+    corpus = PairCollection(root)
+    with PostFiles(corpus, tmp_path / "kept", Console()).catalogue() as catalogue:
+        apart = pairs_apart(corpus.pairs(), catalogue.with_marks(), corpus.test("regular").topics)
+    assert (list(apart.kept), list(apart.left_out)) == ([], [Pair(question_id, "t2")])

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from graphs.corpus.near_text import NEAR, NearTexts, signature, similarity
+from graphs.corpus.text.near_text import NEAR, NearTexts, signature, similarity
 
 WORDS = [f"word{number}" for number in range(5_000)]
 
