@@ -110,6 +110,8 @@ def _tokens(doc: Any) -> list[Token]:
     tokens = []
     for t, word in zip(doc, doc.user_data["words"], strict=True):
         pos, tag, dep, head = t.pos_, t.tag_, t.dep_, t.head.i
+        if pos == "PUNCT" and any(map(str.isalnum, word.text)):  # a letter, tagged so in error
+            pos, tag, dep = "NOUN", "NN", dep if dep != "punct" else "dep"
         if word.text == word.shown:
             tokens.append(Token(t.i, word.text, t.lower_, t.lemma_.lower(), pos, tag, dep, head))
         elif FORMULA.fullmatch(word.text):
