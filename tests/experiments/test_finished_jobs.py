@@ -82,7 +82,7 @@ def test_graphs_with_trees_made_elsewhere_are_those_of_the_job(experiment: Path,
     job = finished_job(copied, "none")
     graphs.unlink()
     assert job.formulas_db == tmp_path / "trees.db"
-    assert re.fullmatch(r"collection-embedded-2-trees[0-9a-f]{8}\.db", job.collection.name)
+    assert re.fullmatch(r"collection-embedded-3-trees[0-9a-f]{8}\.db", job.collection.name)
 
 
 def test_a_finished_job_is_indexed_and_searched(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:

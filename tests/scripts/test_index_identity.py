@@ -90,7 +90,7 @@ def test_vectors_of_another_parser_are_not_kept(
     capsys.readouterr()
     assert scripts.index.main([*other, "--update"]) == 2
     error = capsys.readouterr().err
-    assert "the index was made of graphs of the parser embedded 2 " in error
+    assert "the index was made of graphs of the parser embedded 3 " in error
     assert f"these are of {OTHER_PARSER}; build without --update" in error
     with monkeypatch.context() as patched:
         patched.setattr(catalog, "build", Mock(side_effect=KeyboardInterrupt))
@@ -107,7 +107,7 @@ def test_a_run_says_that_topics_have_another_parser_than_the_posts(
     arguments = index_arguments(work, tmp_path / "index")
     arguments[arguments.index("--graphs-db") + 1] = str(of_other_parser(work / "collection.db", tmp_path / "other.db"))
     assert scripts.index.main(arguments) == 0
-    note = f"the posts of the index were parsed by {OTHER_PARSER}, but topics by embedded 2 "
+    note = f"the posts of the index were parsed by {OTHER_PARSER}, but topics by embedded 3 "
     build_topics(work, tmp_path / "topics.db")
     of_other_parser(tmp_path / "topics.db", tmp_path / "other-topics.db")
     said = {}

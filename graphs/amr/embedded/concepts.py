@@ -27,11 +27,11 @@ _MATHEMATICAL_VERBS = frozenset(
     belong
     """.split()  # noqa: SIM905
 )
-_NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(?:\.[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 _ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
 _WORD = re.compile(r"[^\W_]")
 _PLAIN = re.compile(r"\w[\w-]*")
-_ODD = re.compile(r"[^\w]+")
+_ODD = re.compile(r"(?:[^\w,]|(?<![0-9]),|,(?![0-9]))+")  # also a comma, but not that of 1,2
 
 
 def place_concepts(draft: Draft, lexicon: Lexicon) -> None:
@@ -158,7 +158,7 @@ def _has_agent(draft: Draft, token: Token) -> bool:
 
 
 def _clean(concept: str) -> str:
-    """Return a word as a concept: letters, digits and hyphens; each other character becomes a hyphen."""
+    """Return a word as a concept: letters, digits and hyphens; other characters, but not ``1,2``, become hyphens."""
     return concept if _PLAIN.fullmatch(concept) else _ODD.sub("-", concept).strip("-")
 
 

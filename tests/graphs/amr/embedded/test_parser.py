@@ -108,6 +108,18 @@ def test_placeholders_are_concepts_whatever_is_glued_to_them(parser: EmbeddedPar
     assert all(concepts[f"FORMULA_{i}"] == 1 for i in range(8))
 
 
+def test_a_variable_that_the_tagger_reads_as_punctuation_is_a_concept(parser: EmbeddedParser) -> None:
+    graph = graph_of(parser, "The number of observations in x strictly less than q.")
+    assert ("observe-01", ":location", "x") in relations(graph)
+
+
+def test_commas_join_digits_only_in_groups_of_three(parser: EmbeddedParser) -> None:
+    graph = graph_of(parser, "Consider the integers 1,2,...,n with 10,000 elements.")
+    assert ("element", ":quant", "10000") in relations(graph)
+    assert "12" not in {target for _, _, target in graph.triples}
+    assert "1,2" in {instance.target for instance in graph.instances()}
+
+
 def test_sentences_of_a_chunk_keep_their_numbers(parser: EmbeddedParser) -> None:
     graph = graph_of(parser, "Let FORMULA_0 be a ring.", "...", "Is it finite? I think so.", "Thanks!")
     assert root(graph) == "multi-sentence"

@@ -1,0 +1,96 @@
+"""Mathematics typed without dollars: each expression is one concept of the graph, and English stays as it is."""
+
+from __future__ import annotations
+
+import penman
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphs.amr.embedded import EmbeddedParser
+from graphs.amr.embedded.typed import name_expressions
+from graphs.amr.penman_text import decode, label
+from graphs.errors import Failure
+
+EXPRESSIONS = """
+    n+1 n-1 -x x<1 x>1 x<=1 x=1 x!=1 x=-1 x^2 x*2 x->2 2x=3 10^-5 1/2 a/b 1,2 a_n a_{n+1} f(x) f(x,y) O(n^2)
+    (n-1)/2 n(n+1)(2n+1)/6 |x| a|b {1,2} [0,1) P(A|B) 3≡1 x∈A A→B √2 x²+1=0 |A∩B| axis=0 ~P
+""".split()  # noqa: SIM905
+
+
+@pytest.fixture(scope="module")
+def parser() -> EmbeddedParser:
+    return EmbeddedParser()
+
+
+def concepts_of(text: str | Failure) -> set[str]:
+    assert isinstance(text, str)
+    assert penman.decode(text).triples == decode(text).triples
+    return {label(instance.target or "") for instance in decode(text).instances()}
+
+
+@pytest.mark.parametrize("frame", ["{}", "Is the value {} known?", "If {}, then FORMULA_0.", "See (case {})."])
+def test_each_expression_is_a_concept_of_its_own(parser: EmbeddedParser, frame: str) -> None:
+    graphs = parser.parse([[frame.format(expression)] for expression in EXPRESSIONS])
+    lost = [e for e, graph in zip(EXPRESSIONS, graphs, strict=True) if e not in concepts_of(graph)]
+    assert lost == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "concept"),
+    [
+        ("n + 1", "(n+1)", "n+1"),
+        ("x ≤ 1", "x<=1", "x<=1"),
+        ("x ≠ y", "x != y", "x!=y"),
+        ("n − 1", "n-1", "n-1"),
+        ("f(x, y)", "f(x,y)", "f(x,y)"),
+        ("x= 3", "x = 3", "x=3"),
+        ("(f(x))", "f(x)", "f(x)"),
+    ],
+)
+def test_spellings_of_an_expression_are_one_concept(parser: EmbeddedParser, one: str, other: str, concept: str) -> None:
+    first, second = parser.parse([[f"Let {one} be given."], [f"Let {other} be given."]])
+    assert concept in concepts_of(first)
+    assert first == second
+
+
+@pytest.mark.parametrize("sentence", ["The root is -3.", "Multiply by −3.", "It converges for FORMULA_0 -3.", "(-3)"])
+def test_a_negative_number_is_a_number(parser: EmbeddedParser, sentence: str) -> None:
+    (text,) = parser.parse([[sentence]])
+    assert isinstance(text, str)
+    assert "-3" in {target for _, _, target in decode(text).triples}
+
+
+def test_a_typed_statement_is_read_as_a_formula_is(parser: EmbeddedParser) -> None:
+    typed, formulas = parser.parse([["If x < 1, then y is even."], ["If FORMULA_0, then y is even."]])
+    assert isinstance(typed, str)
+    assert isinstance(formulas, str)
+    assert typed.replace("x / x<1", "f / FORMULA_0") == formulas
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A well-known p-group, if-and-only-if it is 2-dimensional and/or non-empty, w/o loss of generality.",
+        "The x-y plane (see step (3), part (a), K-12 and person(s)) on 11/2016, pages 219--230, i.e. 10,000 steps.",
+        "C++ is a(n) option^1 of WLOG|Wolfram; it's 5-10 times as fast -- I think!",
+        "Is x a number - or a set?",
+        "<b>This</b> is *really* e_mail@example.org, isn't it?",
+        "",
+    ],
+)
+def test_english_stays_as_it_is(text: str) -> None:
+    assert name_expressions(text) == (text, {})
+
+
+def test_a_name_is_never_that_of_a_formula() -> None:
+    text, concepts = name_expressions("FORMULA_0 is n+1, FORMULA_1 is n-1")
+    assert [*concepts.values()] == ["n+1", "n-1"]
+    assert not {"FORMULA_0", "FORMULA_1"} & set(concepts)
+    assert all(f" {name} " in f" {text} " for name in ("FORMULA_0", "FORMULA_1", *concepts))
+
+
+@given(st.text("abxn01 +-*/^=<>!()[]{}|,.~_√≤−'\"", max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_any_typed_text_has_a_valid_graph(parser: EmbeddedParser, text: str) -> None:
+    assert concepts_of(parser.parse([[text]])[0])
