@@ -24,6 +24,7 @@ _FIRST = 1_000_000_000  # number of the first name; no post has as many formulas
 _ENGLISH, _CERTAIN = "\ue000", "\ue001"
 _BRACKETS = f"[{_ENGLISH}{_CERTAIN}]"
 _DEPTH = 8  # of brackets in brackets
+_PARTS = 40  # of an expression; without a bound, long texts take quadratic time
 
 _NUMBER = r"\d+(?:,\d{3}(?!\d))*(?:\.\d+)?"
 _FUNCTION = (
@@ -45,7 +46,7 @@ _ARTICLE = r"[aAI]\s[^\W\d_]{2}"  # "x = a number"
 _EXPRESSION = (
     rf"(?>{_OPERAND}|{_WORD}(?=(?!\^){_SIGN}))"
     rf"(?>{_SIGN}(?:{_OPERAND}|{_WORD})|[-−/|:&,]{_OPERAND}"
-    rf"|(?:\s(?:{_SIGN}|[-−/%])\s|\s?(?=[<>=≤≥≠]){_SIGN}\s?)(?!{_ARTICLE}){_OPERAND})*+"
+    rf"|(?:\s(?:{_SIGN}|[-−/%])\s|\s?(?=[<>=≤≥≠]){_SIGN}\s?)(?!{_ARTICLE}){_OPERAND}){{0,{_PARTS}}}+"
 )
 _GROUP = re.compile(rf"[(\[{{]\s?{_EXPRESSION}(?:,\s?{_EXPRESSION})*\s?[)\]}}]|(?<!\w)\|(?:{_EXPRESSION}|\w\w)\|")
 # The expression begins after a blank, a bracket or a quotation mark, and ends before one or a word's "-th".

@@ -94,3 +94,9 @@ def test_a_name_is_never_that_of_a_formula() -> None:
 @settings(max_examples=60, deadline=None)
 def test_any_typed_text_has_a_valid_graph(parser: EmbeddedParser, text: str) -> None:
     assert concepts_of(parser.parse([[text]])[0])
+
+
+def test_long_text_takes_linear_time() -> None:
+    """In quadratic time, one of these would take minutes."""
+    for unit, count in (("x= ", 0), ("x + ", 488), ("(f(x) ", 20_000), ("'|x", 0)):
+        assert len(name_expressions(unit * 20_000)[1]) == count
