@@ -33,6 +33,7 @@ UNKNOWN_NUMBERS = ("[UNKNUM_INT]", "[UNKNUM_DEC]", "[UNKNUM_RAT]")
 
 _FRAME = re.compile(r".+-\d{2,3}")  # solve-01, have-org-role-91
 _LONGEST_WORD = 64  # characters; longer concepts are no words, and the stemmer recurses over runs of y
+_TYPED = re.compile(r"[+*/^=<>(){}\[\]|~\u2200-\u22ff]")  # of typed mathematics, which is no word: P(A), n^s
 _SIGN = "[+\\-\u2212]?"
 _INTEGER = re.compile(rf"{_SIGN}(\d+|\d{{1,3}}((,|&comma;)\d{{3}})+)", re.ASCII)
 _DECIMAL = re.compile(rf"{_SIGN}(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE]{_SIGN}\d+)?", re.ASCII)
@@ -68,7 +69,10 @@ def normalize(label: str, kind: NodeKind) -> str:
     """Return the vocabulary's label for ``label``.
 
     NFKC first, which unites compatibility variants (𝑥 and x, ℝ and R); addresses become ``[URL]``, all placeholders
-    ``FORMULA``; AMR concepts are Porter-stemmed, apart from PropBank frames and numbers.
+    ``FORMULA``; AMR concepts are Porter-stemmed, apart from PropBank frames, numbers and typed mathematics.
+
+    >>> normalize("Sets", NodeKind.AMR), normalize("P(A)", NodeKind.AMR), normalize("n^s", NodeKind.AMR)
+    ('set', 'P(A)', 'n^s')
     """
     if kind is NodeKind.FORMULA:
         return FORMULA
@@ -79,7 +83,7 @@ def normalize(label: str, kind: NodeKind) -> str:
         return label
     if len(label) > 2 and label[0] == label[-1] == '"':
         label = label[1:-1]
-    if len(label) > _LONGEST_WORD or _FRAME.fullmatch(label) or number_type(label):
+    if len(label) > _LONGEST_WORD or _FRAME.fullmatch(label) or number_type(label) or _TYPED.search(label):
         return label
     return str(porter_stemmer().stem(label))
 
