@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 
@@ -64,3 +64,12 @@ def warm_children(monkeypatch: pytest.MonkeyPatch) -> None:
     ensure_running()  # before the code under test blocks signals, which a new server would inherit
     children = Children()
     monkeypatch.setattr("multiprocessing.get_context", lambda _: children)
+
+
+@pytest.fixture(scope="session")
+def quick_composition() -> Iterator[None]:
+    """Let Hydra read and merge the files of ``conf/`` once, not in each test."""
+    from tests.experiments.composed_once import composed_once
+
+    with composed_once():
+        yield

@@ -32,34 +32,40 @@ def composed(
     """
     groups = (name for kind in registry.loadable().values() for name in kind.groups())
     changeable = [name for name in dict.fromkeys(["track", *groups]) if name in config]
-    base = OmegaConf.create(config)
-    base.experiment.conditions = {}
+    # Copying takes longer than all else: conditions are left out, and of the groups each has those that it changes.
+    base = deepcopy(config, {id(config.experiment._get_node("conditions")): OmegaConf.create({})})
     OmegaConf.set_struct(base, True)
     mappings = [key for group in changeable for key in _mappings(base.get(group), group)]
     for key in mappings:
         OmegaConf.set_struct(OmegaConf.select(base, key), False)
     known = list(dict.fromkeys(key for group in changeable for key in _leaves(config.get(group), group)))
-    # Converting takes longer than all else, so a group is converted once, unless it can depend on another.
-    refers = re.search(r"\$\{(?!oc\.env:)", str(OmegaConf.to_container(base)))
+    # A group is converted once, unless it can depend on another.
+    refers = _refers(base)
     shared = {} if refers else plain(base)
     made = {}
     for condition in conditions:
         changes = config.experiment.conditions[condition] or OmegaConf.create({})
         place = f"experiment.conditions.{condition}"
         _check_changes(config, changes, place, changeable, known, mappings)
-        # Changed in place and changed back: a merged copy would take longer than all else.
-        unchanged = {name: deepcopy(base._get_node(name)) for name in changes}
+        own = OmegaConf.create({})
+        for name in base if refers or _refers(changes) else changes:
+            own[name] = base._get_node(name)  # makes a copy
+        OmegaConf.set_struct(own, True)
         try:
-            base.merge_with(changes)
-            own = base if refers else {*changes, "train"}
+            own.merge_with(changes)
             for seed in seeds:
-                base.train.seed = seed
-                made[condition, seed] = {**shared, **{name: plain(base[name]) for name in own}}
+                if "train" in own:
+                    own.train.seed = seed
+                values = {**shared, **plain(own)}
+                made[condition, seed] = {**values, "train": {**values["train"], "seed": seed}}
         except OmegaConfBaseException as error:
             raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
-        for name, node in unchanged.items():
-            base[name] = node
     return made
+
+
+def _refers(config: DictConfig) -> bool:
+    """Return whether a value is given by another setting, which any part of the configuration can hold."""
+    return re.search(r"\$\{(?!oc\.env:)", str(OmegaConf.to_container(config))) is not None
 
 
 def _check_changes(

@@ -214,7 +214,7 @@ def validated(config: DictConfig) -> DictConfig:
         raise ConfigError(str(error).splitlines()[0]) from error
     if missing:
         raise ConfigError(f"{missing[0]} has no value; give {missing[0]}=... on the command line")
-    known = set(ConfigStore.instance().load("schema.yaml").node) - {"defaults"}
+    known = set(ConfigStore.instance().repo["schema.yaml"].node) - {"defaults"}  # load() would copy all
     if unknown := sorted(str(name) for name in set(config) - known):
         raise ConfigError(f"unknown key {unknown[0]}{suggestion(unknown[0], [str(name) for name in known])}")
     if config.workers < 1:

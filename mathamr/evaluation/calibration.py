@@ -49,7 +49,7 @@ def reliability(confidences: ArrayLike, success: ArrayLike, bins: int = BINS) ->
         AnalysisError: no questions, different lengths, or values outside 0 to 1.
     """
     values, came = _checked(confidences, success)
-    number = np.minimum((values * bins).astype(np.int64), bins - 1)
+    number = _bin_of(values, bins)
     return [
         Bin(float(values[mine].mean()), float(came[mine].mean()), int(mine.sum()))
         for mine in (number == one for one in np.unique(number))
@@ -72,7 +72,10 @@ def error_by_chance(confidences: ArrayLike, bins: int = BINS, *, samples: int = 
     values, _ = _checked(confidences, np.zeros(np.shape(confidences)))
     generator = np.random.default_rng(seed)
     drawn = generator.random((samples, len(values))) < values
-    return np.array([calibration_error(values, one, bins) for one in drawn])
+    number, errors = _bin_of(values, bins), np.zeros(samples)
+    for mine in (number == one for one in np.unique(number)):
+        errors += int(mine.sum()) / len(values) * np.abs(values[mine].mean() - drawn[:, mine].mean(axis=1))
+    return errors
 
 
 def auc(values: ArrayLike, success: ArrayLike) -> float:
@@ -100,12 +103,22 @@ def auc_interval(
 
     Samples without a success or without a failure are left out.
     """
+    from scipy.stats import rankdata  # slow to import
+
     array, came = np.asarray(values, dtype=np.float64), np.asarray(success, dtype=bool)
     auc(array, came)  # raises for values that have no AUC
     drawn = np.random.default_rng(seed).integers(came.size, size=(samples, came.size))
-    found = [auc(array[rows], came[rows]) for rows in drawn if 0 < came[rows].sum() < came.size]
+    count = came[drawn].sum(axis=1)
+    drawn, count = (one[(count > 0) & (count < came.size)] for one in (drawn, count))
+    sums = np.where(came[drawn], rankdata(array[drawn], axis=1), 0).sum(axis=1)
+    found = (sums - count * (count + 1) / 2) / (count * (came.size - count))
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def _bin_of(values: Floats, bins: int) -> NDArray[np.int64]:
+    """Return the number of the bin of each confidence (Q,), from 0."""
+    return np.minimum((values * bins).astype(np.int64), bins - 1)
 
 
 def _checked(confidences: ArrayLike, success: ArrayLike) -> tuple[Floats, Floats]:

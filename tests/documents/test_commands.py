@@ -22,6 +22,8 @@ from experiments import cli
 from experiments.config import register
 from mathamr.default_settings import CONF
 
+pytestmark = pytest.mark.usefixtures("quick_composition")
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 RUN = ["python", "-m", "experiments.run"]

@@ -17,6 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 from hydra._internal import config_loader_impl as loading
+from hydra._internal.config_repository import CachingConfigRepository
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig
 
@@ -50,7 +51,11 @@ def composed_once() -> Iterator[None]:
             merged[id(defaults)] = merge_anew(self, defaults=defaults, repo=repo)
         return copy.deepcopy(merged[id(defaults)])
 
+    def repository(self: Any, delegate: Any) -> None:
+        self.delegate, self.cache = copy.copy(delegate), {}  # its own sources, and not a copy of all types
+
     with (
+        patch.object(CachingConfigRepository, "__init__", repository),
         patch.object(loading, "create_defaults_list", listed),
         patch.object(loading.ConfigLoaderImpl, "_compose_config_from_defaults_list", composed),
     ):

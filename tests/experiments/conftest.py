@@ -22,7 +22,6 @@ from mathamr.retrieval.explanation import Explanation, VirtualNode
 from mathamr.stages.console import Console
 from mathamr.stages.settings import IndexConfig, RetrievalConfig, SearchSettings
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, Trained
-from tests.experiments.composed_once import composed_once
 from tests.mathamr.job_settings import DATA, shared_fields
 
 SUBJECTS = ("ring", "group", "field", "lattice", "module", "category", "sheaf", "graph", "tree", "matroid")
@@ -172,10 +171,8 @@ def without_wandb(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def quick_composition() -> Iterator[None]:
-    """Let Hydra read and merge the files of ``conf/`` once, not in each test."""
-    with composed_once():
-        yield
+def every_composition_is_quick(quick_composition: None) -> None:
+    """Compose quickly in all tests of experiments."""
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -297,3 +297,12 @@ def test_a_setting_that_refers_to_another_one_follows_each_condition_and_seed() 
     }
     usual = referring.model.hidden_dim
     assert found == {("none", 1): (usual, 1), ("none", 2): (usual, 2), ("wide", 1): (32, 1), ("wide", 2): (32, 2)}
+
+
+def test_a_condition_can_refer_to_what_it_does_not_change() -> None:
+    referring = config(conditions={"none": {}, "as_text": {"model": {"hidden_dim": "${text.max_length}"}}}, seeds=[1])
+    before = OmegaConf.to_container(referring)
+    found = composed(referring, ["as_text", "none"], [1])
+    assert found["as_text", 1]["model"]["hidden_dim"] == referring.text.max_length
+    assert found["none", 1]["model"]["hidden_dim"] == referring.model.hidden_dim
+    assert OmegaConf.to_container(referring) == before

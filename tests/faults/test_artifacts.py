@@ -38,6 +38,8 @@ from tests.faults.artifacts import Guard, guard_of
 from tests.faults.commands import experiment, graphs, ids_and_vectors, inputs, tensors, texts, weights
 from tests.scripts.small_collection import index_arguments
 
+pytestmark = pytest.mark.usefixtures("quick_composition")
+
 VOCABULARY = Vocabulary([*RESERVED_LABELS, "solve-01", "V!x"], RESERVED_RELATIONS)
 FAULTS = int(os.environ.get("FAULTS", "25"))  # of each sort, in each file
 

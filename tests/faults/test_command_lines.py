@@ -22,6 +22,8 @@ import pytest
 from experiments.run import start
 from tests.scripts.in_process import run_script
 
+pytestmark = pytest.mark.usefixtures("quick_composition")
+
 LINES = int(os.environ.get("COMMAND_LINES", "200"))
 SCRIPTS = (
     "build_collection.py",

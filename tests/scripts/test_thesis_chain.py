@@ -15,6 +15,8 @@ from experiments.config import register, validated
 from experiments.plan import plan
 from graphs.corpus.files import Fingerprints
 
+pytestmark = pytest.mark.usefixtures("quick_composition")
+
 ROOT = Path(__file__).resolve().parents[2]
 SBATCH = """#!/usr/bin/env bash
 echo "$@${JOBS:+ with JOBS=$JOBS}" >> "$CALLS"

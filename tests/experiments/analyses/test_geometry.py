@@ -214,6 +214,10 @@ def test_the_report_has_the_tables_of_the_paper(folder: Path) -> None:
     assert len(drawn) == 4
     assert not any("<image" in one or "http" in one for one in drawn)
     assert drawn == [block.draw(f"part-{number}") for number, block in enumerate(built) if isinstance(block, Figure)]
+
+
+@pytest.mark.usefixtures("without_rendering")
+def test_the_page_has_a_part_on_the_space(folder: Path) -> None:
     writing.write([results.read(folder)], folder)
     assert "The embedding space" in (folder / "report.html").read_text()
 

@@ -38,6 +38,7 @@ def test_a_table_for_each_label_that_topics_have(folder: Path) -> None:
     ]
 
 
+@pytest.mark.usefixtures("without_rendering")
 def test_the_report_has_them(folder: Path, tmp_path: Path) -> None:
     writing.write([results.read(folder)], tmp_path / "report")
     assert "By groups of topics" in (tmp_path / "report" / "report.md").read_text(encoding="utf-8")

@@ -86,6 +86,7 @@ def test_scores_by_other_judgments_are_refused(machines: tuple[Path, Path]) -> N
         joined(*machines)
 
 
+@pytest.mark.usefixtures("without_rendering")
 def test_the_command_joins_experiments_on_one_page(
     machines: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,6 +107,7 @@ def test_the_command_joins_experiments_on_one_page(
     assert [row["experiment"] for row in rows] == ["rings"] * 6 + ["strategies"] * 2
 
 
+@pytest.mark.usefixtures("without_rendering")
 def test_the_command_needs_the_folders_alone(machines: tuple[Path, Path], tmp_path: Path) -> None:
     """Without anything else that a run writes, and read-only: as from a copy."""
     copy = tmp_path / "copy"

@@ -38,6 +38,7 @@ def test_means_and_deviations(rings: Path) -> None:
     assert table[3] == ["full", "–", "–", "0"]
 
 
+@pytest.mark.usefixtures("without_rendering")
 def test_results_csv_has_a_row_for_each_job(rings: Path) -> None:
     writing.write([results.read(rings)], rings)
     with (rings / "results.csv").open(newline="") as file:
@@ -131,6 +132,7 @@ def test_a_condition_that_was_not_run_is_named_without_a_row_of_dashes(tmp_path:
     assert [line[0] for line in lines] == ["Condition", "none", "ring"]
 
 
+@pytest.mark.usefixtures("without_rendering")
 def test_seeds_that_share_a_result_count_once(tmp_path: Path) -> None:
     folder = write_plan(tmp_path / "rings", ["none", "ring"], [1, 2])
     for seed, score in ((1, 0.5), (2, 0.6)):

@@ -87,6 +87,7 @@ def test_nothing_is_chosen_on_the_topics_that_are_reported(folder: Path) -> None
     assert [(row[0], row[3]) for row in choices.rows[1:]] == [("2020", "2022")] * 2
 
 
+@pytest.mark.usefixtures("without_rendering")
 def test_the_report_has_both_and_is_silent_about_one_year(folder: Path, tmp_path: Path) -> None:
     writing.write([results.read(folder)], tmp_path / "out")
     assert "Chosen on one year, confirmed on another" in (tmp_path / "out" / "report.md").read_text()
@@ -97,6 +98,7 @@ def test_the_report_has_both_and_is_silent_about_one_year(folder: Path, tmp_path
     assert years.blocks(results.read(alone), 1) == []
 
 
+@pytest.mark.usefixtures("without_rendering")
 def test_other_weights_stand_in_the_report(folder: Path, tmp_path: Path) -> None:
     for seed, value in ((1, 0.51), (2, 0.53)):
         content = {"as it is": 0.5, "idf, 0.7": value}

@@ -26,6 +26,16 @@ def test_the_area_is_the_share_of_ordered_pairs() -> None:
     assert low < auc(values, success) < high
 
 
+def test_samples_taken_together_have_the_values_of_each_alone() -> None:
+    values, success = drawn(12)
+    values = values.round(1)
+    rows = np.random.default_rng(0).integers(12, size=(50, 12))
+    areas = [auc(values[one], success[one]) for one in rows if 0 < success[one].sum() < 12]
+    assert auc_interval(values, success, samples=50) == tuple(np.quantile(areas, [0.025, 0.975]))
+    outcomes = np.random.default_rng(0).random((50, 12)) < values
+    assert error_by_chance(values, samples=50).tolist() == [calibration_error(values, one) for one in outcomes]
+
+
 def test_the_error_is_that_of_its_bins() -> None:
     confidences, success = drawn(500)
     plain = 0.0

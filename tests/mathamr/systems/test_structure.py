@@ -21,6 +21,8 @@ from mathamr.structure.scoring import StructureConfig
 from mathamr.systems.structure import _Around
 from tests.experiments.test_every_experiment import FORMULAS, ROOT, SMALL, write_collection
 
+pytestmark = pytest.mark.usefixtures("quick_composition")
+
 
 def configured(place: Path, *overrides: str):
     register()

@@ -11,6 +11,8 @@ from mathamr.text import linearize
 from mathamr.text.training import batches
 from tests.experiments.tiny_settings import trial
 
+pytestmark = pytest.mark.usefixtures("quick_composition")
+
 
 def model_key(*settings: str) -> str | None:
     (job,) = plan(trial("track=text", "text=tiny", "experiment.seeds=[1]", *settings), Fingerprints("posts"))
