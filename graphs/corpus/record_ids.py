@@ -25,6 +25,7 @@ from dataclasses import replace
 from graphs.corpus.post import Post, is_id
 from graphs.errors import Failure, encodable
 
+_FOLDER = re.compile(r"\A.*?(?=[^/]+:\d+: )")  # of the file that a message names: it may move
 _NAMED = re.compile(r"(\S+ )?unread [0-9a-f]{16}|.* #\d+", re.DOTALL)
 
 
@@ -50,8 +51,9 @@ def identified(posts: Iterable[Post | Failure], *, texts: bool = False) -> Itera
 
 
 def _unread(failure: Failure) -> Failure:
-    """Name a failure by its id, as far as it has a valid one, and a hash of its id and its message, with its place."""
-    digest = hashlib.sha256((failure.post_id + failure.message).encode(errors="backslashreplace")).hexdigest()[:16]
+    """Name a failure by its id, as far as it has a valid one, and a hash of its id, place and message."""
+    place = _FOLDER.sub("", failure.message, count=1)
+    digest = hashlib.sha256((failure.post_id + place).encode(errors="backslashreplace")).hexdigest()[:16]
     valid = f"{failure.post_id} " if is_id(failure.post_id) else ""
     return replace(failure, post_id=f"{valid}unread {digest}")
 

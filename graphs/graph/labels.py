@@ -33,7 +33,8 @@ UNKNOWN_NUMBERS = ("[UNKNUM_INT]", "[UNKNUM_DEC]", "[UNKNUM_RAT]")
 
 _FRAME = re.compile(r".+-\d{2,3}")  # solve-01, have-org-role-91
 _LONGEST_WORD = 64  # characters; longer concepts are no words, and the stemmer recurses over runs of y
-_TYPED = re.compile(r"[+*/^=<>(){}\[\]|~\u2200-\u22ff]")  # of typed mathematics, which is no word: P(A), n^s
+# Of typed mathematics, which is no word: P(A), n^s, Z_0, n!
+_TYPED = re.compile(r"[+*/^=<>(){}\[\]|~_±×÷·•√∞∅\u2190-\u22ff\u2a00-\u2aff]|[!'′]\Z")
 _SIGN = "[+\\-\u2212]?"
 _INTEGER = re.compile(rf"{_SIGN}(\d+|\d{{1,3}}((,|&comma;)\d{{3}})+)", re.ASCII)
 _DECIMAL = re.compile(rf"{_SIGN}(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE]{_SIGN}\d+)?", re.ASCII)

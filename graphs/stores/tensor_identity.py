@@ -21,7 +21,7 @@ from graphs.graph.virtual_nodes import FormulaMode, Structure, ThreadMode, Virtu
 from graphs.graph.vocabulary import Vocabulary
 
 FILE_FORMAT = 2  # of the file: goes up when the stored form changes
-_CONFIGURATION = 1  # goes up when other tensors are made of a graph, for the models that were trained on them
+_CONFIGURATION = 2  # goes up when other tensors are made of a graph, for the models that were trained on them
 
 
 def config_hash(spec: VirtualNodeSpec, vocabulary: Vocabulary) -> str:

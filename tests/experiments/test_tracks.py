@@ -180,6 +180,7 @@ def test_settings_that_cannot_be_are_refused_before_anything_runs(
         (FUSED, ["fusion.how=standard", "fusion.weights=[1]"], "for 2 conditions; one is needed for each"),
         (FUSED, ["fusion.how=weighted", "fusion.weights=[-1,2]"], "weights are at least 0"),
         (FUSED, ["fusion.how=weighted", "fusion.weights=[0,0]"], "not all 0"),
+        (FUSED, ["fusion.how=weighted", "fusion.weights=[nan,1]"], "weights are numbers"),
         (FUSED, ["fusion.k=-1"], "takes k from 0"),
         ({"words": BM25}, ["experiment.topic_labels=nowhere.tsv"], r"nowhere\.tsv: labels of topics cannot be read"),
     ],

@@ -31,7 +31,8 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 _ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
 _WORD = re.compile(r"[^\W_]")
 _PLAIN = re.compile(r"\w[\w-]*")
-_ODD = re.compile(r"(?:[^\w,]|(?<![0-9]),|,(?![0-9]))+")  # also a comma, but not that of 1,2
+# Not the comma of 1,2, nor the sign of n=4 and k+1, which begin or end with what is no expression: n=4..12.
+_ODD = re.compile(r"(?:[^\w,=<>+*^]|(?<![0-9]),|,(?![0-9])|(?<!\w)[=<>+*^]|[=<>+*^](?!\w))+")
 
 
 def place_concepts(draft: Draft, lexicon: Lexicon) -> None:
@@ -158,7 +159,7 @@ def _has_agent(draft: Draft, token: Token) -> bool:
 
 
 def _clean(concept: str) -> str:
-    """Return a word as a concept: letters, digits and hyphens; other characters, but not ``1,2``, become hyphens."""
+    """Return a word as a concept: letters, digits, signs between them, and hyphens for all other characters."""
     return concept if _PLAIN.fullmatch(concept) else _ODD.sub("-", concept).strip("-")
 
 

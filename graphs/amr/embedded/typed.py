@@ -37,12 +37,12 @@ _FACTORIAL = r"(?:!(?=\s*[a-z+*/^=<>)\]},-]))?"
 # An operand: x, 2x, -x_1, 3, sin; with brackets f(x), (n+1)(n-1); n!, if the sentence does not end with it.
 _SYMBOL = rf"{_PREFIX}(?:(?:{_NUMBER})?(?:{_FUNCTION}(?![^\W\d_])|{_LETTER})|{_NUMBER}(?!\w)|{_BRACKETS})"
 _OPERAND = rf"{_SYMBOL}(?:{_BRACKETS}+(?:{_LETTER})?)*{_FACTORIAL}"
-_WORD = rf"{_PREFIX}\w+{_BRACKETS}*"
+_WORD = rf"{_PREFIX}(?!the\b)\w+{_BRACKETS}*"
 # An operator that no English word has.
 _SIGN = (
     r"(?::=|[<>=!]=+|<?[-=]+>|[<>=+^]|\*\*?|[×÷±·•\u2190-\u21ff\u2208-\u220e\u2213-\u221d\u221f-\u22ff\u2a00-\u2aff])"
 )
-_ARTICLE = r"[aAI]\s[^\W\d_]{2}"  # "x = a number"
+_ARTICLE = r"(?:[aAI]|the)\s[^\W\d_]{2}"  # "x = a number"
 _EXPRESSION = (
     rf"(?>{_OPERAND}|{_WORD}(?=(?!\^){_SIGN}))"
     rf"(?>{_SIGN}(?:{_OPERAND}|{_WORD})|[-−/|:&,]{_OPERAND}"
@@ -62,9 +62,16 @@ _SHORT = re.compile(
     rf"[a-zα-ω]-[0-9]+|[A-Za-zα-ω]_[^\W_]{{1,2}}(?<!_th)|[A-Za-z]\|[A-Za-z]|-?{_PART}/{_PART}|-[a-zα-ω]"
     rf"|(?!{_NUMBER}\Z)[0-9]+(?:,[0-9]+)+"
 )
+# An expression of which such a neighbour is left out would be another: x mod 3=1, sin x=0, f of 2-1=0.
+_CUT_BEFORE = re.compile(
+    rf"(?:[+*/^=<>≤≥≠·×÷∘]|[\d)\]}}{_ENGLISH}{_CERTAIN}]\s[-−]|\b(?:mod|lim|{_FUNCTION})|(?<![^\s(\[{{])[b-zB-HJ-Z]'*)\s\Z"
+)
+_CUT_AFTER = re.compile(r"\s(?:[+*/^=<>≤≥≠·×÷∘]|mod)\s")
+_CUT_END = re.compile(rf"(?<![^\W_])(?:lim|{_FUNCTION})\Z")
+_WORDS = re.compile(r"\s?[^\W\d_]{3,}(?:,\s?[^\W\d_]{3,})+\s?")  # (epsilon, delta), (min, max)
 _OPEN = re.compile(r"[(),]")
 _ABBREVIATIONS = frozenset(["a(n)", "w/o", "w/e", "n/a", "N/A", "i/o", "I/O", "y/n", "Y/N", "m/s"])
-_SPELLINGS = str.maketrans({"−": "-", "≤": "<=", "≥": ">=", "≠": "!="})
+_SPELLINGS = str.maketrans({"−": "-", "≤": "<=", "≥": ">=", "≠": "!=", "²": "^2", "³": "^3"})
 
 
 def name_expressions(sentence: str) -> tuple[str, dict[str, str]]:
@@ -87,6 +94,8 @@ def _name_in(text: str, concepts: dict[str, str]) -> str:
         concept = "".join(text[start:end].split()).translate(_SPELLINGS)
         certain = _MATHEMATICAL.search(masked, start, end)
         inner = _without_brackets(concept[1:-1]) if concept[0] + concept[-1] == "()" else ","
+        if _is_cut(masked, start, end):
+            continue
         if not _OPEN.search(inner):  # all of it is in one pair of brackets
             concept, certain = concept[1:-1], _MATHEMATICAL.search(inner)
         if _NEGATIVE.fullmatch(concept):
@@ -101,6 +110,14 @@ def _name_in(text: str, concepts: dict[str, str]) -> str:
     return "".join([*pieces, text[position:]])
 
 
+def _is_cut(text: str, start: int, end: int) -> bool:
+    """Return whether the text goes on with what belongs to the expression, or begins before it."""
+    before, after = text[max(0, start - 12) : start], text[end : end + 6]
+    return bool(_CUT_BEFORE.search(before) or _CUT_AFTER.match(after)) or (
+        bool(_CUT_END.search(text, start, end)) and after[:1].isspace()
+    )
+
+
 def _without_brackets(text: str) -> str:
     for _ in range(_DEPTH):
         text, count = _GROUP.subn(_mask, text)
@@ -112,6 +129,6 @@ def _without_brackets(text: str) -> str:
 def _mask(match: re.Match[str]) -> str:
     group = match[0]
     inner = group[1:-1]
-    comma = "," in re.sub(_NUMBER, "", inner)
+    comma = "," in re.sub(_NUMBER, "", inner) and not _WORDS.fullmatch(inner)
     certain = group[0] == "|" or comma or _MATHEMATICAL.search(inner) or _SHORT.fullmatch(inner)
     return (_CERTAIN if certain else _ENGLISH) * len(group)

@@ -148,7 +148,10 @@ class PairCollection(JsonPosts):
         for path in self.pair_files(positives):
             for line, record in read_lines(path):
                 if isinstance(record, Failure) or not all(_is_text(record.get(key)) for key in _KEYS):
-                    message = "is no pair; a line is a JSON object, see mathamr/text/pairs.py"
+                    message = (
+                        "is no pair; a line is a JSON object with texts of valid Unicode, without halves of surrogate "
+                        f"pairs: {', '.join(_KEYS)}"
+                    )
                     raise CorpusError(message, path=path, line=line)
                 yield record
 

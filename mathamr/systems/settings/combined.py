@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,8 +65,10 @@ class FusionSettings(RankingSettings):
             raise ConfigError(f"fusion.weights={weights} with fusion.how={how}; weighted needs weights, rrf takes none")
         if weights is not None and len(weights) != count:
             raise ConfigError(f"fusion.weights={weights} for {count} conditions; one is needed for each")
-        if how == "weighted" and weights is not None and (min(weights) < 0 or sum(weights) <= 0):
-            raise ConfigError(f"fusion.weights={weights}; weights are at least 0, and not all 0")
+        if weights is not None and (not all(map(math.isfinite, weights)) or not any(weights)):
+            raise ConfigError(f"fusion.weights={weights}; weights are numbers, and not all 0")
+        if how == "weighted" and weights is not None and min(weights) < 0:
+            raise ConfigError(f"fusion.weights={weights}; weights are at least 0")
         if how == "rrf" and self.fusion.k < 0:
             raise ConfigError(f"fusion.k={self.fusion.k}; reciprocal rank fusion takes k from 0, 60 is usual")
         if how == "standard" and 2 in tasks:

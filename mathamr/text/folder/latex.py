@@ -68,7 +68,7 @@ _EDGE = re.compile(
 )
 _DECLARING = re.compile(r"\\(?:new|renewenv|declare)")
 _DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|def)\*?(?:\s|%[^\n]*\n)*\{?(?:\s|%[^\n]*\n)*\Z")
-_COMMENT = re.compile(r"(?<!\\)%")
+_COMMENT = re.compile(r"(?<!\\)(?:\\\\)*(?P<comment>%[^\n]*)")
 _COMMAND = re.compile(r"\\(?:(?P<name>[a-zA-Z]+)|.)", re.DOTALL)
 _LABEL = re.compile(r"\A\s*\\label\s*\{[^{}]*\}")
 _TITLE = re.compile(r"\\title\s*(?:\[[^\]]{0,1000}\]\s*)?(?=\{)")
@@ -218,6 +218,8 @@ def _without_comments(text: str) -> tuple[str, list[tuple[int, int]]]:
 def _with_edges(text: str, edges: dict[str, str]) -> str:
     r"""Replace commands such as ``\bt`` by the environment edges that they abbreviate, but not in their definitions."""
 
+    comments = [match.span("comment") for match in _COMMENT.finditer(text)]
+
     def edge(command: re.Match[str]) -> str:
         name, start = command["name"], command.start()
         if name not in edges:
@@ -226,6 +228,7 @@ def _with_edges(text: str, edges: dict[str, str]) -> str:
         return edges[name] if definition is None or in_comment(definition.start()) else command.group()
 
     def in_comment(place: int) -> bool:
-        return _COMMENT.search(text, text.rfind("\n", 0, place) + 1, place) is not None
+        before = bisect.bisect(comments, (place, 0)) - 1
+        return before >= 0 and place < comments[before][1]
 
     return _COMMAND.sub(edge, text)

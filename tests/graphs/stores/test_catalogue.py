@@ -55,6 +55,13 @@ def test_posts_are_read_back_whole_and_in_order(name: str, tmp_path: Path) -> No
         assert found.count() == len({post.post_id for post in posts if isinstance(post, Post)})
 
 
+def test_a_broken_record_keeps_its_name_when_its_folder_moves() -> None:
+    places = ("posts.jsonl", "/data/posts.jsonl", "/data/a b:1/posts.jsonl")
+    names = {one.post_id for place in places for one in identified([Failure("7", "read", "x", f"{place}:3: no kind")])}
+    assert len(names) == 1
+    assert names != {one.post_id for one in identified([Failure("7", "read", "x", "posts.jsonl:4: no kind")])}
+
+
 def test_wanted_posts_with_all_failures(tmp_path: Path) -> None:
     catalogue, texts = kept(tmp_path, POSTS)
     with Catalogue(catalogue) as found, PostTexts(texts) as words:

@@ -33,9 +33,12 @@ def test_posts_become_graphs_with_all_their_formulas(tmp_path: Path) -> None:
 
 
 def test_failures_are_kept_with_their_reason_and_the_others_go_on(tmp_path: Path) -> None:
-    unreadable: Post | Failure = Failure("x9", "read", "columns", "Posts.xml:3: no Id")
-    summary = build(tmp_path / "c.db", [*posts(4, p1="crash here", p2="", p3="crash with $z$"), unreadable])
-    assert summary.failures == {("amr", "crash"): 2, ("read", "columns"): 1, ("read", "empty"): 1}
+    unreadable: list[Post | Failure] = [
+        Failure("1", "read", "columns", "Posts.xml:2: no kind"),  # another record of this id is read
+        Failure("x9", "read", "columns", "Posts.xml:3: no Id"),
+    ]
+    summary = build(tmp_path / "c.db", [*unreadable, *posts(4, p1="crash here", p2="", p3="crash with $z$")])
+    assert summary.failures == {("amr", "crash"): 2, ("read", "columns"): 2, ("read", "empty"): 1}
     with Collection(tmp_path / "c.db") as graphs:
         assert graphs.post_ids() == ["0", "3"]
         with pytest.raises(StoreError, match="no graph of post 1: crashed"):

@@ -133,6 +133,7 @@ def test_a_long_passage_is_cut_between_sentences() -> None:
         r"\newcommand{\b}{\begin{" + "a" * 30_000 + "}}" + r"\b " * 30_000,
         "".join(rf"\def\a{'b' * number}{{\begin{{thm}}}}" for number in range(300)) + r"\ab " * 100_000,
         r"\def" + " " * 60_000,
+        r"\newcommand{\bt}{\begin{thm}}" + "\n" + r"\def\bt " * 20_000,
         r"\new\def" + "thm" * 50_000,
         "a\n\n" * 100_000,
         "$" * 50_000,
@@ -152,7 +153,7 @@ def test_the_end_of_a_line_is_no_short_name() -> None:
 
 def test_a_comment_defines_nothing() -> None:
     names = r"\newcommand{\bt}{\begin{theorem}}\newcommand{\et}{\end{theorem}}"
-    text = names + "\n% a macro by \\def\n\\bt Every prime is odd.\\et"
+    text = names + "\n\\\\% a macro by \\def\n\\bt Every prime is odd.\\et"
     assert shown(text) == [("3", "Theorem. a", "Every prime is odd.")]
 
 
