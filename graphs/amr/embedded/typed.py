@@ -111,7 +111,7 @@ def _name_in(text: str, concepts: dict[str, str]) -> str:
 
 
 def _is_cut(text: str, start: int, end: int) -> bool:
-    """Return whether the text goes on with what belongs to the expression, or begins before it."""
+    """Return whether the expression is a part of a longer one, which cannot be read."""
     before, after = text[max(0, start - 12) : start], text[end : end + 6]
     return bool(_CUT_BEFORE.search(before) or _CUT_AFTER.match(after)) or (
         bool(_CUT_END.search(text, start, end)) and after[:1].isspace()
