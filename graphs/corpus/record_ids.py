@@ -25,7 +25,7 @@ from dataclasses import replace
 from graphs.corpus.post import Post, is_id
 from graphs.errors import Failure, encodable
 
-_FOLDER = re.compile(r"\A.*?(?=[^/]+:\d+: )")  # of the file that a message names: it may move
+_LINE = re.compile(r":\d+: ")  # after the path of the file that a message names
 _NAMED = re.compile(r"(\S+ )?unread [0-9a-f]{16}|.* #\d+", re.DOTALL)
 
 
@@ -52,8 +52,10 @@ def identified(posts: Iterable[Post | Failure], *, texts: bool = False) -> Itera
 
 def _unread(failure: Failure) -> Failure:
     """Name a failure by its id, as far as it has a valid one, and a hash of its id, place and message."""
-    place = _FOLDER.sub("", failure.message, count=1)
-    digest = hashlib.sha256((failure.post_id + place).encode(errors="backslashreplace")).hexdigest()[:16]
+    line = _LINE.search(failure.message)
+    name = failure.message.rfind("/", 0, line.start()) + 1 if line else 0  # the folder may move
+    content = (failure.post_id + failure.message[name:]).encode(errors="backslashreplace")
+    digest = hashlib.sha256(content).hexdigest()[:16]
     valid = f"{failure.post_id} " if is_id(failure.post_id) else ""
     return replace(failure, post_id=f"{valid}unread {digest}")
 
