@@ -12,6 +12,7 @@ Weights are tuned on named topics only, and never on those that are reported: se
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
@@ -75,7 +76,7 @@ def interpolate(
     A document that is missing from a run scores 0 in it. If all scores of a topic are equal, they count as 1. Weights
     are not negative and are divided by their sum.
     """
-    if len(weights) != len(runs) or any(weight < 0 for weight in weights) or sum(weights) <= 0:
+    if len(weights) != len(runs) or not all(0 <= weight < math.inf for weight in weights) or not any(weights):
         raise RetrievalError(f"weights {list(weights)} for {len(runs)} runs; one from 0 is needed for each, not all 0")
 
     def points(ranking: Ranking) -> dict[str, float]:

