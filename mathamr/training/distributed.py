@@ -144,6 +144,9 @@ def ranks(device: str) -> Iterator[Ranks]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield Ranks(0, 1, own_device)
         return
+    # Its functions take the group of the moment of their import as default, for ever. torch.optim imports it late.
+    import torch.distributed.nn.functional
+
     dist.init_process_group("nccl" if own_device.type == "cuda" else "gloo", timeout=_TIMEOUT)
     try:
         yield Ranks(dist.get_rank(), dist.get_world_size(), own_device)

@@ -31,6 +31,17 @@ exit "$code"
 SCONTROL = """#!/usr/bin/env bash
 if [[ $1 == show ]]; then echo 127.0.0.1; else echo "$@" >> "$CALLS"; fi
 """
+AT_EXIT = """
+import atexit, os
+from pathlib import Path
+
+def write():
+    names = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+    Path(os.environ["THREADS"], os.environ["RANK"]).write_text("\\n".join(names))
+
+if "RANK" in os.environ:
+    atexit.register(write)
+"""
 
 
 @pytest.fixture
@@ -38,6 +49,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
     for name, text in (("srun", SRUN), ("scontrol", SCONTROL)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
+    (tmp_path / "sitecustomize.py").write_text(AT_EXIT)
+    (tmp_path / "threads").mkdir()
     with socket.socket() as free:  # the script's port is 20000 + job id
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -45,6 +58,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
         **os.environ,
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "PYTHON": sys.executable,
+        "PYTHONPATH": str(tmp_path),
+        "THREADS": str(tmp_path / "threads"),
         "SLURM_JOB_NODELIST": "here",
         "SLURM_JOB_ID": str((port - 20000) % 20000),
         "SLURM_NTASKS": "2",
@@ -84,6 +99,8 @@ def test_two_tasks_train_and_are_queued_again_when_stopped(environment: dict[str
     assert (tmp_path / "calls").read_text() == f"requeue {environment['SLURM_JOB_ID']}\n"
     stopped = checkpoint.load(tmp_path / "model" / "last").info.step
     assert stopped >= 3
+    # A thread of a process group that needs the interpreter while it ends aborts the process, which is not queued again.
+    assert ["gloo" in file.read_text() for file in (tmp_path / "threads").iterdir()] == [False, False]
 
     job = start(environment, *files, "--out", str(tmp_path / "whole"), *small, "train.device=cpu", "train.epochs=1")
     out, _ = job.communicate(timeout=100)
