@@ -19,6 +19,7 @@ single process, for any loss. A single process is a world of one rank, and the c
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -144,9 +145,8 @@ def ranks(device: str) -> Iterator[Ranks]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield Ranks(0, 1, own_device)
         return
-    # Its functions take the group of the moment of their import as default, for ever. torch.optim imports it late.
-    import torch.distributed.nn.functional
-
+    # Its functions keep the group of the moment of their import as default. torch.optim imports it at its first use.
+    importlib.import_module("torch.distributed.nn.functional")
     dist.init_process_group("nccl" if own_device.type == "cuda" else "gloo", timeout=_TIMEOUT)
     try:
         yield Ranks(dist.get_rank(), dist.get_world_size(), own_device)

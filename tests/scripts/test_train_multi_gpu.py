@@ -99,7 +99,7 @@ def test_two_tasks_train_and_are_queued_again_when_stopped(environment: dict[str
     assert (tmp_path / "calls").read_text() == f"requeue {environment['SLURM_JOB_ID']}\n"
     stopped = checkpoint.load(tmp_path / "model" / "last").info.step
     assert stopped >= 3
-    # A thread of a process group that needs the interpreter while it ends aborts the process, which is not queued again.
+    # A thread that outlives its process group can abort the process at its end; then it is not queued again.
     assert ["gloo" in file.read_text() for file in (tmp_path / "threads").iterdir()] == [False, False]
 
     job = start(environment, *files, "--out", str(tmp_path / "whole"), *small, "train.device=cpu", "train.epochs=1")

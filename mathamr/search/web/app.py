@@ -33,7 +33,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 from starlette.staticfiles import StaticFiles
@@ -41,10 +41,10 @@ from starlette.staticfiles import StaticFiles
 from graphs.errors import ConfigError, MathAMRError, UnknownPostError
 from mathamr.retrieval.index import Strategy
 from mathamr.search.comparison import compare
-from mathamr.search.engine import MAX_RESULTS, Answer
+from mathamr.search.engine import MAX_RESULTS, TASKS, Answer
 from mathamr.search.query import MAX_CHARACTERS
 from mathamr.search.searchable import SearchEngine
-from mathamr.search.selection import Selection, typed
+from mathamr.search.selection import FORMULAS, KINDS, Selection, typed
 from mathamr.search.settings import Settings
 from mathamr.search.web import answers, export, katex, mathlive
 from mathamr.search.web.guard import Guard
@@ -59,7 +59,14 @@ def _whole(number: object) -> object:
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
+def _key(description: str, **schema: Any) -> Any:
+    """Return the description of a key for /api/openapi.json; the engine checks the value, with its own message."""
+    return Field(description=description, json_schema_extra=schema)
+
+
 _Whole = Annotated[int, BeforeValidator(_whole)]  # 5.0 is an integer in JSON Schema, which describes the interface
+_Query = Annotated[str, _key("words, and formulas in LaTeX", minLength=1, maxLength=MAX_CHARACTERS)]
+_Index = Annotated[str | None, _key("name of an index; /api/index lists them")]
 
 
 class _Body(BaseModel):
@@ -71,33 +78,41 @@ class _Body(BaseModel):
 class SearchRequest(_Body):
     """Settings of one request; those that it leaves out are the server's."""
 
-    query: str
-    task: str | None = None
-    strategy: str | None = None
-    exact: bool | None = None
-    k: _Whole | None = None
-    kind: str | None = None
-    formulas: str | None = None
-    start: _Whole | None = None
-    index: str | None = None
+    query: _Query
+    task: Annotated[str | None, _key("what is searched", enum=[*TASKS, None])] = None
+    strategy: Annotated[str | None, _key("a strategy of the index; /api/index lists them")] = None
+    exact: Annotated[bool | None, _key("whether all posts are compared")] = None
+    k: Annotated[_Whole | None, _key("number of results", minimum=1, maximum=MAX_RESULTS)] = None
+    kind: Annotated[str | None, _key("kind of the posts", enum=[*KINDS, None])] = None
+    formulas: Annotated[str | None, _key("posts with formulas or without", enum=[*FORMULAS, None])] = None
+    start: Annotated[_Whole | None, _key("number of results before the first", minimum=0)] = None
+    index: _Index = None
 
 
 class CompareRequest(SearchRequest):
     """A search in several indexes; by default in all that are served."""
 
-    indexes: list[str] | None = None
+    indexes: Annotated[list[str] | None, _key("names of indexes")] = None
 
 
 class ExportRequest(SearchRequest):
     """A search, and the form of the file: ``json`` or ``bib``."""
 
-    format: str = "json"
+    format: Annotated[str, _key("form of the file", enum=list(export.FORMATS))] = "json"
 
 
 class HeatMapRequest(_Body):
-    query: str
+    """A query and a post, whose virtual nodes are compared."""
+
+    query: _Query
     post_id: str
-    index: str | None = None
+    index: _Index = None
+
+
+class Refusal(BaseModel):
+    """Reason why a request was not answered."""
+
+    error: str
 
 
 class Busy(Exception):
@@ -146,7 +161,17 @@ def create_app(
         log: called with a line of JSON after each request.
     """
     # FastAPI's pages of documentation load their program from elsewhere; the schema itself does not.
-    app = FastAPI(title="MathAMR+ search", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
+    refusals: dict[int | str, dict[str, Any]] = {
+        "4XX": {"model": Refusal, "description": "The request cannot be answered."},
+        "5XX": {"model": Refusal, "description": "The server is busy (503), or has failed."},
+    }
+    app = FastAPI(
+        title="MathAMR+ search",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        responses=refusals,
+    )
     _explain_errors(app)
     turns = Turns(MAX_WAITING)
     counts = counts_of(lambda: turns.taken)
@@ -158,7 +183,7 @@ def create_app(
     def engine_of(name: str | None) -> SearchEngine:
         return engine if name is None else _find(by_name, name)[0]
 
-    @app.get("/api/index")
+    @app.get("/api/index", summary="Describe an index")
     async def index_(index: str | None = None) -> dict[str, Any]:
         name = next(iter(by_name)) if index is None else index
         listed = [
@@ -193,37 +218,42 @@ def create_app(
         found = compare(wanted, text, strategy=strategy_of(asked), **arguments)
         return answers.comparison(found, {name: own.about()["system"] for name, own in wanted.items()})
 
-    @app.post("/api/search")
+    @app.post("/api/search", summary="Search an index")
     async def search(asked: SearchRequest) -> dict[str, Any]:
         return await turns(lambda: answers.answer(found(asked)))
 
-    @app.post("/api/compare")
+    @app.post("/api/compare", summary="Search several indexes")
     async def compare_(asked: CompareRequest) -> dict[str, Any]:
         return await turns(lambda: compared(asked))
 
-    @app.post("/api/export")
+    @app.post("/api/export", summary="Write the results to a file", responses={200: {"content": export.CONTENT}})
     async def export_(asked: ExportRequest) -> Response:
         name = export.check_format(asked.format)
         text = await turns(lambda: export.exported(asked.query, found(asked), name))
         headers = {"Content-Disposition": f'attachment; filename="results.{name}"'}
         return Response(text, media_type=export.FORMATS[name], headers=headers)
 
-    @app.post("/api/heat-map")
+    @app.post("/api/heat-map", summary="Compare the virtual nodes of a query and a post")
     async def heat_map(asked: HeatMapRequest) -> dict[str, Any]:
         own = engine_of(asked.index)
         return await turns(lambda: answers.heat_map(own.explain(typed(asked.query)[0], asked.post_id)))
 
-    @app.get("/api/posts/{post_id:path}")
+    @app.get("/api/posts/{post_id:path}", summary="Return the text of a post")
     async def post(post_id: str, index: str | None = None) -> dict[str, Any]:
         own = engine_of(index)
         return await turns(lambda: answers.post(own.post(post_id)))
 
-    @app.get("/api/health")
+    @app.get("/api/health", summary="Say that the server answers")
     async def health() -> dict[str, Any]:
         seconds = round(time.monotonic() - begun, 3)
         return {"status": "ok", "posts": len(engine), "waiting": turns.taken, "seconds": seconds, **counts.about}
 
-    @app.get("/api/metrics")
+    @app.get(
+        "/api/metrics",
+        summary="Count requests, for Prometheus",
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {}}}},
+    )
     async def metrics() -> Response:
         return Response(counts.text(), media_type="text/plain; version=0.0.4")
 

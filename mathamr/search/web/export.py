@@ -18,6 +18,7 @@ import json
 import re
 import zlib
 from pathlib import Path
+from typing import Any
 
 from graphs.corpus.post import FormulaRef, PlaceholderText
 from graphs.corpus.text.latex_text import parts
@@ -26,6 +27,7 @@ from mathamr.search.engine import Answer, Result
 from mathamr.search.web import answers
 
 FORMATS = {"json": "application/json", "bib": "application/x-bibtex; charset=utf-8"}
+CONTENT: dict[str, Any] = {"application/json": {}, "application/x-bibtex": {}}  # for /api/openapi.json
 _NO_KEY = re.compile(r"[^A-Za-z0-9:._/+-]+")
 _ESCAPES = str.maketrans(
     {character: f"\\{character}" for character in "%&#_$"}

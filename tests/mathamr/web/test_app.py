@@ -453,6 +453,23 @@ def test_an_unknown_key_is_refused(client: TestClient, path: str) -> None:
     assert response.json() == {"error": "unknown key 'kk'; /api/openapi.json lists the keys of each request"}
 
 
+def test_the_description_of_the_interface_has_its_errors_and_limits(client: TestClient) -> None:
+    described = client.get("/api/openapi.json").json()
+    schemas = described["components"]["schemas"]
+    assert "HTTPValidationError" not in schemas
+    operations = [one for path in described["paths"].values() for one in path.values()]
+    for operation in operations:
+        for status in ("4XX", "5XX"):
+            schema = operation["responses"][status]["content"]["application/json"]["schema"]
+            assert schema == {"$ref": "#/components/schemas/Refusal"}
+    assert list(schemas["Refusal"]["properties"]) == ["error"]
+    keys = schemas["SearchRequest"]["properties"]
+    for name, value in (("k", keys["k"]["maximum"] + 1), ("start", keys["start"]["minimum"] - 1), ("kind", "Kind")):
+        assert value not in keys[name].get("enum", [])
+        assert client.post("/api/search", json={"query": "group", name: value}).status_code == 422
+    assert list(described["paths"]["/api/metrics"]["get"]["responses"]["200"]["content"]) == ["text/plain"]
+
+
 @pytest.mark.parametrize("path", ["/", "/page.css", "/katex/katex.min.js", "/api/index", "/nothing", "/api/posts/99"])
 def test_every_response_tells_the_browser_to_load_nothing_from_elsewhere(client: TestClient, path: str) -> None:
     response = client.get(path)
