@@ -99,7 +99,9 @@ def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:
     edges = np.linspace(low, high if high > low else low + 1, 41).tolist()
     for name, colour, hatch in (("tokens", COLOURS[2], ""), ("pooled", COLOURS[5], "////")):
         face = colour if name == "tokens" else "none"
-        ax.hist(values[name], edges, density=True, color=face, edgecolor=colour, hatch=hatch, linewidth=0.6, label=name)
+        ax.hist(
+            values[name], edges, density=True, facecolor=face, edgecolor=colour, hatch=hatch, linewidth=0.6, label=name
+        )
     ax.set_xlabel("Vector length")
 
 

@@ -18,7 +18,7 @@ ORDER, NEGATIVES, AUGMENTATION, FORMULAS, SHARES, MIXTURE = range(6)
 
 def stream(*key: int) -> int:
     """Return a seed for the random stream of ``key``, different from those of all other keys."""
-    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1)
+    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]) >> 1
 
 
 @contextmanager
