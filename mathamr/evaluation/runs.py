@@ -131,6 +131,30 @@ def official_order(hits: Sequence[Hit], task: Task) -> list[Hit]:
     return ordered[:MAX_PER_TOPIC]
 
 
+def repeats(rankings: Mapping[str, Sequence[tuple[str, float] | Hit]]) -> str:
+    """Return the number of results whose document is in their topic before, with an example; "" if there are none.
+
+    >>> repeats({"A.1": [("255", 2.0), ("154", 1.5), ("255", 1.0)], "A.2": [("255", 1.0)]})
+    '1 of 4 results repeat a document of their topic, e.g. 255 in topic A.1'
+    """
+    count, example = 0, ""
+    for topic_id, results in rankings.items():
+        seen: set[str] = set()
+        for result in results:
+            doc_id = result.doc_id if isinstance(result, Hit) else result[0]
+            if doc_id in seen:
+                count, example = count + 1, example or f"{doc_id} in topic {topic_id}"
+            seen.add(doc_id)
+    total = sum(map(len, rankings.values()))
+    return f"{count:,} of {total:,} results repeat a document of their topic, e.g. {example}" if count else ""
+
+
+def repeated_lines(run: Run) -> str:
+    """Return a note on repeated documents, of which :func:`official_order` keeps one line; "" if there are none."""
+    counts = "first" if run.task == 1 else "last"
+    return f"{found}; the {counts} line of each counts, as in ARQMath" if (found := repeats(run.rankings)) else ""
+
+
 def decreasing(hits: Sequence[Hit]) -> list[Hit]:
     """Return the results, best first, with scores that strictly decrease."""
     scores = strictly_decreasing([hit.score for hit in hits])

@@ -80,6 +80,8 @@ def test_a_fault_is_found_in_its_line(tmp_path: Path, line: int, row: str, kind:
 def test_faults_of_a_topic(tmp_path: Path) -> None:
     lines = [*GOOD, "A.1\t7\t1\t9\tme"]
     assert found(write(tmp_path / "split.tsv", lines)) == [(4, "topic")]
+    repeated = [*GOOD, "A.1\t255\t3\t0.5\tme", "A.2\t154\t2\t0.4\tme"]
+    assert found(write(tmp_path / "repeated.tsv", repeated)) == [(4, "repeated")]
     many = [f"A.1\t{n}\t{n}\t{-n}\tme" for n in range(1, 1004)]
     assert found(write(tmp_path / "many.tsv", many)) == [(1001, "count")]
     gap = [f"A.1\t{n}\t{n + 5 * (n > 3)}\t{-n}\tme" for n in range(1, 9)]
