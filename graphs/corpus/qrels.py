@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from graphs.corpus.packed import reason_unreadable
 from graphs.corpus.post import Judgment
 from graphs.errors import ConfigError, CorpusError
 
@@ -117,4 +118,4 @@ def _rows(path: Path) -> Iterator[Row]:
                 topic, _, doc, written = columns
                 yield line, topic, doc, written
     except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"cannot be read as UTF-8 text: {error}", path=path) from error
+        raise CorpusError(reason_unreadable(error), path=path) from error

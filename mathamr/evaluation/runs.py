@@ -31,7 +31,7 @@ from typing import Literal
 
 import numpy as np
 
-from graphs.corpus.packed import PackedFile, members
+from graphs.corpus.packed import PackedFile, members, reason_unreadable
 from graphs.corpus.post import Judgment
 from graphs.corpus.qrels import grade_of
 from graphs.errors import CorpusError, EvaluationError
@@ -344,7 +344,7 @@ def _rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
                     raise EvaluationError(f"column {columns.index('') + 1} is empty", path=path, line=number)
                 yield number, columns
     except (OSError, UnicodeDecodeError) as error:
-        raise EvaluationError(f"cannot be read: {error}", path=path) from error
+        raise EvaluationError(reason_unreadable(error), path=path) from error
 
 
 def _finite(text: str, path: str | os.PathLike[str], line: int) -> float:

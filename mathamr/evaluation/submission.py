@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
+from graphs.corpus.packed import GZIP
 from graphs.corpus.post import PostKind
 from graphs.errors import EvaluationError
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Task
@@ -233,6 +234,8 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             line = 0
             while raw := file.readline(MAX_LINE + 1):
                 line += 1
+                if line == 1 and raw.startswith(GZIP):
+                    raise EvaluationError("is compressed with gzip; unpack it", path=path)
                 if line > MAX_LINES:
                     raise EvaluationError(
                         f"more than {MAX_LINES:,} lines, too many for a submission; check the file", path=path

@@ -1,5 +1,6 @@
 """What a submission may not be: each fault is found in its line, however broken the file."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,9 @@ def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
         for read in (lambda p: read_submission(p, task=1), task_of):
             with pytest.raises(EvaluationError, match=message):
                 read(path)
+    (tmp_path / "run.tsv.gz").write_bytes(gzip.compress(GOOD[0].encode()))
+    with pytest.raises(EvaluationError, match="is compressed with gzip; unpack it"):
+        task_of(tmp_path / "run.tsv.gz")
     trec = write(tmp_path / "trec.tsv", ["A.1\tQ0\t255\t1\t2.5\tme"])
     with pytest.raises(EvaluationError, match=r"trec.tsv:1: this is TREC's form"):
         task_of(trec)
