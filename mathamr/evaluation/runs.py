@@ -132,7 +132,7 @@ def official_order(hits: Sequence[Hit], task: Task) -> list[Hit]:
 
 
 def repeats(rankings: Mapping[str, Sequence[tuple[str, float] | Hit]]) -> str:
-    """Return the number of results whose document is in their topic before, with an example; "" if there are none.
+    """Return the number of results whose document is in their topic before, with an example; "" for zero.
 
     >>> repeats({"A.1": [("255", 2.0), ("154", 1.5), ("255", 1.0)], "A.2": [("255", 1.0)]})
     '1 of 4 results repeat a document of their topic, e.g. 255 in topic A.1'
@@ -150,7 +150,7 @@ def repeats(rankings: Mapping[str, Sequence[tuple[str, float] | Hit]]) -> str:
 
 
 def repeated_lines(run: Run) -> str:
-    """Return a note on repeated documents, of which :func:`official_order` keeps one line; "" if there are none."""
+    """Return a note on repeated documents, of which :func:`official_order` keeps one line; "" without any."""
     counts = "first" if run.task == 1 else "last"
     return f"{found}; the {counts} line of each counts, as in ARQMath" if (found := repeats(run.rankings)) else ""
 
