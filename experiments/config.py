@@ -18,6 +18,7 @@ jobs share, and :func:`job_settings` the settings of a system.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import lru_cache
@@ -148,9 +149,9 @@ _faulty: dict[str, ConfigError] = {}  # systems of packages whose settings canno
 
 
 def fault_of(words: Sequence[str]) -> ConfigError | None:
-    """Return the fault in the settings of the system that ``track=NAME`` chooses; None without one."""
-    tracks = [word.removeprefix("track=") for word in words if word.startswith("track=")]
-    return next((_faulty[track] for track in tracks if track in _faulty), None)
+    """Return the fault of a chosen system, or of its settings; None without one."""
+    tracks = [track for word in words for track in re.findall(r"\btrack[=:]\s*([\w.-]+)", word)]
+    return next((fault for track in tracks if (fault := _faulty.get(track) or registry.fault(track))), None)
 
 
 def _files(kind: type[JobSettings]) -> dict[tuple[str, str], Any]:

@@ -110,7 +110,7 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
             return Ended(f"the graphs of {len(missing)} jobs are in {shared}", 0)
         if config.job is None:  # other parts of an array run the rest
             _say_unmet(mine, folder, console)
-        _say_displaced(missing, folder, console)
+        _say_displaced(missing, folder, command, console)
         _write_plan(experiment, jobs, folder, tasks, command)
         runner.run(missing)
     elif config.job == PREPARE:
@@ -182,17 +182,26 @@ def _say_unmet(selected: Sequence[Job], folder: Path, console: Console) -> None:
         )
 
 
-def _say_displaced(missing: Sequence[Job], folder: Path, console: Console) -> None:
+def _say_displaced(missing: Sequence[Job], folder: Path, command: str, console: Console) -> None:
     """Print the finished jobs of another configuration or collection that move to ``earlier``."""
     records = [(job, read_json(folder / "jobs" / job.name / "result.json")) for job in missing]
     displaced = [job for job, record in records if record is not None and record.get("key") != job.key]
     if displaced:
         before = (read_json(folder / "experiment.json") or {}).get("command", "another command")
-        before = before.replace("python -m experiments.run", "mathamr run")
+        if before == _recorded(command):
+            origin, way_back = "of this command with other data, files of settings or code", ""
+        else:
+            named = before.replace("python -m experiments.run", "mathamr run")
+            origin, way_back = f"of another configuration ({named})", "that command brings them back; "
         console.say(
-            f"  results of another configuration ({before}) move to {folder / 'earlier'}: {len(displaced)}; "
-            "that command brings them back; experiment.name=NAME writes to another folder"
+            f"  results {origin} move to {folder / 'earlier'}: {len(displaced)}; {way_back}experiment.name=NAME writes "
+            "to another folder"
         )
+
+
+def _recorded(command: str) -> str:
+    """Return a command as ``experiment.json`` names it."""
+    return " ".join(word for word in command.split(" ") if not word.startswith("job="))
 
 
 def _write_plan(
@@ -202,7 +211,7 @@ def _write_plan(
     content = {
         "name": experiment.name,
         "title": experiment.title,
-        "command": " ".join(word for word in command.split(" ") if not word.startswith("job=")),
+        "command": _recorded(command),
         "baseline": experiment.baseline,
         "baselines": experiment.baselines,
         "conditions": list(experiment.conditions),

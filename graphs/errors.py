@@ -124,8 +124,18 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     ('; did you mean graph.connectivity?', '; did you mean train.beta?')
     >>> suggestion("elephant", ["train.beta"])
     ''
+
+    In a group, the keys of this group count, also by their initials:
+
+    >>> suggestion("train.lr", ["train", "train.beta", "train.learning_rate"])
+    '; did you mean train.learning_rate?'
     """
     words = list(known)
-    meant = [word for word in words if word.split(".")[-1] == name.split(".")[-1]]
-    meant = meant or difflib.get_close_matches(name, words, n=1)
+    group, dot, key = name.rpartition(".")
+    meant = [word for word in words if word.split(".")[-1] == key]
+    if own := {word.removeprefix(group + dot): word for word in words if dot and word.startswith(group + dot)}:
+        near = [one for one in own if "_" in one and "".join(part[:1] for part in one.split("_")) == key]
+        meant = meant or [own[one] for one in near or difflib.get_close_matches(key, own, n=1)]
+    else:
+        meant = meant or difflib.get_close_matches(name, words, n=1)
     return f"; did you mean {meant[0]}?" if meant else ""

@@ -9,7 +9,7 @@
 For one formula, both trees are printed in the string form of Tangent-S and as indented text; ``--figure`` draws them.
 ``--stdin`` takes one LaTeX formula per line and prints one JSON object per line, with the keys ``latex``, ``slt`` and
 ``opt``, ``null`` for a missing tree. A MathML file may hold Presentation MathML, Content MathML or both. If a formula
-has neither tree, or the file cannot be read, the exit code is 2.
+has neither tree, or the file cannot be read, or a line of standard input is not UTF-8, the exit code is 2.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from experiments.command import command, parser_of
 if TYPE_CHECKING:
     from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
 
+_UNDECODED = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as surrogateescape reads them
+
 
 @command
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,8 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.stdin:
         if given.figure is not None:
             parser.error("--figure draws one formula: use it with --latex or --mathml")
-        print_json_lines()
-        return 0
+        return print_json_lines()
     if given.figure is not None and given.figure.suffix.lower() != ".svg":
         parser.error(f"--figure {given.figure}: figures are SVG; give a name that ends in .svg")
 
@@ -115,18 +116,24 @@ def print_trees(formula: ParsedFormula) -> None:
             print(f"{kind.upper()} {tree.tangent_string()}\n{indented(tree)}\n")
 
 
-def print_json_lines() -> None:
-    """Print the trees of the formulas on standard input, as they come."""
+def print_json_lines() -> int:
+    """Print the trees of the formulas on standard input, as they come; return 2 if a line is not UTF-8, else 0."""
     from graphs.formulas.latex import parse_latex
 
-    for stream in (sys.stdin, sys.stdout):
+    for stream, errors in ((sys.stdin, "surrogateescape"), (sys.stdout, "replace")):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="replace")
-    for line in sys.stdin:
+            stream.reconfigure(encoding="utf-8", errors=errors)
+    code = 0
+    for number, line in enumerate(sys.stdin, start=1):
         latex = line.rstrip("\r\n")
+        if _UNDECODED.search(latex):
+            latex = _UNDECODED.sub("\ufffd", latex)
+            print(f"line {number} is not UTF-8; save the formulas as UTF-8", file=sys.stderr)
+            code = 2
         formula = parse_latex(latex)
         strings = (None if tree is None else tree.tangent_string() for tree in (formula.slt, formula.opt))
         print(json.dumps(dict(zip(("latex", "slt", "opt"), (latex, *strings), strict=True)), ensure_ascii=False))
+    return code
 
 
 if __name__ == "__main__":

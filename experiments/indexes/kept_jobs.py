@@ -64,6 +64,8 @@ def index_job(
     config = read(composed)
     corpus = open_data(config.data)
     job = next(job for job in plan(composed, corpus.fingerprints()) if (job.condition, job.seed) == (condition, seed))
+    for track in _tracks(job):
+        registry.find(track).check_kept()
     keeper = _Keeper.of(folder, job, corpus, console or Console())
     out = out or folder / "indexes" / job.name
     count, posts_db = keeper.posts(job)
@@ -74,6 +76,11 @@ def index_job(
         f"index:     {count:,} posts of {identity.collection}, ranked by {condition} of {experiment['name']}, "
         f"seed {seed}\n{search_hint(out)}"
     )
+
+
+def _tracks(job: Job) -> set[str]:
+    """Return the systems of a job and of the jobs that it needs."""
+    return {job.settings.track}.union(*map(_tracks, job.needs))
 
 
 @dataclass(frozen=True)

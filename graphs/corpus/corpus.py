@@ -221,8 +221,8 @@ def open_corpus(
             raise ConfigError(f"data.{key}={value}: collection {name!r} has no such choice, only {of!r}; leave it out")
     if opened is not None:
         folder = _folder(root) if root is not None else None
-        if not isinstance(found := opened(folder), Documents):
-            raise ConfigError(f"collection {name!r} gives no documents; see graphs.corpus.corpus.Documents")
+        found = cast(Documents, opened(folder))
+        installed.check_members(found, name, opened.place)
         return opened.checked(found)
     if not NAMES[name]:
         if root is not None:

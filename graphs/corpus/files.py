@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from graphs.corpus.packed import PackedFile
+from graphs.corpus.packed import GZIP, PackedFile
 from graphs.errors import CorpusError
 
 
@@ -153,5 +153,15 @@ def file_in(folder: Path, name: str) -> Path | None:
 
 
 def open_packed(path: Path) -> IO[bytes]:
-    """Open a file for reading; a file with the ending ``.gz`` is decompressed."""
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+    """Open a file for reading; a file with the ending ``.gz`` is decompressed.
+
+    Raises:
+        CorpusError: a gzip file without this ending.
+    """
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    file = path.open("rb")
+    if file.peek(len(GZIP)).startswith(GZIP):
+        file.close()
+        raise CorpusError(f"is compressed with gzip; name it {path.name}.gz, or unpack it", path=path)
+    return file

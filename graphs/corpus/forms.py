@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.corpus.files import open_packed
+from graphs.errors import MathAMRError
 
 SOURCES = ("problems", "titles")
 """Forms that are learned from and have no topics."""
@@ -124,6 +125,6 @@ def _first_object(path: Path) -> dict[str, Any]:
     try:
         with open_packed(path) as file:
             content = json.loads(file.readline(_LINE).decode("utf-8-sig"))
-    except (OSError, EOFError, zlib.error, ValueError, RecursionError):
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError, MathAMRError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -33,6 +33,7 @@ _TEXTS = {
     Pair: ("question_id", "answer_id"),
 }
 _POSTS, _LISTS = ("posts", "posts_as_read", "completed"), {"topics": Topic, "judgments": Judgment}
+_DOCUMENTS, _BENCHMARK = ("name", "posts", "formulas", "fingerprints"), ("tasks", *_LISTS)
 _CHECKED: dict[str, type] = dict.fromkeys(_POSTS, Post) | dict.fromkeys(("pairs", "pairs_of"), Pair) | _LISTS
 
 
@@ -139,6 +140,25 @@ def _problem(record: Any) -> str:
     if isinstance(record, Topic) and not isinstance(record.post, Post):
         return f"post is {record.post!r}; give a Post"
     return ""
+
+
+def check_members(corpus: object, name: str, place: str) -> None:
+    """Check that a collection has the name of its entry point, the members of Documents, and all or none of Benchmark.
+
+    Args:
+        corpus: opened collection.
+        name: name of its entry point.
+        place: words that name it in messages.
+
+    Raises:
+        ConfigError: another name, or a missing member, e.g. a misspelt one.
+    """
+    judged = any(hasattr(corpus, member) for member in _BENCHMARK)
+    wanted = [*_DOCUMENTS, *(_BENCHMARK if judged else ())]
+    if lacking := [member for member in wanted if not hasattr(corpus, member)]:
+        raise ConfigError(f"{place} lacks {', '.join(lacking)}; write them as graphs/corpus/corpus.py describes")
+    if (own := getattr(corpus, "name", None)) != name:
+        raise ConfigError(f"{place} has the name {own!r}; write name = {name!r}, as the entry point has it")
 
 
 def names() -> list[str]:

@@ -37,6 +37,9 @@ MAX_MEMBERS = 10_000
 MAX_RATIO = 250
 BOMB_BYTES = 1 << 26
 
+GZIP = b"\x1f\x8b"
+"""First bytes of a gzip file."""
+
 _CHUNK = 1 << 16
 _AGAIN = "fetch it again"
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -132,6 +135,16 @@ class PackedFile:
             if not beginning:
                 raise
         return bytes(beginning[:size])
+
+
+def reason_unreadable(error: OSError | UnicodeDecodeError) -> str:
+    """Return the reason why a file of text cannot be read, with a way out for one that is compressed.
+
+    >>> reason_unreadable(UnicodeDecodeError("utf-8", GZIP, 1, 2, "invalid start byte"))
+    'is compressed with gzip; unpack it'
+    """
+    packed = isinstance(error, UnicodeDecodeError) and error.object.startswith(GZIP)
+    return "is compressed with gzip; unpack it" if packed else f"cannot be read: {error}"
 
 
 def members(path: Path) -> list[PackedFile]:

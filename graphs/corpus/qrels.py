@@ -9,6 +9,8 @@
 (2, '')
 >>> relevant_grade([Judgment("q1", "d1", 1)])
 (1, 'no grade is above 1, so documents of grade 1 count as relevant; data.relevant_grade=N sets another grade')
+>>> relevant_grade(judgments, 5)
+(5, 'no document is relevant: the highest grade is 3; data.relevant_grade=N sets another grade')
 
 Grades are whole numbers. TREC's negative grades (spam, other errors) count as 0.
 """
@@ -20,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from graphs.corpus.packed import reason_unreadable
 from graphs.corpus.post import Judgment
 from graphs.errors import ConfigError, CorpusError
 
@@ -71,7 +74,7 @@ def grade_of(written: str) -> int | None:
 
 
 def relevant_grade(judgments: Iterable[Judgment], given: int | None = None) -> tuple[int, str]:
-    """Return the lowest grade that counts as relevant, and a sentence for the user if it follows from judgments.
+    """Return the lowest grade that counts as relevant, and a note if it is derived, or above all judgments.
 
     Args:
         judgments: all judgments of a question.
@@ -80,11 +83,14 @@ def relevant_grade(judgments: Iterable[Judgment], given: int | None = None) -> t
     Raises:
         ConfigError: ``given`` is below 1.
     """
+    if given is not None and given < 1:
+        raise ConfigError(f"data.relevant_grade={given} must be at least 1; grade 0 means not relevant")
+    highest = max((judgment.grade for judgment in judgments), default=0)
     if given is not None:
-        if given < 1:
-            raise ConfigError(f"data.relevant_grade={given} must be at least 1; grade 0 means not relevant")
-        return given, ""
-    if max((judgment.grade for judgment in judgments), default=0) >= RELEVANT:
+        return given, "" if highest >= given else (
+            f"no document is relevant: the highest grade is {highest}; data.relevant_grade=N sets another grade"
+        )
+    if highest >= RELEVANT:
         return RELEVANT, ""
     return 1, (
         "no grade is above 1, so documents of grade 1 count as relevant; data.relevant_grade=N sets another grade"
@@ -117,4 +123,4 @@ def _rows(path: Path) -> Iterator[Row]:
                 topic, _, doc, written = columns
                 yield line, topic, doc, written
     except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"cannot be read as UTF-8 text: {error}", path=path) from error
+        raise CorpusError(reason_unreadable(error), path=path) from error

@@ -31,7 +31,7 @@ from typing import Literal
 
 import numpy as np
 
-from graphs.corpus.packed import PackedFile, members
+from graphs.corpus.packed import PackedFile, members, reason_unreadable
 from graphs.corpus.post import Judgment
 from graphs.corpus.qrels import grade_of
 from graphs.errors import CorpusError, EvaluationError
@@ -129,6 +129,30 @@ def official_order(hits: Sequence[Hit], task: Task) -> list[Hit]:
     else:
         ordered = [ordered[place] for place in best_first(list(kept), [hit.score for hit in ordered])]
     return ordered[:MAX_PER_TOPIC]
+
+
+def repeats(rankings: Mapping[str, Sequence[tuple[str, float] | Hit]]) -> str:
+    """Return the number of results whose document is in their topic before, with an example; "" for zero.
+
+    >>> repeats({"A.1": [("255", 2.0), ("154", 1.5), ("255", 1.0)], "A.2": [("255", 1.0)]})
+    '1 of 4 results repeat a document of their topic, e.g. 255 in topic A.1'
+    """
+    count, example = 0, ""
+    for topic_id, results in rankings.items():
+        seen: set[str] = set()
+        for result in results:
+            doc_id = result.doc_id if isinstance(result, Hit) else result[0]
+            if doc_id in seen:
+                count, example = count + 1, example or f"{doc_id} in topic {topic_id}"
+            seen.add(doc_id)
+    total = sum(map(len, rankings.values()))
+    return f"{count:,} of {total:,} results repeat a document of their topic, e.g. {example}" if count else ""
+
+
+def repeated_lines(run: Run) -> str:
+    """Return a note on repeated documents, of which :func:`official_order` keeps one line; "" without any."""
+    counts = "first" if run.task == 1 else "last"
+    return f"{found}; the {counts} line of each counts, as in ARQMath" if (found := repeats(run.rankings)) else ""
 
 
 def decreasing(hits: Sequence[Hit]) -> list[Hit]:
@@ -320,7 +344,7 @@ def _rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
                     raise EvaluationError(f"column {columns.index('') + 1} is empty", path=path, line=number)
                 yield number, columns
     except (OSError, UnicodeDecodeError) as error:
-        raise EvaluationError(f"cannot be read: {error}", path=path) from error
+        raise EvaluationError(reason_unreadable(error), path=path) from error
 
 
 def _finite(text: str, path: str | os.PathLike[str], line: int) -> float:

@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
+from graphs.corpus.packed import GZIP
 from graphs.corpus.post import PostKind
 from graphs.errors import EvaluationError
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Task
@@ -106,21 +107,23 @@ class Submission:
 
     def _order(self, topics: Container[str] | None) -> Iterator[Problem]:
         before: Row | None = None
-        finished: set[str] = set()
-        seen: set[str] = set()
+        seen: dict[str, set[str]] = {}  # documents by topic
         name = self.rows[0].name if self.rows else ""
         count = 0
         for row in self.rows:
-            topic = row.topic_id
+            topic, document = row.topic_id, row.formula_id or row.post_id
+            if document in seen.get(topic, ()):
+                yield Problem(row.line, "repeated", f"{document} is in topic {topic} twice; keep one")
+                if before is not None and before.topic_id != topic:
+                    continue  # the topic does not continue
             if before is None or topic != before.topic_id:
-                if topics is not None and topic not in topics and topic not in finished:
+                if topics is not None and topic not in topics and topic not in seen:
                     yield Problem(row.line, "topic", f"topic {topic} is not one of the task's topics")
-                if topic in finished:
+                if topic in seen:
                     yield Problem(
                         row.line, "topic", f"topic {topic} continues after other topics; keep its lines together"
                     )
-                before, count, seen = None, 0, set()
-                finished.add(topic)
+                before, count = None, 0
             count += 1
             rank = 1 if before is None else before.rank + 1  # from the line before: one gap is one problem
             if row.rank != rank:
@@ -137,10 +140,7 @@ class Submission:
                 )
             if count == MAX_PER_TOPIC + 1:
                 yield Problem(row.line, "count", f"topic {topic} has more than {MAX_PER_TOPIC:,} results")
-            document = row.formula_id or row.post_id
-            if document in seen:
-                yield Problem(row.line, "repeated", f"{document} is in topic {topic} twice; keep one")
-            seen.add(document)
+            seen.setdefault(topic, set()).add(document)
             if row.name != name:
                 yield Problem(row.line, "name", f"run {row.name!r} in the file of run {name!r}; a file holds one run")
             before = row
@@ -234,6 +234,8 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             line = 0
             while raw := file.readline(MAX_LINE + 1):
                 line += 1
+                if line == 1 and raw.startswith(GZIP):
+                    raise EvaluationError("is compressed with gzip; unpack it", path=path)
                 if line > MAX_LINES:
                     raise EvaluationError(
                         f"more than {MAX_LINES:,} lines, too many for a submission; check the file", path=path

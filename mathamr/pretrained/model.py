@@ -158,7 +158,8 @@ class MathAMR:
             out: folder for graphs, tensors and checkpoints; an interrupted run resumes from it; None: a temporary
                 folder.
             encoder: settings of the encoder; None: ``conf/model/thesis.yaml``.
-            training: settings of training; None: ``conf/train/laptop.yaml``, with smaller batches for few pairs.
+            training: settings of training; None: ``conf/train/laptop.yaml``, with smaller batches and more held-out
+                questions for few pairs.
             spec: virtual nodes of the graphs; None: the default ones.
             workers: number of parsing processes.
 
@@ -377,8 +378,14 @@ def as_posts(texts: str | Sequence[str | Post]) -> list[Post]:
 
     >>> [(post.post_id, post.body) for post in as_posts(["$x$", Post("7", "answer", body="$y$")])]
     [('0', '$x$'), ('7', '$y$')]
+
+    Raises:
+        RetrievalError: one of them is neither a string nor a post.
     """
-    given = [texts] if isinstance(texts, str) else texts
+    given = [texts] if isinstance(texts, str) else list(texts)
+    for place, text in enumerate(given):
+        if not isinstance(text, str | Post):
+            raise RetrievalError(f"text {place} is {text!r:.80}; give a string or a Post")
     return [
         text if isinstance(text, Post) else Post(str(place), "answer", body=text, markup="text")
         for place, text in enumerate(given)

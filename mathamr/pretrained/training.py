@@ -14,7 +14,7 @@ from pathlib import Path
 
 from graphs import shared_files
 from graphs.corpus.post import Pair, Post
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, TrainingError
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.stores.collection import Collection
 from mathamr.default_settings import values
@@ -25,6 +25,7 @@ from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_voc
 from mathamr.stages.learning.graph_model import TrainingData, train_graph_model
 from mathamr.stages.learning.reporting import only_trainer
 from mathamr.training.config import TrainConfig
+from mathamr.training.pairs import FEWEST_QUESTIONS, smallest_fraction
 
 
 def train_on_pairs(
@@ -42,21 +43,29 @@ def train_on_pairs(
         pairs: questions and answers.
         folder: folder of all files.
         encoder: settings of the encoder; None: ``conf/model/thesis.yaml``.
-        training: settings of training; None: ``conf/train/laptop.yaml``, with smaller batches for few pairs.
+        training: settings of training; None: ``conf/train/laptop.yaml``, with smaller batches and more held-out
+            questions for few pairs.
         spec: virtual nodes; None: those of ``conf/graph/default.yaml``.
         workers: number of parsing processes.
 
     Raises:
         ConfigError: no pairs, or contradictory settings.
-        TrainingError: too few pairs with graphs.
+        TrainingError: fewer than three questions, or too few pairs with graphs.
     """
     posts, known = _posts(pairs)
+    questions = len({pair.question_id for pair in known})
+    if questions < FEWEST_QUESTIONS:
+        raise TrainingError(f"answered questions: {questions}; give at least {FEWEST_QUESTIONS}")
     graph = values("graph")
     encoder = encoder or EncoderConfig(**values("model", "thesis"))
     if training is None:
         training = TrainConfig(**values("train", "laptop"))
-        learned = int(len(known) * (1 - training.validation_fraction))  # the others are held out
-        training = replace(training, batch_size=max(2, min(training.batch_size, learned)))
+        fraction = training.validation_fraction
+        if round(questions * fraction) == 0:
+            fraction = smallest_fraction(questions)
+        learned = int(len(known) * (1 - fraction))  # the others are held out
+        batch_size = max(2, min(training.batch_size, learned))
+        training = replace(training, batch_size=batch_size, validation_fraction=fraction)
     spec = spec or VirtualNodeSpec(graph["structure"], graph["connectivity"], graph["formulas"])
     console = Console()
     folder.mkdir(parents=True, exist_ok=True)

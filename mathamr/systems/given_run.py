@@ -20,7 +20,7 @@ from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
 from mathamr.evaluation.result_names import title
-from mathamr.evaluation.runs import Hit, Run, decreasing, official_order, read_run
+from mathamr.evaluation.runs import Hit, Run, decreasing, official_order, read_run, repeated_lines
 from mathamr.stages.retrieval.searching import say_lost
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
@@ -71,6 +71,8 @@ class GivenRunSystem(System[GivenRunSettings]):
             self.console.once(
                 f"  {settings.path_of(topic_set.test_name)}: results for {others} topics that are not asked"
             )
+        if note := repeated_lines(run):
+            self.console.once(f"  {settings.path_of(topic_set.test_name)}: {note}")
         ordered = {
             name: decreasing(official_order(hits, run.task)) for name, hits in run.rankings.items() if name in topics
         }

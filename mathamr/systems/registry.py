@@ -95,20 +95,21 @@ def settings_of(name: str) -> type[JobSettings]:
 
 
 def loadable() -> dict[str, type[JobSettings]]:
-    """Return the settings of all systems, except those of packages that cannot be imported.
-
-    :func:`find` names these packages when asked for one.
+    """Return the settings of all systems, except those of packages that cannot be imported (:func:`fault`).
 
     Raises:
         ConfigError: two systems have one name.
     """
-    settings = {}
-    for name in names():
-        try:
-            settings[name] = settings_of(name)
-        except ConfigError:
-            continue
-    return settings
+    return {name: settings_of(name) for name in names() if fault(name) is None}
+
+
+def fault(name: str) -> ConfigError | None:
+    """Return the reason why :func:`settings_of` gives no settings; None if it gives them."""
+    try:
+        settings_of(name)
+    except ConfigError as error:
+        return error
+    return None
 
 
 def key_parts(name: str) -> dict[str, str]:

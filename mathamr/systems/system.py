@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from inspect import getattr_static
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
@@ -204,13 +205,31 @@ class System(ABC, Generic[Settings]):
 
     # -- search outside the experiment ---------------------------------------------------------------------------
 
+    @classmethod
+    def check_kept(cls) -> None:
+        """Check that the system has the methods :meth:`keep` and :meth:`open_kept`.
+
+        Raises:
+            ConfigError: it lacks one.
+        """
+        for name in ("keep", "open_kept"):
+            if getattr_static(cls, name) is getattr_static(System, name):
+                raise cls._not_kept(name)
+
+    @classmethod
+    def _not_kept(cls, method: str) -> ConfigError:
+        return ConfigError(
+            f"track={cls.name} cannot be searched outside its experiment: it lacks the method {method}; index another "
+            "condition"
+        )
+
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
         """Write the files that answer search needs to ``folder``; return a record for :meth:`open_kept`, as JSON.
 
         Raises:
             ConfigError: a system that cannot be kept.
         """
-        raise ConfigError(f"track={self.name} cannot be searched outside its experiment; index another condition")
+        raise self._not_kept("keep")
 
     @classmethod
     def open_kept(cls, kept: KeptSearch) -> Searchable:
@@ -220,7 +239,7 @@ class System(ABC, Generic[Settings]):
             ConfigError: a system that cannot be kept.
             StoreError: files that are missing or damaged.
         """
-        raise ConfigError(f"track={cls.name} cannot be searched outside its experiment; index another condition")
+        raise cls._not_kept("open_kept")
 
     # -- examples and analyses -----------------------------------------------------------------------------------
 

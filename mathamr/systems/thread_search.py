@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mathamr.evaluation.runs import MAX_PER_TOPIC
+from mathamr.evaluation.runs import MAX_PER_TOPIC, repeats
 from mathamr.stages.retrieval.threads import Threads, thread_of
 from mathamr.stages.settings import JobSettings, RetrievalConfig
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, check_step
@@ -58,6 +58,8 @@ class ThreadSearch:
         check_results(settings.track, check_step(settings.track, "retrieve", found, Retrieved))
         if registry.is_installed(settings.track):
             check_found(system, found)
+            if repeated := repeats(found.results):
+                system.console.say(f"track={settings.track}: retrieve(): {repeated}; the best score of each counts")
         retrieved = self.answers(found)
         return retrieved, {**indexed.costs, **retrieved.costs}
 

@@ -30,7 +30,7 @@ from graphs.processes import batched
 # The held-out questions do not depend on a run's seed, so validation losses of several seeds compare.
 _SPLIT_SEED = 20260
 _AT_ONCE = 10_000  # pairs
-_FEWEST_QUESTIONS = 3  # two for a batch, one held out
+FEWEST_QUESTIONS = 3  # two for a batch, one held out
 _HEADER = re.compile(
     r" *(?:(q|query|question|topic|anchor|post)[-_ ]?id"
     r" *\t *(doc|document|answer|corpus|post|positive|negative|candidate)[-_ ]?id"
@@ -71,15 +71,15 @@ class PairSplit:
     def more_held_out(self) -> str | None:
         """Return the setting that holds out two questions, if there is only one and enough are left; else None."""
         questions = len({pair.question_id for pair in self.train}) + 1
-        if self._held_out() > 1 or questions <= _FEWEST_QUESTIONS:
+        if self._held_out() > 1 or questions <= FEWEST_QUESTIONS:
             return None
-        return f"train.validation_fraction={_fraction(2, questions)}"
+        return f"train.validation_fraction={smallest_fraction(questions)}"
 
     def warning(self) -> str | None:
         """Return what is wrong with the held-out questions, and the way out; None: nothing."""
         if self._held_out() > 1:
             return None
-        fix = self.more_held_out() or f"more than {_FEWEST_QUESTIONS} answered questions"
+        fix = self.more_held_out() or f"more than {FEWEST_QUESTIONS} answered questions"
         return f"1 question is held out, so its validation loss is always 0; use {fix}"
 
     def _held_out(self) -> int:
@@ -217,9 +217,9 @@ def split_pairs(
     num_held_out = round(len(questions) * validation_fraction)
     if not 0 < num_held_out < len(questions):
         fix = (
-            f"set train.validation_fraction={_fraction(1, len(questions))}"
-            if len(questions) >= _FEWEST_QUESTIONS
-            else f"give at least {_FEWEST_QUESTIONS} answered questions"
+            f"set train.validation_fraction={smallest_fraction(len(questions))}"
+            if len(questions) >= FEWEST_QUESTIONS
+            else f"give at least {FEWEST_QUESTIONS} answered questions"
         )
         raise TrainingError(
             f"answered questions: {len(questions)}; train.validation_fraction={validation_fraction} holds out "
@@ -236,14 +236,13 @@ def split_pairs(
     )
 
 
-def _fraction(held_out: int, questions: int) -> float:
-    """Return a fraction with two digits that holds out at least some of the questions, and leaves two.
+def smallest_fraction(questions: int) -> float:
+    """Return a fraction with two digits that holds out at least two of the questions, or one of three.
 
-    >>> [round(questions * _fraction(1, questions)) for questions in (3, 4, 5, 7, 99)]
-    [1, 1, 1, 1, 2]
-    >>> [round(questions * _fraction(2, questions)) for questions in (4, 5, 12, 15)]
-    [2, 2, 2, 2]
+    >>> [round(questions * smallest_fraction(questions)) for questions in (3, 4, 5, 12, 15, 99)]
+    [1, 2, 2, 2, 2, 3]
     """
+    held_out = 1 if questions <= FEWEST_QUESTIONS else 2  # the loss of a single question is always 0
     return math.ceil(100 * held_out / questions) / 100
 
 

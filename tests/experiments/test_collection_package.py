@@ -83,7 +83,7 @@ def test_packages_that_give_no_collection(
     broken = "class Empty:\n    def __init__(self, root): ...\n\nWORD = 'faq'\n"
     install([(name, project.replace('faq = "mathamr_faq:Faq"', more)), (module, broken)], tmp_path, monkeypatch)
     assert {"empty", "faq", "lost", "word"} <= set(installed.names())
-    with pytest.raises(ConfigError, match="collection 'empty' gives no documents"):
+    with pytest.raises(ConfigError, match=r"empty of .* lacks name, posts, formulas, fingerprints; write them"):
         open_corpus("empty")
     with pytest.raises(ConfigError, match=r"collection lost of mathamr-faq 0\.1 .* cannot be imported: AttributeError"):
         open_corpus("lost")
@@ -108,7 +108,7 @@ from graphs.corpus.files import Fingerprints
 from graphs.corpus.post import Post, Topic
 
 class Own:
-    name = "own"
+    name = "faq"
     def __init__(self, root): ...
     @classmethod
     def posts(cls): return [Post(cls.name, "answer")]
@@ -134,7 +134,7 @@ def test_methods_of_every_form_are_checked(kind: str, tmp_path: Path, monkeypatc
     corpus = open_corpus("faq")
     read_whole(corpus)
     assert corpus.fingerprints().posts != "p"
-    assert [post.post_id for post in corpus.posts()] == ["own"]
+    assert [post.post_id for post in corpus.posts()] == ["faq"]
     assert pickle.dumps(corpus)  # for another process
 
 
@@ -143,7 +143,7 @@ from graphs.corpus.files import Fingerprints
 from graphs.corpus.post import Judgment, Post, Topic
 
 class Own:
-    name = "own"
+    name = "faq"
     def __init__(self, root): ROOT
     def posts(self): return POSTS
     def formulas(self): return None
@@ -185,6 +185,23 @@ def test_wrong_records_of_a_package_are_named(
     package(tmp_path, "Own", code, monkeypatch)
     with pytest.raises(MathAMRError, match=rf"^collection faq of mathamr-faq 0\.1 \(mathamr_faq:Own\).*{message}"):
         read_whole(open_corpus("faq"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("def posts", "def pots", "lacks posts; write them"),
+        ("def fingerprints", "def fingerprint", "lacks fingerprints; write them"),
+        ("def judgments", "def jugdments", "lacks judgments; write them"),
+        ('"faq"', '"fqa"', "has the name 'fqa'; write name = 'faq', as the entry point has it"),
+    ],
+)
+def test_a_misspelt_member_is_named(
+    before: str, after: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package(tmp_path, "Own", FORMS.replace(before, after), monkeypatch)
+    with pytest.raises(ConfigError, match=rf"^collection faq of mathamr-faq 0\.1 \(mathamr_faq:Own\) {message}"):
+        open_corpus("faq")
 
 
 def read_whole(corpus: Documents) -> None:

@@ -16,6 +16,7 @@ from experiments.models import Models
 from experiments.plan import LOCK, finished, state, status
 from graphs.corpus.jsonl import JsonLines
 from graphs.errors import StoreError, TrainingError
+from mathamr.evaluation.runs import read_run
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.topic_sets import Retrieved
@@ -213,6 +214,23 @@ def test_results_outside_the_collection_are_refused(
         "q1",
         "a1",
     ]  # by score
+
+
+def test_repeated_results_are_noted(
+    bench: Any, collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(registry, "is_installed", lambda name: name == "test")
+    bench.track.name, bench.track.post_files = "test", PostFiles(JsonLines(collection), tmp_path, Console())
+    bench.track.console = Console()
+    found = Retrieved({"A.1": [("a1", 0.5), ("a1", 1.0), ("q1", 0.7)]})
+    with patch.object(bench.track, "retrieve", return_value=found):
+        bench.run(bench.job())
+    assert (
+        "track=test: retrieve(): 1 of 3 results repeat a document of their topic, e.g. a1 in topic A.1; the best score "
+        "of each counts" in capsys.readouterr().err
+    )
+    run = read_run(bench.place(bench.job()) / "run.tsv", task=1)
+    assert [(hit.doc_id, hit.score) for hit in run.rankings["A.1"]] == [("a1", 1.0), ("q1", 0.7)]
 
 
 def test_a_result_that_is_copied_from_another_seed_is_named(bench: Any, capsys: pytest.CaptureFixture[str]) -> None:

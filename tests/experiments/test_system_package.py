@@ -90,7 +90,9 @@ def test_a_system_of_another_package_runs_beside_the_others(collection: Path, tm
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_system_of_another_package_is_searched(collection: Path, tmp_path: Path) -> None:
+def test_a_system_of_another_package_is_searched(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ["+exp=trial", "data=jsonl", f"data.root={collection}", f"outputs={tmp_path / 'out'}", "workers=1"]
     words += ["experiment.only=[random]", "experiment.baseline=random", "+experiment.conditions.random={track: random}"]
     words += ["experiment.seeds=[1]", "experiment.name=drawn", "wandb=disabled", "random.count=7"]
@@ -99,6 +101,12 @@ def test_a_system_of_another_package_is_searched(collection: Path, tmp_path: Pat
         config = validated(compose("config", words))
     assert run(config, shlex.join(["python", "-m", "experiments.run", *words])).failed == 0
     folder = tmp_path / "out" / "drawn"
+    for lacking in ("keep", "open_kept"):
+        with monkeypatch.context() as changed:
+            changed.delattr(registry.find("random"), lacking)
+            with pytest.raises(ConfigError, match=f"lacks the method {lacking}; index another condition"):
+                index_job(folder, "random", out=tmp_path / "index")
+    assert not (tmp_path / "index").exists()
     index_job(folder, "random", out=tmp_path / "index")
     engine, _ = open_index(tmp_path / "index")
     expected = read_run(folder / "jobs" / "random-seed1" / "run.tsv", task=1).rankings

@@ -42,6 +42,23 @@ def test_task_1_and_task_2_print_one_object(tmp_path: Path) -> None:
     assert "no result is judged: the judgments may have other ids" in done.stderr
 
 
+def test_a_grade_above_all_judgments_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "q").write_text("A.1\t0\ta\t3\nA.1\t0\tb\t0\n")
+    (tmp_path / "one").write_text("A.1\ta\t1\t2.0\tme\n")
+    done = evaluate("--task", "1", "--qrels", tmp_path / "q", "--run", tmp_path / "one", "--relevant-grade", "5")
+    assert (done.returncode, json.loads(done.stdout)["map_prime"]) == (0, 0.0)
+    assert done.stderr == "no document is relevant: the highest grade is 3; --relevant-grade N sets another grade\n"
+
+
+def test_a_repeated_document_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "q").write_text("A.1\t0\ta\t2\nA.1\t0\tb\t0\n")
+    (tmp_path / "one").write_text("A.1\tb\t1\t2.0\tme\nA.1\ta\t2\t1.0\tme\nA.1\ta\t3\t0.5\tme\n")
+    done = evaluate("--task", "1", "--qrels", tmp_path / "q", "--run", tmp_path / "one")
+    assert (done.returncode, json.loads(done.stdout)["map_prime"]) == (0, 0.5)
+    note = "1 of 3 results repeat a document of their topic, e.g. a in topic A.1; the first line of each counts"
+    assert note in done.stderr
+
+
 @pytest.mark.parametrize(
     ("qrels", "run", "message"),
     [

@@ -64,6 +64,7 @@ class OpenedStock:
         self._tests: list[_Test] = []
         self._is_source = corpus.name in SOURCES
         self._accepted = AcceptedAnswers()
+        self._texts: dict[str, tuple[tuple[str, str], str]] = {}  # text and test of each topic
         self._failed: dict[str, str] = {}  # title of a test that cannot be scored -> what is missing
 
     def steps(self) -> Iterator[Step]:
@@ -173,19 +174,43 @@ class OpenedStock:
         if lost := sorted(judged - {topic.topic_id for topic in topics}):
             self._lost(test, f"texts of {len(lost):,} judged topics of {test.title}, e.g. {lost[0]}")
             return
-        texts: dict[str, tuple[str, str]] = {}
-        for topic in topics:
-            text = (topic.post.title, topic.post.body)
-            if texts.setdefault(topic.post.post_id, text) != text:
-                self._lost(test, f"one text for topic {topic.topic_id} of {test.title} instead of two")
-                return
+        if self._has_other_texts(test, topics) or (test.of_formulas and self._lacks_formulas(test, topics)):
+            return
         test.unmet, test.works = {judgment.doc_id for judgment in judgments}, True
         counts[f"judgments.{key}.documents"] = len(test.unmet)
         self._tests.append(test)
 
-    def _lost(self, test: _Test, what: str) -> None:
+    def _has_other_texts(self, test: _Test, topics: Sequence[Topic]) -> bool:
+        """Return whether a topic shares its id, but not its text, with another one, here or in a test before."""
+        for topic in topics:
+            text = (topic.post.title, topic.post.body)
+            known, title = self._texts.setdefault(topic.post.post_id, (text, test.title))
+            if known != text:
+                both, beside = (test.title, "") if title == test.title else (f"{title} and {test.title}", title)
+                self._lost(test, f"one text for topic {topic.topic_id} of {both} instead of two", beside)
+                return True
+        return False
+
+    def _lacks_formulas(self, test: _Test, topics: Sequence[Topic]) -> bool:
+        """Return whether all topics lack their query formula; note it if some do."""
+        without = [
+            topic.topic_id
+            for topic in topics
+            if topic.formula_id not in {formula.formula_id for formula in extract(topic.post).formulas}
+        ]
+        if not without:
+            return False
+        what = f"query formulas of {len(without):,} of {len(topics):,} topics of {test.title}, e.g. {without[0]}"
+        if len(without) == len(topics):
+            self._lost(test, what)
+            return True
+        self._missing.append(Missing(what, "these topics score 0; formula_id names a formula of the topic"))
+        return False
+
+    def _lost(self, test: _Test, what: str, beside: str = "") -> None:
         self._failed[test.title] = what
-        self._missing.append(Missing(what, f"{test.title} cannot be searched or scored"))
+        consequence = f"{test.title} cannot be searched or scored{f' beside {beside}' if beside else ''}"
+        self._missing.append(Missing(what, consequence))
 
     # -- what is not there -------------------------------------------------------------------------------------------
 

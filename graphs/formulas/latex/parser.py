@@ -26,7 +26,7 @@ MAX_CHARACTERS: Final = 20_000
 
 
 def parse_latex(latex: str, macros: Macros | None = None) -> ParsedFormula:
-    """Return both trees of a formula; ``macros`` add to the formula's own definitions.
+    """Return both trees of a formula; ``macros``, from ``read_macros``, add to the formula's own definitions.
 
     It never raises, for any string: a missing tree is ``None``, and ``errors`` has the reason. Formulas longer than
     :data:`MAX_CHARACTERS`, or nested deeper than ``reader.MAX_DEPTH`` groups, have no trees.

@@ -14,7 +14,7 @@ from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Judgment, Post
 from graphs.errors import EvaluationError
 from mathamr.evaluation.metrics import Regime, evaluate, judged_results, relevant_grade
-from mathamr.evaluation.runs import Task, read_qrels, read_run, read_visual_ids
+from mathamr.evaluation.runs import Task, read_qrels, read_run, read_visual_ids, repeated_lines
 
 UNJUDGED = (
     "no result is judged: the judgments may have other ids than the results (Task 1 is judged by post id, Task 2 by "
@@ -44,7 +44,7 @@ class ScoreSettings:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Scores with the number of topics, and a note where the relevant grade was derived, or no result is judged."""
+    """Scores with the number of topics, and notes, e.g. where no result is judged."""
 
     values: Mapping[str, float]
     note: str
@@ -72,9 +72,9 @@ def score_files(run_file: Path, qrels_files: Sequence[Path], settings: ScoreSett
     judgments = (Judgment(topic, doc, grade) for topic, docs in qrels.items() for doc, grade in docs.items())
     relevant, note = relevant_grade(judgments, settings.relevant_grade)
     result = evaluate(run, qrels, regime=settings.regime, collection=searched, visual_ids=visual_ids, relevant=relevant)
-    if not judged_results(run, qrels, visual_ids):
-        note = "\n".join([note] * bool(note) + [UNJUDGED])
-    return Scored({name: result.aggregate[name] for name in PRINTED} | {"topics": result.topics}, note)
+    notes = [note, repeated_lines(run), "" if judged_results(run, qrels, visual_ids) else UNJUDGED]
+    values = {name: result.aggregate[name] for name in PRINTED} | {"topics": result.topics}
+    return Scored(values, "\n".join(filter(None, notes)))
 
 
 def searched_ids(path: Path, task: Task) -> set[str]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import gzip
 import io
 import posixpath
+import re
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -34,6 +35,9 @@ from mathamr.text.latex_source import STYLES
 
 SUFFIXES = (".tex", ".ltx", ".texx", ".latex", *STYLES)
 """Endings of files that are read."""
+
+_CONTROL = re.compile(r"[\x01-\x08\x0e-\x1f\x7f]")
+_MOST_CONTROLS = 50  # one control character in so many; of random bytes, one in ten is one
 
 MAX_HEADER_BYTES = 1_000_000  # of a member's long name or attributes
 
@@ -85,6 +89,8 @@ def decode(content: bytes) -> str | None:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = content.decode("latin-1")
+        if _MOST_CONTROLS * len(_CONTROL.findall(text)) > len(text):
+            return None
     return None if "\0" in text else text.replace("\r\n", "\n").replace("\r", "\n")
 
 

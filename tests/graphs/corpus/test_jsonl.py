@@ -59,6 +59,11 @@ def test_accepted_answers_that_are_not_in_the_collection_do_not_count(root: Path
 
 def test_packed_files_are_read_and_cut_ones_are_an_error(root: Path) -> None:
     packed = gzip.compress((root / "posts.jsonl").read_bytes())
+    for name, way_out in (("posts.jsonl", "name it posts.jsonl.gz, or unpack it"), ("qrels.tsv", "unpack it")):
+        (root / name).write_bytes(packed)
+        with pytest.raises(CorpusError, match=rf"{name}: is compressed with gzip; {way_out}"):
+            list(JsonLines(root).posts()), JsonLines(root).judgments(1, [])
+        (root / name).write_bytes(gzip.decompress(packed))
     (root / "posts.jsonl").unlink()
     (root / "posts.jsonl.gz").write_bytes(packed)
     assert len(list(JsonLines(root).posts())) == 3

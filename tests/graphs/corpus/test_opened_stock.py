@@ -130,6 +130,31 @@ def test_a_test_that_cannot_be_scored_is_named_in_the_last_line(tmp_path: Path) 
     assert table(holdings("jsonl", root), "here").endswith("\nExperiments can run, but not on Task 1.")
 
 
+def test_a_query_formula_that_is_in_no_topic_is_missing(tmp_path: Path) -> None:
+    root = write_form("jsonl", tmp_path)
+    topics = root / "topics2.jsonl"
+    topics.write_text('{"topic_id": "B", "body": "Is $k$ odd?", "formula_id": "B:7"}\n')
+    (root / "qrels2.tsv").write_text("B 0 q1:0 2\n")
+    found = holdings("jsonl", root)
+    assert "query formulas of 1 of 1 topics of Task 2, e.g. B" in missing(found)
+    assert found.failed == ("Task 2",)
+    add(topics, '{"topic_id": "C", "body": "Is $m$ odd?", "formula_id": "C:0"}')
+    found = holdings("jsonl", root)
+    assert "query formulas of 1 of 2 topics of Task 2, e.g. B" in missing(found)
+    assert found.failed == ()
+
+
+def test_a_topic_with_another_text_in_another_task_is_missing(tmp_path: Path) -> None:
+    root = write_form("jsonl", tmp_path)
+    topic = json.loads((root / "topics.jsonl").read_text())
+    other = {"topic_id": topic["topic_id"], "body": "Another $k$?", "formula_id": f"{topic['topic_id']}:0"}
+    (root / "topics2.jsonl").write_text(json.dumps(other) + "\n")
+    (root / "qrels2.tsv").write_text(f"{topic['topic_id']} 0 q1:0 2\n")
+    found = holdings("jsonl", root)
+    assert f"one text for topic {topic['topic_id']} of Task 1 and Task 2 instead of two" in missing(found)
+    assert table(found, "here").endswith("\nExperiments can run, but not on Task 2.")
+
+
 def test_queries_with_the_ids_of_documents_and_judged_documents_that_are_missing(tmp_path: Path) -> None:
     found = holdings("beir", write_form("beir", tmp_path))
     counts = found.counts

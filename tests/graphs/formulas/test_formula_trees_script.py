@@ -1,5 +1,6 @@
 """scripts/formula_trees.py: what a user sees for a formula, a file, and a stream of formulas."""
 
+import io
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphs.formulas.latex import parse_latex
+from scripts import formula_trees
 from tests.scripts.in_process import run_script
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -91,3 +93,13 @@ def test_a_stream_gives_one_object_a_line() -> None:
         assert each["slt"] == (None if parsed.slt is None else parsed.slt.tangent_string())
         assert each["opt"] == (None if parsed.opt is None else parsed.opt.tangent_string())
     assert objects[0]["opt"] == "[O!SUP,0[V!x],1[N!2]]"
+
+
+def test_a_line_of_another_encoding_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("x\n\\text{f\u00fcr}\ny\n".encode("latin-1"))))
+    assert formula_trees.main(["--stdin"]) == 2
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 3
+    assert printed.err == "line 2 is not UTF-8; save the formulas as UTF-8\n"

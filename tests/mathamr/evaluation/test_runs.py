@@ -56,6 +56,9 @@ def test_missing_empty_and_binary_files(tmp_path: Path) -> None:
     (tmp_path / "binary.tsv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(EvaluationError, match="cannot be read"):
         read_run(tmp_path / "binary.tsv", task=1)
+    (tmp_path / "packed.tsv.gz").write_bytes(gzip.compress(b"A.1\t255\t1\t2.5\tme\n"))
+    with pytest.raises(EvaluationError, match=r"packed\.tsv\.gz: is compressed with gzip; unpack it"):
+        read_run(tmp_path / "packed.tsv.gz", task=1)
 
 
 def test_written_scores_decrease_strictly_in_float32(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What a submission may not be: each fault is found in its line, however broken the file."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,8 @@ def test_a_fault_is_found_in_its_line(tmp_path: Path, line: int, row: str, kind:
 def test_faults_of_a_topic(tmp_path: Path) -> None:
     lines = [*GOOD, "A.1\t7\t1\t9\tme"]
     assert found(write(tmp_path / "split.tsv", lines)) == [(4, "topic")]
+    repeated = [*GOOD, "A.1\t255\t3\t0.5\tme", "A.2\t154\t2\t0.4\tme"]
+    assert found(write(tmp_path / "repeated.tsv", repeated)) == [(4, "repeated")]
     many = [f"A.1\t{n}\t{n}\t{-n}\tme" for n in range(1, 1004)]
     assert found(write(tmp_path / "many.tsv", many)) == [(1001, "count")]
     gap = [f"A.1\t{n}\t{n + 5 * (n > 3)}\t{-n}\tme" for n in range(1, 9)]
@@ -121,6 +124,9 @@ def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
         for read in (lambda p: read_submission(p, task=1), task_of):
             with pytest.raises(EvaluationError, match=message):
                 read(path)
+    (tmp_path / "run.tsv.gz").write_bytes(gzip.compress(GOOD[0].encode()))
+    with pytest.raises(EvaluationError, match="is compressed with gzip; unpack it"):
+        task_of(tmp_path / "run.tsv.gz")
     trec = write(tmp_path / "trec.tsv", ["A.1\tQ0\t255\t1\t2.5\tme"])
     with pytest.raises(EvaluationError, match=r"trec.tsv:1: this is TREC's form"):
         task_of(trec)

@@ -32,6 +32,8 @@ PAIRS = [
 ]
 TEXTS = ["Prove that $x^2+1$ is irreducible.", "Is every group of order $p^2$ abelian?", "No formulas here."]
 
+ENCODER = EncoderConfig(**{**values("model", "thesis"), "hidden_dim": 16, "num_layers": 1, "projection_dim": 8})
+
 
 @pytest.fixture(scope="module")
 def training_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -40,11 +42,10 @@ def training_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(training_folder: Path) -> MathAMR:
-    encoder = EncoderConfig(**{**values("model", "thesis"), "hidden_dim": 16, "num_layers": 1, "projection_dim": 8})
     training = TrainConfig(
         **{**values("train", "laptop"), "epochs": 1, "batch_size": 4, "validation_fraction": 0.25, "device": "cpu"}
     )
-    return MathAMR.train(PAIRS, out=training_folder, encoder=encoder, training=training)
+    return MathAMR.train(PAIRS, out=training_folder, encoder=ENCODER, training=training)
 
 
 def test_a_saved_model_has_the_same_weights_and_vectors(model: MathAMR, tmp_path: Path) -> None:
@@ -109,6 +110,9 @@ def test_one_text_is_one_set(model: MathAMR) -> None:
 def test_a_text_that_cannot_be_read_is_named(model: MathAMR) -> None:
     with pytest.raises(RetrievalError, match=r"text 1 \(1\) cannot be read"):
         model.encode(["Is $x$ even?", ""])
+    for text in (None, ["a"]):
+        with pytest.raises(RetrievalError, match=r"text 1 is .*; give a string or a Post"):
+            model.encode(["a", text])  # type: ignore[list-item]
 
 
 def test_an_index_finds_what_is_most_similar(model: MathAMR, tmp_path: Path) -> None:
@@ -341,8 +345,12 @@ def test_a_checkpoint_has_the_parser_of_its_graphs(training_folder: Path, tmp_pa
 
 
 def test_too_few_pairs_are_counted(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match=r"answered questions: 2; .* give at least 3 answered questions$"):
+    with pytest.raises(TrainingError, match=r"answered questions: 2; give at least 3$"):
         MathAMR.train(PAIRS[:2], out=tmp_path)
+
+
+def test_default_settings_hold_out_a_question_of_few() -> None:
+    assert repr(MathAMR.train(PAIRS[:4], encoder=ENCODER)).startswith("MathAMR(")
 
 
 def test_every_refusal_is_an_error_of_the_project() -> None:

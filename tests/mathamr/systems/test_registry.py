@@ -138,6 +138,8 @@ def test_a_package_that_cannot_be_used_is_named_and_stops_no_other(
     assert "newest" not in loadable()
     assert find("bm25").name == "bm25"
     register()
+    for word in ("track=newest", "+experiment.conditions.mine={track: newest}"):  # its keys are unknown
+        assert str(fault_of([word, "newest.count=10"])) == str(error.value)
 
 
 @dataclass

@@ -7,7 +7,7 @@ import pytest
 from tiny_collection import ENCODER, settings
 
 from graphs.corpus.post import Pair
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, TrainingError
 from graphs.stores.store import GraphStore
 from mathamr.training.graph import trainer
 from mathamr.training.graph.trainer import train
@@ -81,6 +81,13 @@ def test_a_single_held_out_question_is_warned_of(questions: int, way_out: str) -
     split = split_pairs(pairs, posts_of(pairs), validation_fraction=1 / questions)
     assert split.warning() == f"1 question is held out, so its validation loss is always 0; use {way_out}"
     assert questions == 3 or split_pairs(pairs, posts_of(pairs), validation_fraction=2 / questions).warning() is None
+
+
+def test_the_fraction_that_is_advised_needs_no_other_advice() -> None:
+    pairs = [Pair(f"q{number}", f"a{number}") for number in range(14)]
+    with pytest.raises(TrainingError, match=r"holds out 0 and leaves 14 .*; set train\.validation_fraction=0\.15$"):
+        split_pairs(pairs, posts_of(pairs), validation_fraction=0.01)
+    assert split_pairs(pairs, posts_of(pairs), validation_fraction=0.15).warning() is None
 
 
 @pytest.mark.parametrize("most", [1, 7, 39, 40, 41])

@@ -49,9 +49,9 @@ def test_a_folder_is_read_without_what_its_links_point_to(tmp_path: Path) -> Non
 
 
 def test_files_are_utf8_or_latin1_and_no_data(tmp_path: Path) -> None:
-    path = pack(
-        tmp_path / "p.tar.gz", [("a.tex", "é".encode("latin-1")), ("b.tex", b"\0\1"), ("c.tex", b"\xef\xbb\xbfx")]
-    )
+    members = [("a.tex", "é".encode("latin-1")), ("b.tex", b"\0\1"), ("c.tex", b"\xef\xbb\xbfx")]
+    members.append(("d.tex", bytes(range(1, 256))))
+    path = pack(tmp_path / "p.tar.gz", members)
     assert read_files(path) == {"a.tex": "é", "c.tex": "x"}
 
 
