@@ -13,7 +13,7 @@
 'known: Proof, Numbers; unknown: zzzqqqs; 0 formulas'
 
 With the sentences, words are shown as the query has them. A concept that the parser adds, such as ``possible`` for
-"can", is not shown; a known one is counted in ``added``, because the model reads it.
+"can", is not shown; a known one is counted in ``added``, because the model reads it, but not the ``you`` of a command.
 
 >>> graph = decode("(p / prove-01 :ARG1 (n / number) :mod (m / zzzqqq))", {})
 >>> read = read_words(graph, vocabulary, sentences=["Proof"])
@@ -113,7 +113,7 @@ def read_words(
             word = _as_typed(concept, typed.get(_start(concept), ())) if typed else concept
             if word:
                 (known if is_known else unknown).append(word)
-            elif is_known:
+            elif is_known and concept != "you":
                 added.add(concept)
         elif is_known and formula >= 0:
             read.add(formula)
