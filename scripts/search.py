@@ -10,7 +10,7 @@ Write formulas between dollar signs, and quote the query with '. Below each post
 of the query: similarity, part of the query, part of the post. With maxsim, the highest possible score is the number of
 these lines.
 Standard error lists the known and unknown words of the query. A query without any known word or formula is refused.
-"exact words" must occur in that order; -word and -$x$ must not occur. Filters apply to the best 1,000
+"exact words" must occur in that order; -word, -$x$ and -"exact words" must not occur. Filters apply to the best 1,000
 results.
 
   index=FOLDER     index, written by mathamr index
