@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ import scripts.make_run
 import scripts.search
 from graphs.errors import StoreError
 from mathamr.evaluation.runs import read_run
-from mathamr.retrieval.folder import refuse_other_files
+from mathamr.retrieval.folder import HEADER, refuse_other_files
 from mathamr.search.catalog import Catalog, alone
+from mathamr.search_index import FORMAT as SYSTEM_FORMAT
 from mathamr.stages.retrieval import indexing
 from tests.scripts.small_collection import ANSWERS, index_arguments
 
@@ -233,6 +235,31 @@ def test_run_files_of_both_tasks(index: Path, work: Path, tmp_path: Path, capsys
     assert scripts.make_run.main([*common, "--model", str(work / "model2"), "--out", str(tmp_path / "no.tsv")]) == 2
     assert scripts.make_run.main([*common, "--task", "2", "--context", "2", "--out", str(tmp_path / "no.tsv")]) == 2
     assert not (tmp_path / "no.tsv").exists()
+
+
+def test_topics_of_another_collection_are_noted(
+    index: Path, work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["index", "--index", str(index), "--corpus", "jsonl", "--out", str(tmp_path / "run.tsv"), "--root"]
+    for root, judged in ((tmp_path / "other", "999"), (tmp_path / "new", None)):
+        shutil.copytree(work, root, ignore=shutil.ignore_patterns("*.db*", "model*", "index", "qrels.tsv"))
+        if judged is not None:
+            (root / "qrels.tsv").write_text(f"A.1\t0\t{judged}\t2\n")
+    note = f"note: the collection judges none of the results; check that {index} is an index of this collection"
+    for root, noted in ((work, False), (tmp_path / "other", True), (tmp_path / "new", False)):
+        assert scripts.make_run.main([*words, str(root)]) == 0
+        assert (note in " ".join(capsys.readouterr().err.split())) is noted
+
+
+def test_a_run_of_an_index_of_no_graph_model_is_refused(
+    work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / HEADER).write_text(json.dumps({"format": SYSTEM_FORMAT, "version": 1}))
+    words = ["index", "--index", str(tmp_path), "--corpus", "jsonl", "--root", str(work)]
+    assert scripts.make_run.main([*words, "--out", str(tmp_path / "run.tsv")]) == 2
+    message = " ".join(capsys.readouterr().err.split())
+    assert f"{tmp_path}: is not the index of a graph model, which mathamr rank index needs" in message
+    assert "has a run file for each condition" in message
 
 
 def test_a_second_builder_is_refused(index: Path, work: Path, capsys: pytest.CaptureFixture[str]) -> None:
