@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -72,6 +74,20 @@ def test_a_folder_of_other_files_is_refused(work: Path, tmp_path: Path, capsys: 
         assert [path for path in out.rglob("*") if path.is_file()] == [out / name]
     assert scripts.index.main(index_arguments(work, out / name)) == 2
     assert "is a file, and an index is a folder; name a new folder" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_one_message_with_the_way_out(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(source: str, target: str, **_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), target)
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    assert scripts.index.main(index_arguments(work, tmp_path / "index")) == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message.startswith(f"{tmp_path}/index: the index cannot be written: [Errno 28] No space left on device: ")
+    assert message.endswith("; make room, or the folder writable, then run it again")
+    assert "[(" not in message
 
 
 @pytest.mark.parametrize(
