@@ -123,6 +123,7 @@ def show(
     """
     from graphs.errors import MathAMRError
     from mathamr.search.selection import typed
+    from mathamr.search.words import symbols_as_variables
 
     start = time.perf_counter()
     try:
@@ -147,6 +148,8 @@ def show(
     lines = _formulas(answer) if settings.task == "formulas" else _posts(answer)
     print("\n".join(printable(line) for line in lines))
     print(printable(f"query: {answer.query.words}"), file=sys.stderr)
+    if symbols := symbols_as_variables(answer.query.text):
+        print(f"note: read as variables: {' '.join(symbols)}; write LaTeX commands, such as \\le", file=sys.stderr)
     if answer.page.candidates is not None:
         print(f"filters: {answer.page.matching:,} of {answer.page.candidates:,} candidates match", file=sys.stderr)
     parts = ", ".join(f"{part} {seconds:.3f}" for part, seconds in answer.seconds.items())

@@ -27,10 +27,12 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from graphs.corpus.post import PlaceholderText
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.vocabulary import UNK, Vocabulary
 
@@ -56,6 +58,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _PLACEHOLDER = re.compile(r"FORMULA_\d+")
 _SHARE = 0.6  # of the letters of a concept, with which a word that it comes of begins: proof, prove
 _LEAST = 3  # letters, at least, of that beginning
+_SYMBOLS = ("Sm", "No")  # Unicode categories of mathematical symbols, and of digits such as ²
 _SHOWN = 20  # words of each kind in a line
 
 
@@ -120,6 +123,17 @@ def read_words(
     count = len(read) if with_formulas else 0
     unread = len(graph.formula_nodes) - count
     return QueryWords(tuple(dict.fromkeys(known)), tuple(dict.fromkeys(unknown)), count, unread, len(added))
+
+
+def symbols_as_variables(text: PlaceholderText) -> tuple[str, ...]:
+    """Return the Unicode symbols of the formulas, each once: without their LaTeX commands they are read as variables.
+
+    >>> from graphs.corpus.post import FormulaRef
+    >>> symbols_as_variables(PlaceholderText((), (FormulaRef("0", "a ≤ π²"), FormulaRef("1", "b ≤ 2"))))
+    ('≤', '²')
+    """
+    signs = dict.fromkeys("".join(formula.latex for formula in text.formulas))
+    return tuple(sign for sign in signs if not sign.isascii() and unicodedata.category(sign) in _SYMBOLS)
 
 
 def _start(word: str) -> str:

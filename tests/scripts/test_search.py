@@ -140,7 +140,11 @@ def test_a_search_says_what_of_the_query_the_model_knows(index: Path, capsys: py
     assert scripts.search.main([f"index={index}", "k=1", "Is $\\sqrt2$ irrational or zzzqqq?"]) == 0
     assert "query: known: irrational; unknown: zzzqqq; 1 formula\n" in capsys.readouterr().err
     assert scripts.search.main([f"index={index}", "k=1", "Irrationals, or ZZZqqqs?"]) == 0
-    assert "query: known: Irrationals; unknown: ZZZqqqs; 0 formulas\n" in capsys.readouterr().err
+    captured = capsys.readouterr().err
+    assert "query: known: Irrationals; unknown: ZZZqqqs; 0 formulas\n" in captured
+    assert "note" not in captured
+    assert scripts.search.main([f"index={index}", "k=1", "Is $p ≤ q$ or $q ∈ \\{p\\}$?"]) == 0
+    assert "note: read as variables: ≤ ∈; write LaTeX commands, such as \\le\n" in capsys.readouterr().err
 
 
 def test_a_search_as_json_with_options_as_other_commands_have_them(

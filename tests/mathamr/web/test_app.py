@@ -353,7 +353,8 @@ def test_a_query_without_a_known_word_finds_nothing(client: TestClient, query: s
 
 def test_it_says_what_of_a_query_the_model_knows(client: TestClient) -> None:
     found = ask(client, query="Both zzzqqq and $\\sqrt2$ are irrational.")
-    assert found["read"] == {"known": ["irrational"], "unknown": ["zzzqqq", "Both"], "formulas": 1}
+    assert found["read"] == {"known": ["irrational"], "unknown": ["zzzqqq", "Both"], "formulas": 1, "symbols": []}
+    assert ask(client, query="Is $p ≤ q$ and $q ≤ ½π$, as 1 ≥ 0?")["read"]["symbols"] == ["≤", "½"]
 
 
 @pytest.mark.parametrize("name", ["post_id", "query", "task", "strategy"])
