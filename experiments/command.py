@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from graphs.errors import ConfigError, MathAMRError
 from graphs.extensions import package_at_fault
+from graphs.whole_file import cause_of
 from mathamr.default_settings import CONF
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def ended_by(error: Exception | KeyboardInterrupt) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     if isinstance(error, OSError):
-        print(_of_file(error), file=sys.stderr)
+        print(_of_file(cause_of(error)), file=sys.stderr)
         return MathAMRError.exit_code
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's, of a GPU
         print(f"out of memory; use smaller batches or fewer workers ({error})".removesuffix(" ()"), file=sys.stderr)

@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,3 +53,17 @@ def write_whole(path: Path, text: str) -> None:
     """Write ``text`` to the file ``path``, UTF-8, line ends unchanged."""
     with whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8", newline="")
+
+
+def cause_of(error: OSError) -> OSError:
+    """Return the error of the first file that could not be copied with its folder; any other error is its own cause.
+
+    >>> failed = shutil.Error([("old/a", "new/a", "[Errno 28] No space left on device")])
+    >>> str(cause_of(failed)), str(cause_of(OSError("no disk")))
+    ("[Errno 28] No space left on device: 'new/a'", 'no disk')
+    """
+    if not isinstance(error, shutil.Error) or not isinstance(error.args[0], list):
+        return error
+    _, place, reason = error.args[0][0]
+    number = re.match(r"\[Errno (\d+)\]", reason)
+    return OSError(reason) if number is None else OSError(int(number[1]), os.strerror(int(number[1])), str(place))

@@ -27,7 +27,7 @@ from graphs.corpus.corpus import Corpus
 from graphs.errors import ConfigError, StoreError
 from graphs.shared_files import only_writer, read_json, write_json
 from graphs.stores.posts import PostTexts
-from mathamr.retrieval.folder import HEADER, new_data, read_header, switch
+from mathamr.retrieval.folder import HEADER, new_data, read_header, switch, unwritten
 from mathamr.search.engine import Engine
 from mathamr.search.searchable import SearchEngine
 from mathamr.search.settings import Settings
@@ -127,7 +127,7 @@ def write_index(path: Path, posts_db: Path, keep_in: Callable[[Path], Mapping[st
             header = {"format": FORMAT, "version": VERSION, "model_hash": job.key, **asdict(job), "manifest": manifest}
             switch(path, data, header, list(_unsigned(data / SYSTEM)))
         except OSError as error:
-            raise StoreError(f"the index cannot be written: {error}", path=path) from error
+            raise unwritten(error, path) from error
 
 
 def _unsigned(folder: Path) -> Iterator[Path]:

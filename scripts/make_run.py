@@ -31,8 +31,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from experiments.command import add_corpus, command, corpus_of, parser_of
+
+if TYPE_CHECKING:
+    from graphs.corpus.corpus import Corpus
+    from mathamr.evaluation.runs import Run
 
 
 @command
@@ -89,13 +94,20 @@ def main(arguments: Sequence[str] | None = None) -> str:
 def of_index(given: argparse.Namespace) -> str:
     """Search an index with topics."""
     from graphs.corpus.corpus import benchmark
+    from graphs.errors import ConfigError
     from graphs.stores.collection import Collection
     from mathamr.evaluation.runs import write_run
     from mathamr.retrieval.index import Strategy
+    from mathamr.search_index import is_of_system
     from mathamr.stages.console import Console
     from mathamr.stages.data.identity import check_same_topics
     from mathamr.stages.retrieval.index_runs import IndexSearch, search_index
 
+    if is_of_system(given.index):
+        raise ConfigError(
+            f"{given.index}: is not the index of a graph model, which mathamr rank index needs; the experiment that "
+            "it was made from has a run file for each condition"
+        )
     settings = IndexSearch(
         given.task,
         Strategy(given.strategy, exact=not given.approximate, pool=given.pool),
@@ -112,13 +124,33 @@ def of_index(given: argparse.Namespace) -> str:
         with Collection(given.graphs_db) as graphs:
             check_same_topics(graphs, corpus)
     topics = benchmark(corpus).topics(given.task, given.years)
-    found = search_index(given.index, topics, settings, Console())
+    console = Console()
+    found = search_index(given.index, topics, settings, console)
     write_run(found.run, given.out)
+    if given.task == 1 and _is_unjudged(found.run, corpus, given.years):
+        console.say(
+            f"note: the collection judges none of the results; check that {given.index} is an index of this "
+            "collection (--corpus, --root)"
+        )
     count, results = len(found.run.rankings), sum(map(len, found.run.rankings.values()))
     return (
         f"{given.out}: Task {given.task}, {count} topics, {results:,} results; search "
         f"{found.seconds:.2f} s, {count / max(found.seconds, 1e-9):,.0f} queries/s"
     )
+
+
+def _is_unjudged(run: Run, corpus: Corpus, years: Sequence[int]) -> bool:
+    """Return whether the collection has judgments of Task 1, but for no result of ``run``."""
+    from graphs.corpus.corpus import benchmark
+    from graphs.errors import CorpusError
+    from mathamr.evaluation.metrics import judged_results
+    from mathamr.evaluation.runs import qrels_of
+
+    try:
+        qrels = qrels_of(benchmark(corpus).judgments(1, years))
+    except CorpusError:  # topics that are not judged yet
+        return False
+    return bool(qrels) and not judged_results(run, qrels)
 
 
 def of_bm25(given: argparse.Namespace) -> str:
@@ -146,9 +178,12 @@ def of_bm25(given: argparse.Namespace) -> str:
 
 def of_runs(given: argparse.Namespace) -> str:
     """Fuse run files."""
+    from graphs.errors import ConfigError
     from mathamr.evaluation.runs import read_qrels, read_run, read_visual_ids, write_run
     from mathamr.stages.retrieval.fused_runs import FusionSettings, fuse
 
+    if given.out.resolve() in [path.resolve() for path in (*given.runs, *(given.tune or ()))]:
+        raise ConfigError(f"--out {given.out} is a file that is read, and would be replaced; name a new file")
     tune = None if given.tune is None else read_qrels(*given.tune)
     settings = FusionSettings(given.k, given.weights, tune, given.name)
     runs = [read_run(path, task=given.task) for path in given.runs]

@@ -10,7 +10,7 @@ Write formulas between dollar signs, and quote the query with '. Below each post
 of the query: similarity, part of the query, part of the post. With maxsim, the highest possible score is the number of
 these lines.
 Standard error lists the known and unknown words of the query. A query without any known word or formula is refused.
-"exact words" must occur in that order; -word and -$x$ must not occur. Filters apply to the best 1,000
+"exact words" must occur in that order; -word, -$x$ and -"exact words" must not occur. Filters apply to the best 1,000
 results.
 
   index=FOLDER     index, written by mathamr index
@@ -123,6 +123,7 @@ def show(
     """
     from graphs.errors import MathAMRError
     from mathamr.search.selection import typed
+    from mathamr.search.words import symbols_as_variables
 
     start = time.perf_counter()
     try:
@@ -147,6 +148,8 @@ def show(
     lines = _formulas(answer) if settings.task == "formulas" else _posts(answer)
     print("\n".join(printable(line) for line in lines))
     print(printable(f"query: {answer.query.words}"), file=sys.stderr)
+    if symbols := symbols_as_variables(answer.query.text):
+        print(f"note: read as variables: {' '.join(symbols)}; write LaTeX commands, such as \\le", file=sys.stderr)
     if answer.page.candidates is not None:
         print(f"filters: {answer.page.matching:,} of {answer.page.candidates:,} candidates match", file=sys.stderr)
     parts = ", ".join(f"{part} {seconds:.3f}" for part, seconds in answer.seconds.items())

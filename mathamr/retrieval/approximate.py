@@ -41,7 +41,7 @@ from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import scan
 from mathamr.retrieval.exact.index import DType, ExactIndex
-from mathamr.retrieval.folder import new_data, read_header, switch
+from mathamr.retrieval.folder import new_data, read_header, switch, unwritten
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_search
 
 FORMAT = "mathamr-approximate-index"
@@ -91,7 +91,7 @@ class ApproximateIndex:
         try:
             data = new_data(path)
         except OSError as error:
-            raise StoreError(f"the index cannot be written: {error}", path=path) from error
+            raise unwritten(error, path) from error
         with _removed_if_unfinished(data, path):
             _write_segment(data, 0, post_ids, documents, dtype, model_hash)
             switch(path, data, _header(1, dtype, model_hash))
@@ -357,5 +357,5 @@ def _removed_if_unfinished(data: Path, path: Path) -> Iterator[None]:
     except BaseException as error:
         shutil.rmtree(data, ignore_errors=True)
         if isinstance(error, OSError):
-            raise StoreError(f"the index cannot be written: {error}", path=path) from error
+            raise unwritten(error, path) from error
         raise

@@ -35,7 +35,7 @@ from typing import Any
 
 from graphs import digests
 from graphs.errors import StoreError
-from graphs.whole_file import write_whole
+from graphs.whole_file import cause_of, write_whole
 
 HEADER = "index.json"
 DOCUMENTS = "folder"  # collection of an index of documents, in its folder
@@ -83,6 +83,12 @@ def switch(path: Path, data: Path, header: dict[str, Any], further: Sequence[Pat
             shutil.rmtree(old, ignore_errors=True)
     for unfinished in path.glob(f".{HEADER}.*"):  # of a build that was killed just before its switch
         unfinished.unlink(missing_ok=True)
+
+
+def unwritten(error: OSError, path: Path | None) -> StoreError:
+    """Return the error to raise for an index that cannot be written."""
+    way_out = "make room, or the folder writable, then run it again"
+    return StoreError(f"the index cannot be written: {cause_of(error)}; {way_out}", path=path)
 
 
 def read_header(

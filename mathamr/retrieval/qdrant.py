@@ -34,7 +34,7 @@ from graphs.errors import RetrievalError, StoreError
 from mathamr.evaluation.efficiency import bytes_on_disk
 from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.folder import new_data, read_header, switch
+from mathamr.retrieval.folder import new_data, read_header, switch, unwritten
 from mathamr.retrieval.index import (
     BackendName,
     Hnsw,
@@ -161,7 +161,7 @@ class EmbeddedIndex:
                 if left is not None:
                     shutil.rmtree(left, ignore_errors=True)
             if isinstance(error, OSError):
-                raise StoreError(f"the index cannot be written: {error}", path=folder) from error
+                raise unwritten(error, folder) from error
             raise
         return cls._open(folder, model_hash=model_hash, temporary=temporary)
 

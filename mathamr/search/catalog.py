@@ -44,7 +44,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.retrieval import backends
 from mathamr.retrieval.exact import DType, ExactIndex
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
-from mathamr.retrieval.folder import new_data, read_header, switch
+from mathamr.retrieval.folder import new_data, read_header, switch, unwritten
 from mathamr.retrieval.formulas import TABLE, FormulaIndex, formula_points
 from mathamr.retrieval.index import Index, Ranking, Strategy
 from mathamr.retrieval.strategies import search
@@ -172,7 +172,7 @@ def build(
     except BaseException as error:
         shutil.rmtree(data, ignore_errors=True)
         if isinstance(error, OSError):
-            raise StoreError(f"the index cannot be written: {error}", path=path) from error
+            raise unwritten(error, path) from error
         raise
 
 

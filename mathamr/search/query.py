@@ -7,14 +7,16 @@ r"""Typed query -> vectors, by the same steps as for posts.
 
 Text is plain, with formulas between dollar signs, ``\(..\)`` or ``\[..\]``. It goes through
 :class:`graphs.graph.graph_maker.GraphMaker`, which makes the graphs of a collection, then through virtual nodes, the
-model's vocabulary and the encoder; so a post typed as a query has the same vectors as in the index.
+model's vocabulary and the encoder; so a post typed as a query has the same vectors as in the index. One exception: the
+parser may read a query without a final stop as a command, ``function`` as "Function!". Such a query is read with a full
+stop, unless the model has seen the concepts of the command more often.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -27,10 +29,10 @@ from graphs.corpus.text.text_formulas import MAX_INLINE, find
 from graphs.errors import ConfigError, Failure, RetrievalError
 from graphs.graph.batching import collate
 from graphs.graph.graph_maker import GraphMaker, ParserFactory, StoredGraph
-from graphs.graph.mathamr_plus import DocumentGraph
+from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.tensors import to_arrays
 from graphs.graph.virtual_nodes import VirtualNodeSpec
-from graphs.graph.vocabulary import Vocabulary
+from graphs.graph.vocabulary import UNK, Vocabulary
 from graphs.stores.collection import Collection
 from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import Encoder
@@ -40,6 +42,8 @@ from mathamr.search.words import QueryWords, read_words
 
 MAX_CHARACTERS = 10_000  # the longest questions of ARQMath; 2,000 formulas of one letter take a few seconds
 POSTS_A_BATCH = 64
+TYPED = "query"  # post id of a typed query
+_STOPS = (".", "!", "?", "…", ",", ";", ":")
 _EMBEDDED = ParserFactory(EmbeddedParser)
 
 
@@ -89,7 +93,7 @@ def typed_post(query: str) -> Post:
                 f"a formula of the query has {end - start - 1:,} characters, but at most {MAX_INLINE:,} are read; "
                 "shorten it"
             )
-    return Post("query", "topic", body=query, markup="text")
+    return Post(TYPED, "topic", body=query, markup="text")
 
 
 class QueryEncoder:
@@ -134,10 +138,20 @@ class QueryEncoder:
 
         Raises :class:`RetrievalError` for a query that is empty, too long, or has nothing that a parser can read.
         """
-        (encoded,) = self.encode_posts([typed_post(query)])
+        encoded = self.encode_typed(typed_post(query))
         if isinstance(encoded, Failure):
             raise RetrievalError(f"the query cannot be read: {encoded.message}")
         return encoded
+
+    def encode_typed(self, post: Post) -> EncodedQuery | Failure:
+        """Encode the post of a typed query; its text and nodes are as typed, also if it is read with a full stop."""
+        read = self._with_stop(post)
+        (encoded,) = self.encode_posts([read])
+        if read is post or isinstance(encoded, Failure):
+            return encoded
+        text = extract(post)
+        nodes = nodes_of(text, encoded.formula_ids, len(encoded.nodes), self._spec.structure)
+        return replace(encoded, text=text, nodes=nodes)
 
     def encode_posts(self, posts: Sequence[Post], collection: Collection | None = None) -> list[EncodedQuery | Failure]:
         """Encode posts or topics, in their order; a post without a graph gives a failure in its place.
@@ -168,6 +182,24 @@ class QueryEncoder:
                 found.append(EncodedQuery(post.post_id, text, VectorSets.of([own]), nodes, formula_ids, words))
         return found
 
+    def _with_stop(self, post: Post) -> Post:
+        """Return ``post`` with a full stop if it is read as a command, and its concepts are no rarer with the stop."""
+        body = post.body.rstrip()
+        typed = [] if body.endswith(_STOPS) else self._make([post]).graphs
+        if not typed or ":mode imperative" not in typed[0].penman:
+            return post
+        stopped = replace(post, body=f"{body}.")
+        read = self._make([stopped]).graphs
+        if not read:
+            return post
+        command, other = _concepts(typed[0]), _concepts(read[0])
+        return stopped if self._rarest(other - command) <= self._rarest(command - other) else post
+
+    def _rarest(self, concepts: set[str]) -> int:
+        """Return the highest rank of concepts among the labels of the model, the most frequent ones first."""
+        ids = [self._vocabulary.label_id(concept, NodeKind.AMR) for concept in concepts]
+        return max((self._vocabulary.num_labels if one == UNK else one for one in ids), default=0)
+
     @torch.no_grad()
     def _vectors(self, graphs: Sequence[DocumentGraph]) -> list[torch.Tensor]:
         """Return the vectors (V, p) of each graph, on the CPU."""
@@ -176,6 +208,13 @@ class QueryEncoder:
         device = next(self._encoder.parameters()).device
         arrays = [to_arrays(graph, self._spec, self._vocabulary) for graph in graphs]
         return list(self._encoder(collate(arrays).to(device)).to("cpu"))
+
+
+def _concepts(graph: StoredGraph) -> set[str]:
+    """Return the concepts of a graph without those of every command."""
+    read = graph.decode()
+    concepts = {label for label, kind in zip(read.labels, read.kinds, strict=True) if kind is NodeKind.AMR}
+    return concepts - {"you", "imperative"}
 
 
 def is_same_parser(recorded: str, used: str) -> bool:

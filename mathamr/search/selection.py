@@ -7,6 +7,8 @@ r"""Filters of results by kind, formulas, exact words and excluded words; and pa
 (('every finite ring',), ('commutative',))
 >>> read_filters("Is every group abelian? -$p$-group - $x$")
 ('Is every group abelian?  - $x$', (), ('$p$-group',))
+>>> read_filters('prime -"the book"')
+('prime', (), ('the book',))
 
 A filtered search examines the best :data:`CANDIDATES` posts; the answer gives the number that pass.
 Words are compared without case and punctuation, formulas by their LaTeX without spaces:
@@ -40,7 +42,9 @@ CANDIDATES = 1000  # best results that a search with a filter looks at
 KINDS = ("", "answer", "question")
 FORMULAS = ("", "with", "without")
 _COVER = "\ue000"  # character in place of those of a formula: no space, no letter, no sign
-_FILTER = re.compile(rf'"(?P<phrase>[^"]+)"|(?<!\S)-(?P<without>(?:[^\W\d_]|{_COVER})[\w{_COVER}’\'-]+)')
+_FILTER = re.compile(
+    rf'(?P<minus>(?<!\S)-)?"(?P<phrase>[^"]+)"|(?<!\S)-(?P<without>(?:[^\W\d_]|{_COVER})[\w{_COVER}’\'-]+)'
+)
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -78,7 +82,7 @@ class Selection:
         kind: ``answer``, ``question``, or "" for both.
         formulas: ``with``, ``without``, or "" for both.
         phrases: sequences of words that a post must contain.
-        without: words and formulas that no post may contain.
+        without: words, formulas and phrases that no post may contain.
         start: number of results to skip.
     """
 
@@ -143,17 +147,17 @@ def typed(query: str, selection: Selection = EVERYTHING) -> tuple[str, Selection
     if without and not text:
         raise RetrievalError(
             "the query only excludes results, so nothing is searched for; write words or a formula before the first "
-            f"exclusion, as in 'WORDS -{without[0][:40]}'"
+            f"exclusion, as in 'WORDS {query.strip()[:40]}'"
         )
     return text, replace(selection, phrases=phrases, without=without)
 
 
 def read_filters(query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return a query without filter signs, its phrases between ``"``, and its words and formulas after ``-``.
+    """Return a query without filter signs, its phrases between ``"``, and what it excludes with ``-``.
 
-    A sign within a formula is never a filter. ``-`` before a space or a single letter is a dash or minus. A phrase
-    stays in the query; an excluded word is removed. A query that is too long is passed on unchanged, and the engine
-    refuses it.
+    Words, formulas and phrases are excluded. A sign within a formula is never a filter. ``-`` before a space or a
+    single letter is a dash or minus. A phrase stays in the query; what is excluded is removed. A query that is too long
+    is passed on unchanged, and the engine refuses it.
     """
     if len(query) > MAX_CHARACTERS:
         return query, (), ()
@@ -169,9 +173,10 @@ def read_filters(query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
             without.append(query[slice(*match.span("without"))])
             continue
         phrase = query[slice(*match.span("phrase"))]
-        pieces.append(phrase)
+        if match["minus"] is None:
+            pieces.append(phrase)
         if _words_of(phrase).strip():
-            phrases.append(phrase)
+            (phrases if match["minus"] is None else without).append(phrase)
     text = "".join([*pieces, query[position:]])
     return (text.strip() if without else text), tuple(phrases), tuple(without)
 

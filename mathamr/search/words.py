@@ -13,7 +13,7 @@
 'known: Proof, Numbers; unknown: zzzqqqs; 0 formulas'
 
 With the sentences, words are shown as the query has them. A concept that the parser adds, such as ``possible`` for
-"can", is not shown; a known one is counted in ``added``, because the model reads it.
+"can", is not shown; a known one is counted in ``added``, because the model reads it, but not the ``you`` of a command.
 
 >>> graph = decode("(p / prove-01 :ARG1 (n / number) :mod (m / zzzqqq))", {})
 >>> read = read_words(graph, vocabulary, sentences=["Proof"])
@@ -27,10 +27,12 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from graphs.corpus.post import PlaceholderText
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.vocabulary import UNK, Vocabulary
 
@@ -56,6 +58,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _PLACEHOLDER = re.compile(r"FORMULA_\d+")
 _SHARE = 0.6  # of the letters of a concept, with which a word that it comes of begins: proof, prove
 _LEAST = 3  # letters, at least, of that beginning
+_SYMBOLS = ("Sm", "No")  # Unicode categories of mathematical symbols, and of digits such as ²
 _SHOWN = 20  # words of each kind in a line
 
 
@@ -113,13 +116,24 @@ def read_words(
             word = _as_typed(concept, typed.get(_start(concept), ())) if typed else concept
             if word:
                 (known if is_known else unknown).append(word)
-            elif is_known:
+            elif is_known and concept != "you":
                 added.add(concept)
         elif is_known and formula >= 0:
             read.add(formula)
     count = len(read) if with_formulas else 0
     unread = len(graph.formula_nodes) - count
     return QueryWords(tuple(dict.fromkeys(known)), tuple(dict.fromkeys(unknown)), count, unread, len(added))
+
+
+def symbols_as_variables(text: PlaceholderText) -> tuple[str, ...]:
+    """Return the Unicode symbols of the formulas, each once: without their LaTeX commands they are read as variables.
+
+    >>> from graphs.corpus.post import FormulaRef
+    >>> symbols_as_variables(PlaceholderText((), (FormulaRef("0", "a ≤ π²"), FormulaRef("1", "b ≤ 2"))))
+    ('≤', '²')
+    """
+    signs = dict.fromkeys("".join(formula.latex for formula in text.formulas))
+    return tuple(sign for sign in signs if not sign.isascii() and unicodedata.category(sign) in _SYMBOLS)
 
 
 def _start(word: str) -> str:

@@ -92,3 +92,15 @@ def test_options_of_another_task_are_refused(
     with pytest.raises(SystemExit):
         make_run.main([*arguments, "--out", "run.tsv"])
     assert message in capsys.readouterr().err
+
+
+def test_a_file_that_is_fused_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second, qrels = (tmp_path / name for name in ("first.tsv", "second.tsv", "qrels.tsv"))
+    for run in (first, second):
+        run.write_text("A.1\t13\t1\t1.0\tme\n")
+    qrels.write_text("A.1\t0\t13\t3\n")
+    fuse = ["fuse", "--task", "1", str(first), str(second), "--tune", str(qrels)]
+    for out in (second, tmp_path / "nothing" / ".." / "first.tsv", qrels):
+        assert make_run.main([*fuse, "--out", str(out)]) == 2
+        assert f"--out {out} is a file that is read" in " ".join(capsys.readouterr().err.split())
+    assert first.read_text() == second.read_text() == "A.1\t13\t1\t1.0\tme\n"

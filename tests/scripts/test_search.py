@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,8 +18,9 @@ import scripts.make_run
 import scripts.search
 from graphs.errors import StoreError
 from mathamr.evaluation.runs import read_run
-from mathamr.retrieval.folder import refuse_other_files
+from mathamr.retrieval.folder import HEADER, refuse_other_files
 from mathamr.search.catalog import Catalog, alone
+from mathamr.search_index import FORMAT as SYSTEM_FORMAT
 from mathamr.stages.retrieval import indexing
 from tests.scripts.small_collection import ANSWERS, index_arguments
 
@@ -72,6 +76,20 @@ def test_a_folder_of_other_files_is_refused(work: Path, tmp_path: Path, capsys: 
     assert "is a file, and an index is a folder; name a new folder" in capsys.readouterr().err
 
 
+def test_a_full_disk_is_one_message_with_the_way_out(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(source: str, target: str, **_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), target)
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    assert scripts.index.main(index_arguments(work, tmp_path / "index")) == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message.startswith(f"{tmp_path}/index: the index cannot be written: [Errno 28] No space left on device: ")
+    assert message.endswith("; make room, or the folder writable, then run it again")
+    assert "[(" not in message
+
+
 @pytest.mark.parametrize(
     "left",
     [
@@ -122,7 +140,11 @@ def test_a_search_says_what_of_the_query_the_model_knows(index: Path, capsys: py
     assert scripts.search.main([f"index={index}", "k=1", "Is $\\sqrt2$ irrational or zzzqqq?"]) == 0
     assert "query: known: irrational; unknown: zzzqqq; 1 formula\n" in capsys.readouterr().err
     assert scripts.search.main([f"index={index}", "k=1", "Irrationals, or ZZZqqqs?"]) == 0
-    assert "query: known: Irrationals; unknown: ZZZqqqs; 0 formulas\n" in capsys.readouterr().err
+    captured = capsys.readouterr().err
+    assert "query: known: Irrationals; unknown: ZZZqqqs; 0 formulas\n" in captured
+    assert "note" not in captured
+    assert scripts.search.main([f"index={index}", "k=1", "Is $p ≤ q$ or $q ∈ \\{p\\}$?"]) == 0
+    assert "note: read as variables: ≤ ∈; write LaTeX commands, such as \\le\n" in capsys.readouterr().err
 
 
 def test_a_search_as_json_with_options_as_other_commands_have_them(
@@ -233,6 +255,31 @@ def test_run_files_of_both_tasks(index: Path, work: Path, tmp_path: Path, capsys
     assert scripts.make_run.main([*common, "--model", str(work / "model2"), "--out", str(tmp_path / "no.tsv")]) == 2
     assert scripts.make_run.main([*common, "--task", "2", "--context", "2", "--out", str(tmp_path / "no.tsv")]) == 2
     assert not (tmp_path / "no.tsv").exists()
+
+
+def test_topics_of_another_collection_are_noted(
+    index: Path, work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["index", "--index", str(index), "--corpus", "jsonl", "--out", str(tmp_path / "run.tsv"), "--root"]
+    for root, judged in ((tmp_path / "other", "999"), (tmp_path / "new", None)):
+        shutil.copytree(work, root, ignore=shutil.ignore_patterns("*.db*", "model*", "index", "qrels.tsv"))
+        if judged is not None:
+            (root / "qrels.tsv").write_text(f"A.1\t0\t{judged}\t2\n")
+    note = f"note: the collection judges none of the results; check that {index} is an index of this collection"
+    for root, noted in ((work, False), (tmp_path / "other", True), (tmp_path / "new", False)):
+        assert scripts.make_run.main([*words, str(root)]) == 0
+        assert (note in " ".join(capsys.readouterr().err.split())) is noted
+
+
+def test_a_run_of_an_index_of_no_graph_model_is_refused(
+    work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / HEADER).write_text(json.dumps({"format": SYSTEM_FORMAT, "version": 1}))
+    words = ["index", "--index", str(tmp_path), "--corpus", "jsonl", "--root", str(work)]
+    assert scripts.make_run.main([*words, "--out", str(tmp_path / "run.tsv")]) == 2
+    message = " ".join(capsys.readouterr().err.split())
+    assert f"{tmp_path}: is not the index of a graph model, which mathamr rank index needs" in message
+    assert "has a run file for each condition" in message
 
 
 def test_a_second_builder_is_refused(index: Path, work: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ from mathamr.retrieval.exact.codes import Codes
 from mathamr.retrieval.exact.kernel import Slabs
 from mathamr.retrieval.exact.layout import blocks, on_device
 from mathamr.retrieval.exact.places import Places
-from mathamr.retrieval.folder import HEADER, new_data, read_header, switch
+from mathamr.retrieval.folder import HEADER, new_data, read_header, switch, unwritten
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
 
 DType = Literal["float32", "float16"]
@@ -147,7 +147,7 @@ class ExactIndex:
         except OSError as error:
             if data is not None:
                 shutil.rmtree(data, ignore_errors=True)
-            raise StoreError(f"the index cannot be written: {error}", path=path) from error
+            raise unwritten(error, path) from error
         return cls.open(path, device=device)
 
     @classmethod

@@ -18,6 +18,7 @@ from graphs.stores.posts import PostText, beginning_of
 from mathamr.retrieval.explanation import Explanation, VirtualNode
 from mathamr.search.comparison import Comparison
 from mathamr.search.engine import Answer, Result
+from mathamr.search.words import symbols_as_variables
 from mathamr.structure.matching import Match
 
 Parts = list[str | dict[str, Any]]
@@ -30,8 +31,9 @@ def answer(found: Answer) -> dict[str, Any]:
     """Return an answer as JSON: ``results``, ``best`` (the highest possible score, or null) and ``seconds``.
 
     A result has a ``formula``, or its first :data:`MAX_MATCHES` ``matches`` and the number of further ones
-    (``more_matches``). ``read`` lists the parts of the query that the model knows and does not know; ``start``,
-    ``more``, ``candidates`` and ``matching`` are those of :class:`mathamr.search.selection.Page`.
+    (``more_matches``). ``read`` lists the parts of the query that the model knows and does not know, and the symbols
+    that are read as variables; ``start``, ``more``, ``candidates`` and ``matching`` are those of
+    :class:`mathamr.search.selection.Page`.
     """
     words = found.query.words
     return {
@@ -42,7 +44,12 @@ def answer(found: Answer) -> dict[str, Any]:
         "matching": found.page.matching,
         "best": found.best,
         "formula": next(({"latex": formula.latex} for formula in found.query.text.formulas), None),
-        "read": {"known": list(words.known), "unknown": list(words.unknown), "formulas": words.formulas},
+        "read": {
+            "known": list(words.known),
+            "unknown": list(words.unknown),
+            "formulas": words.formulas,
+            "symbols": list(symbols_as_variables(found.query.text)),
+        },
         "seconds": found.seconds,
     }
 

@@ -19,7 +19,7 @@ from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
 from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
-from mathamr.search.query import QueryEncoder
+from mathamr.search.query import TYPED, QueryEncoder
 from mathamr.stages import parsers
 from mathamr.systems.searchable.formulas import keep_formulas
 from mathamr.systems.searchable.kept import entry
@@ -97,7 +97,7 @@ def encode_query(record: Mapping[str, Any], folder: Path, device: str) -> Encode
     )
 
     def encode(post: Post) -> VectorSets | None:
-        (encoded,) = reader.encode_posts([post])
+        encoded = reader.encode_typed(post) if post.post_id == TYPED else reader.encode_posts([post])[0]
         return None if isinstance(encoded, Failure) else encoded.vectors
 
     return encode

@@ -16,7 +16,7 @@
 ``read.json``, next to the posts, records a digest of each file together with its preamble, and the ids of its posts:
 an update splits no other files, also after a run that was stopped. ``files.json`` is the same of the last run whose
 posts have been used; new, changed and removed files are counted against it. A file that cannot be read is recorded as a
-failure; the others are read.
+failure; the others are read. If the operating system does not open a file or a folder, an update keeps its posts.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from graphs import digests
@@ -124,16 +124,21 @@ def read_folder(
     found = scan(folder, [out, *without])
     result = FolderPosts(other=found.other, failures=list(found.failures))
     before = _before(out) if update else _Before({}, {})
-    sources = _sources(found.files, result.failures)
+    sources = _sources(found.files, found.closed, result.failures)
+    closed = {name: one for name, one in before.contents.items() if _place_in(found.closed, name)}
+    result.failures += _closed_places(found.closed, closed)
     records: dict[str, Record] = {}
     preambles = Preambles({name: text for name, text in sources.items() if name.lower().endswith(_LATEX)})
-    for name, path in found.files.items():
+    for name in sorted((found.files.keys() - found.closed.keys()) | closed.keys()):
         try:
-            content = _content(name, path, sources.get(name), preambles, before, result)
+            content = closed.get(name) or _content(name, found.files[name], sources.get(name), preambles, before)
         except MathAMRError as error:
             result.failures.append(failure(name, "unreadable", getattr(error, "message", str(error))))
             content = None
         if content is not None:
+            is_kept = before.digests.get(name) == content.digest
+            result.kept += is_kept
+            result.read += not is_kept
             own = {str(post["post_id"]): post for post in content.posts}
             records |= own
             result.state[name] = {"digest": content.digest, "posts": list(own), "remnants": content.remnants}
@@ -142,7 +147,7 @@ def read_folder(
             result.forms.update([_form(name)] * len(own))
         if progress is not None:
             progress(1)
-    result.removed = len(before.digests.keys() - found.files.keys())
+    result.removed = len(before.digests.keys() - found.files.keys() - closed.keys())
     result.post_ids = list(records)
     if not records:
         raise CorpusError(
@@ -202,16 +207,32 @@ def _files_of(record: Path) -> dict[str, dict[str, Any]]:
     return dict(state["files"]) if state["format"] == _FORMAT else {}
 
 
-def _sources(files: Mapping[str, Path], failures: list[Failure]) -> dict[str, str]:
-    """Return the texts of all files except archives; files that are not text are added to ``failures``."""
+def _place_in(closed: Mapping[str, str], name: str) -> str | None:
+    """Return the closed place that a file is, or lies in; None for an open file."""
+    return next((place for place in (name, *map(str, PurePosixPath(name).parents)) if place in closed), None)
+
+
+def _closed_places(closed: Mapping[str, str], kept: Iterable[str]) -> list[Failure]:
+    """Return a failure for each closed file or folder; its message says if posts are kept."""
+    with_posts = {_place_in(closed, name) for name in kept}
+    stay = "; its passages stay in the index"
+    return [failure(place, "closed", reason + stay * (place in with_posts)) for place, reason in closed.items()]
+
+
+def _sources(files: Mapping[str, Path], closed: dict[str, str], failures: list[Failure]) -> dict[str, str]:
+    """Return the texts of all files except archives.
+
+    Files that do not open are added to ``closed``, with the reason, and files that are not text to ``failures``.
+    """
     texts = {}
     for name, path in files.items():
-        if name.lower().endswith(ARCHIVES):
-            continue
         try:
+            if name.lower().endswith(ARCHIVES):
+                path.open("rb").close()
+                continue
             text = archives.decode(path.read_bytes())
         except OSError as error:
-            failures.append(failure(name, "unreadable", str(error.strerror)))
+            closed[name] = str(error.strerror)
             continue
         if text is None:
             failures.append(failure(name, "binary", "is not text in UTF-8 or Latin-1"))
@@ -220,9 +241,7 @@ def _sources(files: Mapping[str, Path], failures: list[Failure]) -> dict[str, st
     return texts
 
 
-def _content(
-    name: str, path: Path, text: str | None, preambles: Preambles, before: _Before, result: FolderPosts
-) -> _Content | None:
+def _content(name: str, path: Path, text: str | None, preambles: Preambles, before: _Before) -> _Content | None:
     """Return the content of a file; None for a file that has failed before."""
     lower = name.lower()
     declarations = ""
@@ -233,7 +252,6 @@ def _content(
     else:
         declarations = preambles.of(name) if lower.endswith(_LATEX) else ""
         digest = hashlib.sha256(f"{declarations}\0{text}".encode(errors="replace")).hexdigest()
-    is_kept = before.digests.get(name) == digest
     content = before.contents.get(name)
     if content is None or content.digest != digest:
         passages = list(_passages(name, path, text or "", declarations))
@@ -243,8 +261,6 @@ def _content(
             if not one.is_remnant
         ]
         content = _Content(digest, posts, len(passages) - len(posts))
-    result.kept += is_kept
-    result.read += not is_kept
     return content
 
 

@@ -44,9 +44,13 @@ _STAGE = "read"  # of failures
 
 @dataclass
 class Scanned:
-    """Files by their path below the folder, ``failures`` of others, and the number of files of ``other`` kinds."""
+    """Files by their path below the folder, ``failures`` of others, and the number of files of ``other`` kinds.
+
+    ``closed`` has the reason for each file and folder that the operating system does not open.
+    """
 
     files: dict[str, Path] = field(default_factory=dict)
+    closed: dict[str, str] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     other: int = 0
 
@@ -66,11 +70,11 @@ def scan(folder: Path, without: Collection[Path] = (), limits: Limits = LIMITS) 
     left_out = {path.resolve() for path in without}
     count = size = 0
 
-    def unreadable(error: OSError) -> None:
-        shown = os.path.relpath(error.filename or folder, folder)
-        found.failures.append(failure(shown, "unreadable", str(error.strerror)))
+    def close(error: OSError) -> None:
+        shown = Path(os.path.relpath(error.filename or folder, folder)).as_posix()
+        found.closed[shown] = str(error.strerror)
 
-    for root, folders, names in os.walk(folder, onerror=unreadable):
+    for root, folders, names in os.walk(folder, onerror=close):
         here = Path(root)
         links = [name for name in folders if (here / name).is_symlink()]
         folders[:] = sorted(
@@ -88,7 +92,8 @@ def scan(folder: Path, without: Collection[Path] = (), limits: Limits = LIMITS) 
             try:
                 kind, message = _refusal(path, folder, limits)
             except OSError as error:
-                kind, message = "unreadable", str(error)
+                found.closed[shown] = str(error.strerror)
+                continue
             if kind == "other":
                 found.other += 1
             elif kind:

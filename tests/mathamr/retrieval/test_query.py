@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,10 @@ from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import encode
 from mathamr.retrieval.explanation import explain
 from mathamr.search import words
-from mathamr.search.query import MAX_CHARACTERS, EncodedQuery, QueryEncoder
+from mathamr.search.query import MAX_CHARACTERS, EncodedQuery, QueryEncoder, typed_post
+from mathamr.systems.searchable.graph import encode_query
+from mathamr.training import checkpoint
+from tests.mathamr.tiny_model import save_model
 
 POSTS = [
     Post(
@@ -132,6 +136,68 @@ def test_what_cannot_be_read_is_refused(folder: Path, text: str, message: str) -
 def test_odd_queries_have_vectors(folder: Path, text: str) -> None:
     reader, _, _ = reader_of(folder, "full")
     assert torch.isfinite(reader.encode(text).vectors.vectors).all()
+
+
+@pytest.fixture(scope="module")
+def nouns() -> QueryEncoder:
+    """Return a reader whose model has seen more nouns than commands of ``function``, but not of ``show``."""
+    counts = {"function": 9, "map": 8, "show-01": 7, "composition": 6, "function-01": 2, "show": 2, "you": 2}
+    vocabulary = Vocabulary.build(vocabularies.Counts(amr=Counter(counts)), size=99)
+    torch.manual_seed(0)
+    return QueryEncoder(Encoder(ENCODER, vocabulary.num_labels, vocabulary.num_relations), vocabulary, SPECS["full"])
+
+
+def as_posts_are(reader: QueryEncoder, query: str) -> EncodedQuery:
+    (encoded,) = reader.encode_posts([typed_post(query)])
+    assert isinstance(encoded, EncodedQuery)
+    return encoded
+
+
+@pytest.mark.parametrize("typed", ["function", "map composition", "function and map ", "function $f$"])
+def test_a_noun_without_a_full_stop_is_no_command(nouns: QueryEncoder, typed: str) -> None:
+    query, plain = nouns.encode(typed), as_posts_are(nouns, typed)
+    stopped = as_posts_are(nouns, f"{typed.strip()}.")
+    torch.testing.assert_close(query.vectors.vectors, stopped.vectors.vectors)
+    assert not torch.equal(query.vectors.vectors, plain.vectors.vectors)
+    assert (query.text, query.nodes, query.formula_ids) == (plain.text, plain.nodes, plain.formula_ids)
+    assert query.words == stopped.words
+
+
+@pytest.mark.parametrize(
+    "typed", ["show", "show $x$", "Show that $x$ is a function", "map between spaces", "function!", "map;"]
+)
+def test_other_queries_are_read_as_posts_are(nouns: QueryEncoder, typed: str) -> None:
+    query, plain = nouns.encode(typed), as_posts_are(nouns, typed)
+    torch.testing.assert_close(query.vectors.vectors, plain.vectors.vectors)
+
+
+def test_a_kept_model_reads_typed_queries_and_topics_each_in_their_way(folder: Path, tmp_path: Path) -> None:
+    store = GraphStore(folder / "full.db")
+    save_model(tmp_path / "model", store, seed=0)
+    (tmp_path / "vocabulary.json").write_text(store.vocabulary.to_json(), encoding="utf-8")
+    record = {
+        "model": checkpoint.weights_hash(tmp_path / "model"),
+        "config_hash": store.config_hash,
+        "virtual_nodes": store.spec.content(),
+        "parser": {"name": "embedded", "options": {}},
+        "published": False,
+    }
+    encode_kept = encode_query(record, tmp_path, "cpu")
+
+    def vectors(post: Post) -> torch.Tensor:
+        encoded = encode_kept(post)
+        assert encoded is not None
+        return encoded.vectors
+
+    typed = vectors(typed_post("map"))
+    assert torch.equal(typed, vectors(typed_post("map.")))
+    assert not torch.equal(typed, vectors(Post("A.1", "topic", body="map", markup="text")))
+
+
+def test_the_you_of_an_unknown_command_is_not_known(nouns: QueryEncoder) -> None:
+    query = nouns.encode("factorise")
+    assert query.words.nothing
+    assert str(query.words) == "unknown: factorise; 0 formulas"
 
 
 def test_a_repeated_word_is_compared_once_with_each_concept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,6 +149,7 @@ def test_a_heat_map_is_every_pair_and_its_rows_best_make_the_score(client: TestC
         ({"query": QUERY + " -words -integral"}, {"11", "14", "15"}),
         ({"query": QUERY + ' -words "formula here"'}, set()),
         ({"query": QUERY + " -$\\sqrt 3$"}, {"11", "12", "13", "15"}),
+        ({"query": QUERY + ' -"lowest TERMS" -"is"'}, {"13", "14", "15"}),
     ],
 )
 def test_filters_choose_among_the_candidates(client: TestClient, asked: dict[str, Any], found: set[str]) -> None:
@@ -285,7 +286,8 @@ def test_the_index_says_what_it_can_do(client: TestClient) -> None:
         ({"query": ""}, "the query is empty"),
         ({"query": " \n"}, "the query is empty"),
         ({"query": " -ring -field"}, "the query only excludes results, so nothing is searched for; write words"),
-        ({"query": "-" + "x" * 9000}, f"as in 'WORDS -{'x' * 40}'"),
+        ({"query": "-" + "x" * 9000}, f"as in 'WORDS -{'x' * 39}'"),
+        ({"query": '-"the book"'}, "before the first exclusion, as in 'WORDS -\"the book\"'"),
         ({"query": "-$x$", "task": "formulas"}, "before the first exclusion, as in 'WORDS -$x$'"),
         ({"query": "x" * 100_000}, "the query has 100,000 characters, but at most 10,000 are read"),
         ({"query": "$x$", "strategy": "best"}, "unknown strategy 'best'; choose from: single_vector"),
@@ -351,7 +353,8 @@ def test_a_query_without_a_known_word_finds_nothing(client: TestClient, query: s
 
 def test_it_says_what_of_a_query_the_model_knows(client: TestClient) -> None:
     found = ask(client, query="Both zzzqqq and $\\sqrt2$ are irrational.")
-    assert found["read"] == {"known": ["irrational"], "unknown": ["zzzqqq", "Both"], "formulas": 1}
+    assert found["read"] == {"known": ["irrational"], "unknown": ["zzzqqq", "Both"], "formulas": 1, "symbols": []}
+    assert ask(client, query="Is $p ≤ q$ and $q ≤ ½π$, as 1 ≥ 0?")["read"]["symbols"] == ["≤", "½"]
 
 
 @pytest.mark.parametrize("name", ["post_id", "query", "task", "strategy"])

@@ -309,9 +309,10 @@ function report(answer, asked, milliseconds) {
   status.textContent = `${found} ${what}${found === 1 ? "" : "s"} in ${(milliseconds / 1000).toFixed(2)} s (${parts})`;
   const { matching, candidates } = answer;
   if (candidates !== null) status.append(`; ${matching.toLocaleString("en")} of ${candidates.toLocaleString("en")} candidates match`);
-  const { known, unknown } = answer.read;
+  const { known, unknown, symbols } = answer.read;
   if (known.length > 0) status.append(`; words that the model knows: ${known.slice(0, 20).join(", ")}`);
   if (unknown.length > 0) status.append(`; words that the model does not know: ${unknown.slice(0, 20).join(", ")}`);
+  if (symbols.length > 0) status.append(`; read as variables: ${symbols.join(" ")} (write LaTeX commands, such as \\le)`);
   if (asked.task === "formulas" && answer.formula) {
     status.append(", formulas like ");
     showParts(status, [answer.formula]);

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import io
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -185,6 +189,42 @@ def test_files_that_cannot_be_read_are_listed_and_the_others_read(folder: Path, 
     assert all(failure.message.startswith(f"{failure.post_id}: ") for failure in found.failures)
     assert (found.files, len(found.post_ids)) == (6, 6)
     assert "secret" not in (tmp_path / "out/posts.jsonl").read_text(encoding="utf-8")
+
+
+def test_an_update_keeps_the_posts_of_what_does_not_open(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    first = read_and_record(folder, out)
+    closed = {folder / "sub folder", folder / "c.html", folder / "2501.00001.tar.gz"}
+    refusal = "Permission denied; its passages stay in the index"
+    scandir, open_file = os.scandir, io.open
+
+    def refuse_closed(opened: Callable[..., Any]) -> Callable[..., Any]:
+        def call(path: Any, *args: Any, **options: Any) -> Any:
+            if not isinstance(path, int) and Path(path) in closed:
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return opened(path, *args, **options)
+
+        return call
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", refuse_closed(scandir))
+        patched.setattr(io, "open", refuse_closed(open_file))
+        (folder / "d.ipynb").unlink()
+        for _ in range(2):
+            update = read_and_record(folder, out, update=True)
+            assert {failure.message for failure in update.failures} == {
+                f"{path.relative_to(folder)}: {refusal}" for path in closed
+            }
+            assert set(posts_of(out)) == {name.partition("~")[0] for name in first.post_ids if name[:2] != "d."}
+        assert (update.kept, update.removed) == (5, 0)
+        anew = read_folder(folder, tmp_path / "anew")
+        assert (anew.files, len(anew.failures)) == (2, 3)
+        assert not any("stay" in failure.message for failure in anew.failures)
+    (folder / "sub folder/b.md").unlink()
+    update = read_folder(folder, out, update=True)
+    assert (update.kept, update.removed, update.failures) == (4, 1, [])
 
 
 def test_names_that_cannot_be_printed_stop_nothing(folder: Path, tmp_path: Path) -> None:
