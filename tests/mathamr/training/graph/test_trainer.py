@@ -260,7 +260,7 @@ def test_a_run_goes_on_with_other_threads_but_not_with_other_settings(
         train(settings(epochs=1, batch_size=4, seed=1), store, pairs, ENCODER, out=tmp_path)
     with pytest.raises(TrainingError, match=r"model\.num_layers=2 then, 3 now"):
         train(settings(epochs=1), store, pairs, encoder_config(num_layers=3), out=tmp_path)
-    with pytest.raises(TrainingError, match="pairs and negatives"):
+    with pytest.raises(TrainingError, match="pairs, negatives and visual ids"):
         train(settings(epochs=1), store, pairs[:-1], ENCODER, out=tmp_path)
 
 
