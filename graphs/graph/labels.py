@@ -35,6 +35,7 @@ _FRAME = re.compile(r".+-\d{2,3}")  # solve-01, have-org-role-91
 _LONGEST_WORD = 64  # characters; longer concepts are no words, and the stemmer recurses over runs of y
 # Of typed mathematics, which is no word: P(A), n^s, Z_0, n!
 _TYPED = re.compile(r"[+*/^=<>(){}\[\]|~_±×÷·•√∞∅\u2190-\u22ff\u2a00-\u2aff]|[!'′]\Z")
+_OF_TREES = re.compile(r"[A-Z$+-]!")  # how labels of trees begin: V!x, N!2, but also typed factorials
 _SIGN = "[+\\-\u2212]?"
 _INTEGER = re.compile(rf"{_SIGN}(\d+|\d{{1,3}}((,|&comma;)\d{{3}})+)", re.ASCII)
 _DECIMAL = re.compile(rf"{_SIGN}(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE]{_SIGN}\d+)?", re.ASCII)
@@ -70,10 +71,11 @@ def normalize(label: str, kind: NodeKind) -> str:
     """Return the vocabulary's label for ``label``.
 
     NFKC first, which unites compatibility variants (𝑥 and x, ℝ and R); addresses become ``[URL]``, all placeholders
-    ``FORMULA``; AMR concepts are Porter-stemmed, apart from PropBank frames, numbers and typed mathematics.
+    ``FORMULA``; AMR concepts are Porter-stemmed, apart from PropBank frames, numbers and typed mathematics. A blank
+    separates typed factorials from labels of trees.
 
-    >>> normalize("Sets", NodeKind.AMR), normalize("P(A)", NodeKind.AMR), normalize("n^s", NodeKind.AMR)
-    ('set', 'P(A)', 'n^s')
+    >>> normalize("Sets", NodeKind.AMR), normalize("P(A)", NodeKind.AMR), normalize("N!+1", NodeKind.AMR)
+    ('set', 'P(A)', 'N !+1')
     """
     if kind is NodeKind.FORMULA:
         return FORMULA
@@ -85,7 +87,7 @@ def normalize(label: str, kind: NodeKind) -> str:
     if len(label) > 2 and label[0] == label[-1] == '"':
         label = label[1:-1]
     if len(label) > _LONGEST_WORD or _FRAME.fullmatch(label) or number_type(label) or _TYPED.search(label):
-        return label
+        return f"{label[0]} {label[1:]}" if _OF_TREES.match(label) else label
     return str(porter_stemmer().stem(label))
 
 

@@ -234,12 +234,9 @@ def survey(similarities: Similarities, correct: Sequence[Sequence[int]], k: int,
             answers = np.unique(np.asarray(correct[row], dtype=np.int64))
             right[row] = line[answers].max()
             rank[row] = 1 + (line >= right[row]).sum() - (line[answers] >= right[row]).sum()
-            behind = -line
-            behind[answers] = np.nextafter(
-                behind[answers], np.inf, dtype=behind.dtype
-            )  # right documents rank below equally similar ones
-            found = np.argpartition(behind, k - 1)[:k]
-            results[row] = found[np.argsort(behind[found], kind="stable")]
+            found = np.flatnonzero(line >= np.partition(line, size - k)[size - k])  # first k, and ties with the last
+            order = np.lexsort((np.isin(found, answers), -line[found]))  # of equally similar ones the wrong first
+            results[row] = found[order[:k]]
             top[row], hits[row] = line[results[row]], np.isin(results[row], answers)
     counts = np.array([len(set(answers)) for answers in correct])
     return Survey(hits, rank, counts, top, results, right, random)

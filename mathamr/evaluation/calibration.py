@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphs.errors import AnalysisError
 
 BINS = 10
+BLOCK = 500_000  # questions drawn at once: 4 MB
 
 Floats = NDArray[np.float64]
 
@@ -107,12 +108,15 @@ def auc_interval(
 
     array, came = np.asarray(values, dtype=np.float64), np.asarray(success, dtype=bool)
     auc(array, came)  # raises for values that have no AUC
-    drawn = np.random.default_rng(seed).integers(came.size, size=(samples, came.size))
-    count = came[drawn].sum(axis=1)
-    drawn, count = (one[(count > 0) & (count < came.size)] for one in (drawn, count))
-    sums = np.where(came[drawn], rankdata(array[drawn], axis=1), 0).sum(axis=1)
-    found = (sums - count * (count + 1) / 2) / (count * (came.size - count))
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    generator, found = np.random.default_rng(seed), []
+    step = max(1, BLOCK // came.size)
+    for start in range(0, samples, step):
+        drawn = generator.integers(came.size, size=(min(step, samples - start), came.size))
+        count = came[drawn].sum(axis=1)
+        drawn, count = (one[(count > 0) & (count < came.size)] for one in (drawn, count))
+        sums = np.where(came[drawn], rankdata(array[drawn], axis=1), 0).sum(axis=1)
+        found.append((sums - count * (count + 1) / 2) / (count * (came.size - count)))
+    low, high = np.quantile(np.concatenate(found), [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 

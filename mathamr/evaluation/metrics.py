@@ -106,7 +106,7 @@ def evaluate(
     if (regime == "mini") != (collection is not None):
         raise EvaluationError(
             f"regime {regime!r} with{'out' if collection is None else ''} a collection: 'mini' restricts the qrels "
-            " to the ids of a collection, 'full' and 'judged' take the qrels as they are"
+            "to the ids of a collection, 'full' and 'judged' take the qrels as they are"
         )
     if (task == 2) != (visual_ids is not None):
         raise EvaluationError(

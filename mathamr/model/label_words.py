@@ -152,11 +152,15 @@ def _named(character: str) -> str:
 
 
 def full_forms(counts: Counts) -> dict[str, str]:
-    """Return the most frequent concept of each stem; of two equals the first."""
+    """Return the most frequent concept of each stem; of two equals the first. Typed factorials have none."""
     best: dict[str, tuple[int, str]] = {}
     for concept, number in sorted(counts.amr.items()):
         stem = normalize(concept, NodeKind.AMR)
         if number > best.get(stem, (0, ""))[0]:
             best[stem] = (number, concept)
     plain = {stem: unicodedata.normalize("NFKC", concept).strip('"') for stem, (_, concept) in best.items()}
-    return {stem: concept for stem, concept in plain.items() if concept != stem and stem not in (FORMULA, URL)}
+    return {
+        stem: concept
+        for stem, concept in plain.items()
+        if concept != stem and stem not in (FORMULA, URL) and not _TREE_PREFIX.match(concept)
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from graphs.errors import ConfigError
@@ -31,7 +32,9 @@ class LatentConfig:
         """
         if self.dimensions < 1:
             raise ConfigError(f"latent.dimensions={self.dimensions} must be 1 or more")
-        for name, low, high in (("rarity", 0.0, 1.0), ("spectrum", -1.0, 1.0), ("k1", 0.0, float("inf"))):
+        for name, low, high in (("rarity", 0.0, 1.0), ("spectrum", -1.0, 1.0)):
             value = getattr(self, name)
             if not low <= value <= high:
                 raise ConfigError(f"latent.{name}={value} must be from {low:g} to {high:g}")
+        if not 0 <= self.k1 < math.inf:
+            raise ConfigError(f"latent.k1={self.k1} must be a finite number from 0")

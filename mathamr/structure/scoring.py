@@ -9,6 +9,7 @@ symbol with itself alone. The values are in ``conf/structure/default.yaml``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 from graphs.errors import ConfigError
@@ -51,8 +52,11 @@ class Scoring:
         """
         for one in fields(Scoring):
             value = getattr(self, one.name)
-            if not 0 <= value <= (float("inf") if one.name == "k1" else 1):
-                raise ConfigError(f"structure.{one.name}={value} must be from 0{'' if one.name == 'k1' else ' to 1'}")
+            if one.name == "k1":
+                if not 0 <= value < math.inf:
+                    raise ConfigError(f"structure.k1={value} must be a finite number from 0")
+            elif not 0 <= value <= 1:
+                raise ConfigError(f"structure.{one.name}={value} must be from 0 to 1")
         if self.inconsistent > self.renamed:
             raise ConfigError(
                 f"structure.inconsistent={self.inconsistent} is above structure.renamed={self.renamed}; "

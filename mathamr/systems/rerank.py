@@ -44,6 +44,7 @@ from mathamr.systems.parts import joint_size, joint_speed, places_of, run_left
 from mathamr.systems.registry import system
 from mathamr.systems.settings.combined import RerankSettings
 from mathamr.systems.system import System
+from mathamr.training.limits import check_bounds
 
 SCORERS = ("attention", "cross_encoder")
 STEP = 1e-4  # between results that are not scored again, as a share of the range of new scores
@@ -71,6 +72,7 @@ class RerankSystem(System[RerankSettings]):
             raise ConfigError(f"rerank.scorer={own.scorer} is not one of {', '.join(SCORERS)}")
         if not 1 <= own.depth <= MAX_PER_TOPIC:
             raise ConfigError(f"rerank.depth={own.depth} must be from 1 to {MAX_PER_TOPIC:,}")
+        check_bounds("rerank", own, positive=("learning_rate",))
         if own.scorer == "cross_encoder":
             if own.encoder is None:
                 raise ConfigError("rerank.scorer=cross_encoder needs rerank.encoder, the folder of a CrossEncoder")

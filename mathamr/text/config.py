@@ -15,6 +15,7 @@ graphs.errors.ConfigError: text.loss=triplet compares a document with hard negat
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -162,8 +163,9 @@ class TextConfig(Opening):
                     f"vectors; use text.{name}=null"
                 )
         check_negatives("text", self)
-        if self.matryoshka is not None and (not self.matryoshka or min(self.matryoshka) <= 0):
-            raise ConfigError(f"text.matryoshka={self.matryoshka} must be dimensions or shares above 0, or null")
+        cuts = self.matryoshka
+        if cuts is not None and not (cuts and all(0 < cut < math.inf for cut in cuts)):
+            raise ConfigError(f"text.matryoshka={cuts} must be dimensions or shares above 0, or null")
         if self.dtype != "fp32" and (self.epochs or self.pretraining_epochs):
             raise ConfigError(
                 f"text.dtype={self.dtype} rounds away the small steps of training; use text.precision={self.dtype}, or "

@@ -33,6 +33,7 @@ from torch import Tensor
 
 from graphs.errors import ConfigError, TrainingError
 from mathamr.maxsim import VectorSets
+from mathamr.model.encoding import out_of_memory
 
 _TIMEOUT = timedelta(hours=1)  # a rank silent for longer counts as dead, except while it mines negatives
 
@@ -51,7 +52,7 @@ class Ranks:
         return self.rank == 0
 
     def gather(self, sets: VectorSets) -> tuple[VectorSets, slice]:
-        """Gather the sets of all ranks, rank by rank, without gradient, and a mask of this rank's vectors.
+        """Gather the sets of all ranks, rank by rank, without gradient, and the slice of this rank's vectors.
 
         Ranks may have different numbers of sets and of vectors.
         """
@@ -201,6 +202,8 @@ def _peers_alive(doing: str) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
+        if out_of_memory(error):
+            raise
         # gloo: "[/source/of/pair.cc:553] Connection closed by peer [...]. This is typically caused by ..."
         reason = re.sub(r"^\[\S*\] ", "", str(error).strip().splitlines()[0]).partition(". This is ")[0]
         raise TrainingError(

@@ -24,15 +24,17 @@ def check_bounds(
     positive: Sequence[str] = (),
     one_of: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Raise for a setting that is too small, not a positive finite number, or not among its choices; None is skipped.
+    """Raise for a setting below its bound, infinite or NaN, not positive, or not among its choices; None is skipped.
 
     Raises:
         ConfigError: names the setting as ``GROUP.NAME=VALUE``.
     """
     for name, least in (at_least or {}).items():
         value = getattr(settings, name)
-        if value is not None and value < least:
-            raise ConfigError(f"{group}.{name}={value} must be at least {least}")
+        if value is not None and not least <= value < math.inf:
+            raise ConfigError(
+                f"{group}.{name}={value} must be at least {least}{'' if value < least else ' and finite'}"
+            )
     for name in positive:
         value = getattr(settings, name)
         if not (value > 0 and math.isfinite(value)):

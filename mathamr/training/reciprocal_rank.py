@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-# The reciprocal rank is taken over only the first pairs (as many as the thesis holds out, section 4.3.1): with ten
-# times
-# as many pairs, ranking all against all would take longer than an epoch.
+# The reciprocal rank is taken over only the first pairs (as many as the thesis holds out, section 4.3.1). With ten
+# times as many pairs, ranking all against all would take longer than an epoch.
 MRR_PAIRS = 5_000
 QUERIES_AT_ONCE = 256
 

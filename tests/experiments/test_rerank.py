@@ -187,6 +187,10 @@ def test_a_first_stage_that_found_nothing_has_nothing_to_score_again(
         ({"of": "words"}, "rerank.scorer=attention needs rerank.questions"),
         ({"of": "words", "scorer": "llm"}, "rerank.scorer=llm is not one of attention, cross_encoder"),
         ({"of": "words", "scorer": "cross_encoder", "depth": 0}, "rerank.depth=0 must be from 1 to 1,000"),
+        (
+            {"of": "words", "scorer": "cross_encoder", "learning_rate": float("nan")},
+            "rerank.learning_rate=nan must be a positive number",
+        ),
         ({"of": "words", "scorer": "cross_encoder"}, "needs rerank.encoder"),
         (
             {"of": "words", "scorer": "cross_encoder", "encoder": "./nowhere"},

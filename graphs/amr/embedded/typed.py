@@ -70,6 +70,13 @@ _CUT_BEFORE = re.compile(
     rf"(?:{_OPERATOR}|[\d)\]}}{_ENGLISH}{_CERTAIN}]\s[-−]|\b(?:mod|lim|{_FUNCTION})|(?<![^\s(\[{{])[b-zB-HJ-Z]'*)\s\Z"
 )
 _CUT_AFTER = re.compile(rf"\s(?:{_OPERATOR}|mod)\s")
+# A statement with such a neighbour would be another: "Let A x = b" (this A is no article), "x = k m.", "x = y sin z".
+_STATEMENT = re.compile("[=<>≤≥≠]")
+_FACTOR_BEFORE = re.compile(r"(?:[^\s.?!:]\s|[(\[{])A\s\Z|(?:\A|[-−+*/]\s)[0-9]+\s\Z")
+_FACTOR_AFTER = re.compile(
+    r"\s(?:sin|cos|tan|log|ln|exp)\b"
+    r"|\s[b-zB-HJ-Z](?:[.?!]?\Z|[,;]|\s(?:[-−+*/]\s|(?:mod|and|or|for|where|[b-zB-HJ-Z])(?![\w'’-])))"
+)
 _CUT_END = re.compile(rf"(?<![^\W_])(?:lim|{_FUNCTION})\Z")
 _WORDS = re.compile(r"\s?[^\W\d_]{3,}(?:,\s?[^\W\d_]{3,})+\s?")  # (epsilon, delta), (min, max)
 _OPEN = re.compile(r"[(),]")
@@ -115,10 +122,12 @@ def _name_in(text: str, concepts: dict[str, str]) -> str:
 
 def _is_cut(text: str, start: int, end: int) -> bool:
     """Return whether the expression is a part of a longer one, which cannot be read."""
-    before, after = text[max(0, start - 12) : start], text[end : end + 6]
-    return bool(_CUT_BEFORE.search(before) or _CUT_AFTER.match(after)) or (
-        bool(_CUT_END.search(text, start, end)) and after[:1].isspace()
-    )
+    before, after = text[max(0, start - 12) : start], text[end : end + 10]
+    if _CUT_BEFORE.search(before) or _CUT_AFTER.match(after):
+        return True
+    if _STATEMENT.search(text, start, end) and (_FACTOR_BEFORE.search(before) or _FACTOR_AFTER.match(after)):
+        return True
+    return bool(_CUT_END.search(text, start, end)) and after[:1].isspace()
 
 
 def _without_brackets(text: str) -> str:

@@ -109,7 +109,8 @@ def train(
         check_precision(config, world.device)
         split = _split(config, store, pairs, sources or {})
         learning = _GraphLearning(config, store, split, encoder_config, negatives, visual_ids or {}, teacher, world)
-        data_hash = _data_hash(store, split, learning.batches.negatives, teacher)
+        compared = visual_ids if config.compares_formulas else None
+        data_hash = _data_hash(store, split, learning.batches.negatives, teacher, compared)
         checkpoints = _Checkpoints(
             learning, config, encoder_config, store, data_hash, last=Path(out, "last"), best=Path(out, "best")
         )
@@ -255,7 +256,9 @@ class _Checkpoints:
         differing = [
             *differences("train", loaded.info.train, wanted.train, free=_FREE),
             *differences("model", loaded.info.encoder, wanted.encoder),
-            *differences("pairs and negatives", {"hash": state.scalars["data_hash"]}, {"hash": self.data_hash}),
+            *differences(
+                "pairs, negatives and visual ids", {"hash": state.scalars["data_hash"]}, {"hash": self.data_hash}
+            ),
         ]
         refuse_another_run(differing, self.last)
         learning.learner.restore(loaded.weights, state.tensors)
@@ -353,10 +356,20 @@ def _result(best: Path, state: RunState, learning: _GraphLearning, split: PairSp
 
 
 def _data_hash(
-    store: GraphStore, split: PairSplit, negatives: Mapping[str, Sequence[str]], teacher: Teacher | None
+    store: GraphStore,
+    split: PairSplit,
+    negatives: Mapping[str, Sequence[str]],
+    teacher: Teacher | None,
+    visual_ids: VisualIds | None,
 ) -> str:
     given = {key: list(value) for key, value in negatives.items()}
     content: list[object] = [store.source, split.fingerprint(), given]
     if teacher is not None:
         content.append(teacher.identity)
+    if visual_ids is not None:
+        posts = posts_of(chain(split.train, *split.sources.values())).union(*negatives.values())
+        digest = hashlib.sha256()
+        for post_id in sorted(posts & visual_ids.keys()):
+            digest.update(json.dumps([post_id, *visual_ids[post_id]]).encode())
+        content.append(digest.hexdigest())
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

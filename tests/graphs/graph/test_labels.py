@@ -26,6 +26,8 @@ from graphs.graph.mathamr_plus import NodeKind
         ("T!www.example.org", NodeKind.SLT, "[URL]"),
         ("FORMULA_12", NodeKind.FORMULA, "FORMULA"),
         ("1990", NodeKind.AMR, "1990"),
+        ("N!+1", NodeKind.AMR, "N !+1"),  # a typed factorial, no number of a tree
+        ("N!+1", NodeKind.SLT, "N!+1"),
     ],
 )
 def test_normal_forms(label: str, kind: NodeKind, normal: str) -> None:
@@ -48,6 +50,7 @@ def test_normal_forms(label: str, kind: NodeKind, normal: str) -> None:
         ("1\u20442", "[UNKNUM_RAT]"),  # what NFKC makes of ½
         ("V!7", None),
         ("N!x", None),
+        ("N !+1", None),
         ("1.2.3", None),
         ("", None),
         ("e5", None),

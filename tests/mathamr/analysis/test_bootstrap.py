@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -60,6 +62,8 @@ def test_results_of_a_run_are_ordered_by_score() -> None:
     found = hits_of_run(Run("demo", {"A.1": lines}), {"A.1": {"right": 3, "other": 2}}, 3)
     assert found.hits.tolist() == [[True, True, False]]
     assert reciprocal_rank(found).tolist() == [1.0]
+    first = hits_of_run(Run("demo", {"A.1": lines}), {"A.1": {"other": 2}}, 1)
+    assert (first.hits.tolist(), first.rank.tolist()) == ([[False]], [2.0])
 
 
 def test_tau_is_a_percentile_of_the_smallest_similarities(found: Survey) -> None:
@@ -81,7 +85,11 @@ def test_thresholds_above_the_lowest_similarities_are_tried() -> None:
     top[0, 1] = 0.1
     found = Survey(hits, np.ones(n, int), np.ones(n, int), top, np.zeros((n, 2), int), top[:, 0], np.zeros(n))
     curve = threshold_curve(found, 2, samples=50)
-    assert max(one.tau for one in curve if one.psi is not None) <= 0.5
+    highest = max(one.tau for one in curve if one.psi is not None)
+    assert highest <= 0.5
+    further = [one.tau for one in curve if one.psi is None]
+    assert all(one < other for one, other in pairwise([highest, *further]))
+    assert [one.tau for one in threshold_curve(found, 2, psis=[], higher=[10, 90], samples=5)] == [0.5, 0.9]
     best = chosen(curve)
     assert (best.tau, best.psi, best.metric.point) == (0.9, None, 1.0)
     assert best.removed == 0.5

@@ -13,7 +13,7 @@ from mathamr.analysis.collapse import collapse, effective_rank, mean_cosine
 from mathamr.analysis.components import plane, principal_components
 from mathamr.analysis.correlation import correlation
 from mathamr.analysis.isotropy import Standardizing, TopRemoval, Whitening, isoscore, partition_isotropy
-from mathamr.analysis.shift import nearest_distances, shift
+from mathamr.analysis.shift import mean_discrepancy, nearest_distances, shift
 
 
 def cloud(n: int = 400, d: int = 6, seed: int = 0) -> np.ndarray:
@@ -103,6 +103,19 @@ def test_nearest_distances_equal_a_naive_loop() -> None:
     naive = [min(np.linalg.norm(one - other) for other in b) for one in a]
     np.testing.assert_allclose(nearest_distances(domain, general), naive, atol=1e-6)
     assert shift(np.zeros(50), np.zeros(50)).p == 1.0
+
+
+def test_a_mean_discrepancy_equals_its_definition() -> None:
+    one, other = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (cloud(15, 4, 1), cloud(22, 4, 2) - 3))
+    both = np.concatenate([one, other])
+    squares = ((both[:, None] - both) ** 2).sum(axis=-1)
+    width = np.median(squares[np.triu_indices(37, 1)])
+
+    def kernel(a: np.ndarray, b: np.ndarray) -> float:
+        return float(np.exp(-((a[:, None] - b) ** 2).sum(axis=-1) / (2 * width)).mean())
+
+    expected = kernel(one, one) + kernel(other, other) - 2 * kernel(one, other)
+    assert mean_discrepancy(one * 7, other).squared == pytest.approx(expected, rel=1e-5)
 
 
 def test_collapse_by_kind_equals_a_naive_loop() -> None:

@@ -77,6 +77,30 @@ def test_a_wrong_document_of_equal_similarity_stands_before_the_right_one() -> N
     assert found.rank[0] == 4
 
 
+class _Given:
+    """One query with given similarities."""
+
+    num_queries = 1
+
+    def __init__(self, row: list[np.float32]) -> None:
+        self.num_documents, self._row = len(row), np.array([row], np.float32)
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        return self._row[start:stop]
+
+
+def test_a_right_document_one_float_above_a_wrong_one_ranks_first_and_is_a_hit() -> None:
+    less = np.nextafter(np.float32(0.9), np.float32(0))
+    for k in (1, 3):
+        found = survey(_Given([less, np.float32(0.9), np.float32(0.1)]), [[1]], k)
+        assert found.rank[0] == 1
+        assert list(found.results[0]) == [1, 0, 2][:k]
+        assert list(found.hits[0]) == [True, False, False][:k]
+    found = survey(_Given([np.float32(0.9)] * 3), [[1]], 2)
+    assert found.rank[0] == 3
+    assert not found.hits.any()
+
+
 def test_k_beyond_the_collection_takes_all_of_it() -> None:
     queries, documents = sample(2, 3)
     assert survey(cosine(queries, documents), [[0], [1]], k=10).top.shape == (2, 3)

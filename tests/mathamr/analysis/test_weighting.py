@@ -47,6 +47,25 @@ def test_weights_are_those_of_a_reference(way: str) -> None:
     assert found == pytest.approx(weighted_reference(queries, documents, weights), abs=1e-6)
 
 
+def test_other_ways_are_their_definitions() -> None:
+    queries, documents = sets(3, 5), sets(6, 6)
+    found = weighted(queries, kinds_of(queries), documents)
+    for i, query in enumerate(queries):
+        similar = [(query @ document.T).numpy() for document in documents]  # (vectors of both) each
+        best = np.stack([one.max(axis=1) for one in similar], axis=1)  # (vectors, documents)
+        plain = best.mean(axis=0)
+        assert found["cubed"][i] == pytest.approx((best**3).mean(axis=0), abs=1e-6)
+        assert found["both ways"][i] == pytest.approx(plain + [one.max(axis=0).mean() for one in similar], abs=1e-6)
+        for rate in (0.02, 0.05):
+            lengths = np.array([len(document) for document in documents])
+            assert found[f"size, {rate}"][i] == pytest.approx(plain - rate * np.log(lengths), abs=1e-6)
+        for least in (0.5, 0.7, 0.9):
+            weights = np.log(7 / ((best > least).sum(axis=1) + 1))
+            assert found[f"idf, {least}"][i] == pytest.approx(weights @ best / weights.sum(), abs=1e-6)
+    plain = found[AS_IT_IS]
+    assert found["centred"] == pytest.approx(plain - plain.mean(axis=0) / 2, abs=1e-6)
+
+
 def test_what_every_document_has_counts_for_nothing() -> None:
     common, rare = torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([[0.0, 1.0, 0.0]])
     other = torch.tensor([[0.0, 0.0, 1.0]])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from graphs.errors import AnalysisError
+from mathamr.evaluation import calibration
 from mathamr.evaluation.calibration import auc, auc_interval, calibration_error, error_by_chance, reliability
 
 
@@ -26,13 +27,20 @@ def test_the_area_is_the_share_of_ordered_pairs() -> None:
     assert low < auc(values, success) < high
 
 
-def test_samples_taken_together_have_the_values_of_each_alone() -> None:
-    values, success = drawn(12)
+@pytest.mark.parametrize(("count", "seed"), [(12, 0), (4, 2)])
+def test_samples_taken_together_have_the_values_of_each_alone(
+    count: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four questions, some samples have only successes or only failures; they are left out."""
+    values, success = drawn(count, seed)
     values = values.round(1)
-    rows = np.random.default_rng(0).integers(12, size=(50, 12))
-    areas = [auc(values[one], success[one]) for one in rows if 0 < success[one].sum() < 12]
-    assert auc_interval(values, success, samples=50) == tuple(np.quantile(areas, [0.025, 0.975]))
-    outcomes = np.random.default_rng(0).random((50, 12)) < values
+    rows = np.random.default_rng(0).integers(count, size=(50, count))
+    areas = [auc(values[one], success[one]) for one in rows if 0 < success[one].sum() < count]
+    assert (len(areas) < 50) == (count == 4)
+    for block in (calibration.BLOCK, 3 * count, 1):
+        monkeypatch.setattr(calibration, "BLOCK", block)
+        assert auc_interval(values, success, samples=50) == tuple(np.quantile(areas, [0.025, 0.975]))
+    outcomes = np.random.default_rng(0).random((50, count)) < values
     assert error_by_chance(values, samples=50).tolist() == [calibration_error(values, one) for one in outcomes]
 
 

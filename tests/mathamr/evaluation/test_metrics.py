@@ -72,7 +72,7 @@ def test_regime_mini_restricts_the_qrels_and_drops_topics() -> None:
     mini = evaluate(run, qrels, regime="mini", collection={"a"})
     assert (mini.aggregate["ndcg_prime"], mini.topics, mini.regime) == (1.0, 1, "mini")
     assert evaluate(run, qrels).aggregate["ndcg_prime"] < 0.5
-    with pytest.raises(EvaluationError, match="restricts"):
+    with pytest.raises(EvaluationError, match="restricts the qrels to the ids"):
         evaluate(run, qrels, regime="mini")
     with pytest.raises(EvaluationError, match="restricts"):
         evaluate(run, qrels, regime="full", collection={"a"})

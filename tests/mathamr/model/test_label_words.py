@@ -70,13 +70,16 @@ def test_labels_that_stand_for_many_have_no_words(label: str) -> None:
 
 
 def test_a_stem_is_read_as_the_word_that_occurs_most_often() -> None:
-    counts = Counts(amr=Counter({"converges": 2, "convergence": 5, '"Erdős"': 1, "the": 3, "solve-01": 4, "7": 9}))
+    counts = Counts(
+        amr=Counter({"converges": 2, "convergence": 5, '"Erdős"': 1, "the": 3, "solve-01": 4, "7": 9, "N!+1": 1})
+    )
     forms = full_forms(counts)
     stem = normalize("convergence", NodeKind.AMR)
     assert words(stem, forms) == "convergence"
     assert words(normalize('"Erdős"', NodeKind.AMR), forms) == "Erdős"
     assert "solve-01" not in forms
     assert "7" not in forms
+    assert words(normalize("N!+1", NodeKind.AMR), forms) == "N !+1"  # not the number +1 of a tree
     assert words("polynomi", forms) == "polynomi"  # that no counts know
 
 

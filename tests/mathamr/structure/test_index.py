@@ -131,5 +131,7 @@ def test_refusals() -> None:
         index_of("x").search(parse_latex("x"), 0)
     with pytest.raises(ConfigError, match=r"structure.number=2"):
         replace(RULES, number=2).check()
+    with pytest.raises(ConfigError, match=r"structure.k1=inf must be a finite number from 0"):
+        replace(RULES, k1=float("inf")).check()
     with pytest.raises(ConfigError, match=r"inconsistent=0.9 is above"):
         replace(RULES, inconsistent=0.9).check()

@@ -85,6 +85,7 @@ def test_what_cannot_be_is_refused() -> None:
         ({"rarity": 2.0}, r"latent\.rarity=2\.0 must be from 0 to 1"),
         ({"spectrum": -2.0}, r"latent\.spectrum=-2\.0 must be from -1 to 1"),
         ({"k1": -1.0}, r"latent\.k1=-1\.0"),
+        ({"k1": float("inf")}, r"latent\.k1=inf must be a finite number from 0"),
     ],
 )
 def test_settings_out_of_range_are_refused(change: dict[str, float], message: str) -> None:

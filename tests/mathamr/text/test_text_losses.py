@@ -179,6 +179,7 @@ def test_a_document_that_the_guide_scores_above_the_own_one_is_no_negative(tiny_
         ({"warmup": 1.0}, "less than 1"),
         ({"pretraining_overlap": 40}, "must be less than half"),
         ({"matryoshka": []}, "must be dimensions or shares above 0"),
+        ({"matryoshka": [1.0, float("nan")]}, "must be dimensions or shares above 0"),
         ({"scale": 0.0}, "must be a positive number"),
         ({"gradient_accumulation": 0}, "gradient_accumulation=0"),
         ({"lora": -1}, "lora=-1"),

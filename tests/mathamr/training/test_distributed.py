@@ -17,6 +17,7 @@ from tiny_collection import ENCODER, settings, with_vectors
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
+from mathamr.maxsim import VectorSets
 from mathamr.training import checkpoint
 from mathamr.training.distributed import Ranks, ranks
 from mathamr.training.graph.learner import Learner
@@ -163,6 +164,17 @@ def test_a_signal_to_one_rank_stops_all_after_the_same_step(
     assert [code for code, _, _ in done] == [1, 1]
     assert all("Interrupted" in err and "after step 3, saved" in err for _, _, err in done)
     assert checkpoint.load(tmp_path / "last").info.step == 3
+
+
+def test_a_rank_without_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has lost no other rank."""
+
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr("torch.distributed.all_gather", full)
+    with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+        Ranks(0, 2, torch.device("cpu")).gather(VectorSets.of([torch.eye(2)]))
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:

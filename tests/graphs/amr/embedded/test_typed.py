@@ -99,12 +99,18 @@ def test_a_typed_statement_is_read_as_a_formula_is(parser: EmbeddedParser) -> No
         "Is x a number - or a set?",
         "The (epsilon, delta) definition and a tuple (min, max), let a=the number of steps.",
         "It holds that x mod 3 = 1, sin x = 0, the trivial Square(1) - 1 = 0, V W V^T = A, mu + 2*c / np.pi + 1.",
+        "If A x = b and A B = C, then x = 2 k, (A v = 0), x = y sin z or f = g o h, and x = 2 y.",
         "<b>This</b> is *really* e_mail@example.org, isn't it?",
         "",
     ],
 )
 def test_english_stays_as_it_is(text: str) -> None:
     assert name_expressions(text) == (text, {})
+
+
+def test_statements_side_by_side_are_read() -> None:
+    _, concepts = name_expressions("A n=2 graph has x=3 y=4, n = 3 s = {1,2}, a) x<1 b) x>1, and A = 0.")
+    assert [*concepts.values()] == ["n=2", "x=3", "y=4", "n=3", "s={1,2}", "x<1", "x>1", "A=0"]
 
 
 def test_a_name_is_never_that_of_a_formula() -> None:

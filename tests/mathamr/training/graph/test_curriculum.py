@@ -194,7 +194,7 @@ def test_patience_is_for_the_last_stage(store: GraphStore, pairs: list[Pair], tm
 def test_a_run_of_other_sources_is_not_gone_on_with(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
     arguments = settings(**STAGES), store, pairs[OTHERS:], ENCODER
     train(*arguments, out=tmp_path, sources=SOURCES)
-    with pytest.raises(TrainingError, match="pairs and negatives"):
+    with pytest.raises(TrainingError, match="pairs, negatives and visual ids"):
         train(*arguments, out=tmp_path, sources={"more": SOURCES["more"][1:]})
 
 

@@ -14,7 +14,7 @@ from tiny_collection import ENCODER, settings
 from torch.nn import functional
 
 from graphs.corpus.post import Pair
-from graphs.errors import ConfigError, GraphError
+from graphs.errors import ConfigError, GraphError, TrainingError
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
@@ -115,6 +115,17 @@ def test_formulas_that_cannot_be_compared(
         some = new_store(tmp_path / f"{mode}.db", VirtualNodeSpec(formulas=mode))  # type: ignore[arg-type]
         with pytest.raises(ConfigError, match=message):
             train(settings(formula_view_weight=1.0), some, pairs, ENCODER, out=tmp_path, visual_ids=VISUAL_IDS)
+
+
+def test_a_run_is_not_resumed_with_other_visual_ids(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
+    other = {**VISUAL_IDS, pairs[0].question_id: ["another"]}
+    config = settings(formula_weight=1.0, epochs=1)
+    train(config, store, pairs, ENCODER, out=tmp_path / "compared", visual_ids=VISUAL_IDS)
+    with pytest.raises(TrainingError, match="visual ids"):
+        train(config, store, pairs, ENCODER, out=tmp_path / "compared", visual_ids=other)
+    train(config, store, pairs, ENCODER, out=tmp_path / "compared", visual_ids={**VISUAL_IDS, "elsewhere": ["v1"]})
+    train(settings(epochs=1), store, pairs, ENCODER, out=tmp_path / "pairs", visual_ids=VISUAL_IDS)
+    train(settings(epochs=1), store, pairs, ENCODER, out=tmp_path / "pairs", visual_ids=other)
 
 
 class Killed(BaseException):

@@ -260,7 +260,7 @@ def test_a_run_goes_on_with_other_threads_but_not_with_other_settings(
         train(settings(epochs=1, batch_size=4, seed=1), store, pairs, ENCODER, out=tmp_path)
     with pytest.raises(TrainingError, match=r"model\.num_layers=2 then, 3 now"):
         train(settings(epochs=1), store, pairs, encoder_config(num_layers=3), out=tmp_path)
-    with pytest.raises(TrainingError, match="pairs and negatives"):
+    with pytest.raises(TrainingError, match="pairs, negatives and visual ids"):
         train(settings(epochs=1), store, pairs[:-1], ENCODER, out=tmp_path)
 
 
@@ -350,6 +350,8 @@ def test_pairs_that_cannot_be_trained_on(store: GraphStore, pairs: list[Pair], m
         ({"node_mask": 1.0}, "node_mask=1.0"),
         ({"validation_fraction": 0.0}, "validation_fraction=0.0"),
         ({"grad_clip": float("nan")}, "grad_clip=nan"),
+        ({"weight_decay": float("inf")}, "weight_decay=inf must be at least 0 and finite"),
+        ({"formula_weight": float("nan")}, "formula_weight=nan must be at least 0 and finite"),
         ({"precision": "fp8"}, "precision=fp8 is not one of fp32, bf16"),
         ({"device": "abacus"}, "device=abacus"),
         ({"negatives": 2}, "train.negatives=2 hard negatives for each question, but none are given"),
