@@ -58,12 +58,15 @@ def write_whole(path: Path, text: str) -> None:
 def cause_of(error: OSError) -> OSError:
     """Return the error of the first file that could not be copied with its folder; any other error is its own cause.
 
+    The error names the target, unless its reason ends with the source.
+
     >>> failed = shutil.Error([("old/a", "new/a", "[Errno 28] No space left on device")])
     >>> str(cause_of(failed)), str(cause_of(OSError("no disk")))
     ("[Errno 28] No space left on device: 'new/a'", 'no disk')
     """
     if not isinstance(error, shutil.Error) or not isinstance(error.args[0], list):
         return error
-    _, place, reason = error.args[0][0]
+    source, target, reason = error.args[0][0]
+    place = source if reason.endswith(f": {str(source)!r}") else target
     number = re.match(r"\[Errno (\d+)\]", reason)
     return OSError(reason) if number is None else OSError(int(number[1]), os.strerror(int(number[1])), str(place))

@@ -25,6 +25,7 @@ killed one. Only one process can build at a time.
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shutil
@@ -41,6 +42,7 @@ HEADER = "index.json"
 DOCUMENTS = "folder"  # collection of an index of documents, in its folder
 _DIGEST = "sha256"  # in the header: of the header without it; of each file below ``files``
 _DATA = re.compile(r"data-[0-9a-f]{32}")
+_OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, None)  # numpy's errors of a full disk have no number
 _UNFINISHED = re.compile(rf"\.lock|\.{re.escape(HEADER)}\..*|encoding(-\d+)?")  # of a build that was killed
 
 
@@ -87,8 +89,9 @@ def switch(path: Path, data: Path, header: dict[str, Any], further: Sequence[Pat
 
 def unwritten(error: OSError, path: Path | None) -> StoreError:
     """Return the error to raise for an index that cannot be written."""
-    way_out = "make room, or the folder writable, then run it again"
-    return StoreError(f"the index cannot be written: {cause_of(error)}; {way_out}", path=path)
+    cause = cause_of(error)
+    way_out = "; make room, or the folder writable, then run it again" if cause.errno in _OF_DISK else ""
+    return StoreError(f"the index cannot be written: {cause}{way_out}", path=path)
 
 
 def read_header(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graphs.whole_file import whole_file, write_whole
+from graphs.whole_file import cause_of, whole_file, write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -83,6 +84,15 @@ def test_of_two_writers_at_once_the_last_one_stays(old: Path) -> None:
             file.write("te")
     assert old.read_text() == "late"
     assert list(old.parent.iterdir()) == [old]
+
+
+def test_the_cause_of_a_failed_copy_names_the_file_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    weights = tmp_path / "model/weights.safetensors"
+    weights.symlink_to(tmp_path / "gone")
+    with pytest.raises(shutil.Error) as failed:
+        shutil.copytree(weights.parent, tmp_path / "index/model")
+    assert str(cause_of(failed.value)) == f"[Errno 2] No such file or directory: '{weights}'"
 
 
 def test_permissions_are_those_of_the_umask(old: Path, umask: int) -> None:

@@ -18,7 +18,7 @@ import scripts.make_run
 import scripts.search
 from graphs.errors import StoreError
 from mathamr.evaluation.runs import read_run
-from mathamr.retrieval.folder import HEADER, refuse_other_files
+from mathamr.retrieval.folder import HEADER, refuse_other_files, unwritten
 from mathamr.search.catalog import Catalog, alone
 from mathamr.search_index import FORMAT as SYSTEM_FORMAT
 from mathamr.stages.retrieval import indexing
@@ -88,6 +88,16 @@ def test_a_full_disk_is_one_message_with_the_way_out(
     assert message.startswith(f"{tmp_path}/index: the index cannot be written: [Errno 28] No space left on device: ")
     assert message.endswith("; make room, or the folder writable, then run it again")
     assert "[(" not in message
+
+
+def test_only_faults_of_the_disk_ask_for_room_or_permission() -> None:
+    def asks(error: OSError) -> bool:
+        return "make room" in str(unwritten(error, Path("index")))
+
+    of_disk = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
+    assert all(asks(OSError(number, os.strerror(number), "index/vectors.npy")) for number in of_disk)
+    assert not asks(OSError(errno.ENOENT, os.strerror(errno.ENOENT), "model/weights.safetensors"))
+    assert asks(OSError("10000 requested and 0 written"))  # of numpy, for a full disk
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@
 >>> update.read, update.kept, update.removed, len(update.post_ids)
 (1, 1, 0, 2)
 
-``read.json``, next to the posts, records a digest of each file together with its preamble, and the ids of its posts:
-an update splits no other files, also after a run that was stopped. ``files.json`` is the same of the last run whose
-posts have been used; new, changed and removed files are counted against it. A file that cannot be read is recorded as a
-failure; the others are read. If the operating system does not open a file or a folder, an update keeps its posts.
+``read.json``, next to the posts, records digests of each file and of its preamble, and the ids of its posts: an update
+splits only files with other digests, also after a run that was stopped. ``files.json`` is the same of the last run
+whose posts have been used; new, changed and removed files are counted against it. A file that cannot be read is
+recorded as a failure; the others are read. If the operating system does not open a file or a folder, an update keeps
+its posts; while a LaTeX file is closed, the others keep their preambles, because its macros are missing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -129,9 +130,12 @@ def read_folder(
     result.failures += _closed_places(found.closed, closed)
     records: dict[str, Record] = {}
     preambles = Preambles({name: text for name, text in sources.items() if name.lower().endswith(_LATEX)})
+    lacking = any(name.lower().endswith(_LATEX) for name in closed)
     for name in sorted((found.files.keys() - found.closed.keys()) | closed.keys()):
         try:
-            content = closed.get(name) or _content(name, found.files[name], sources.get(name), preambles, before)
+            content = closed.get(name) or _content(
+                name, found.files[name], sources.get(name), preambles, before, lacking=lacking
+            )
         except MathAMRError as error:
             result.failures.append(failure(name, "unreadable", getattr(error, "message", str(error))))
             content = None
@@ -170,7 +174,7 @@ def _write_record(posts: FolderPosts, path: Path) -> None:
 
 
 class _Content(NamedTuple):
-    """Digest of a file, its posts, and the number of passages left out."""
+    """Digest of a file and its preamble, its posts, and the number of passages left out."""
 
     digest: str
     posts: list[Record]
@@ -212,23 +216,23 @@ def _place_in(closed: Mapping[str, str], name: str) -> str | None:
     return next((place for place in (name, *map(str, PurePosixPath(name).parents)) if place in closed), None)
 
 
-def _closed_places(closed: Mapping[str, str], kept: Iterable[str]) -> list[Failure]:
+def _closed_places(closed: Mapping[str, str], kept: Mapping[str, _Content]) -> list[Failure]:
     """Return a failure for each closed file or folder; its message says if posts are kept."""
-    with_posts = {_place_in(closed, name) for name in kept}
+    with_posts = {_place_in(closed, name) for name, content in kept.items() if content.posts}
     stay = "; its passages stay in the index"
     return [failure(place, "closed", reason + stay * (place in with_posts)) for place, reason in closed.items()]
 
 
 def _sources(files: Mapping[str, Path], closed: dict[str, str], failures: list[Failure]) -> dict[str, str]:
-    """Return the texts of all files except archives.
+    """Return the text of each file, and the digest of each archive.
 
-    Files that do not open are added to ``closed``, with the reason, and files that are not text to ``failures``.
+    Files that cannot be read are added to ``closed``, with the reason, and files that are not text to ``failures``.
     """
-    texts = {}
+    sources = {}
     for name, path in files.items():
         try:
             if name.lower().endswith(ARCHIVES):
-                path.open("rb").close()
+                sources[name] = digests.of_file(path)
                 continue
             text = archives.decode(path.read_bytes())
         except OSError as error:
@@ -237,24 +241,28 @@ def _sources(files: Mapping[str, Path], closed: dict[str, str], failures: list[F
         if text is None:
             failures.append(failure(name, "binary", "is not text in UTF-8 or Latin-1"))
         else:
-            texts[name] = text
-    return texts
+            sources[name] = text
+    return sources
 
 
-def _content(name: str, path: Path, text: str | None, preambles: Preambles, before: _Before) -> _Content | None:
-    """Return the content of a file; None for a file that has failed before."""
-    lower = name.lower()
-    declarations = ""
-    if lower.endswith(ARCHIVES):
-        digest = digests.of_file(path)
-    elif text is None:
+def _content(
+    name: str, path: Path, source: str | None, preambles: Preambles, before: _Before, *, lacking: bool
+) -> _Content | None:
+    """Return the content of a file; None for a file that has failed before.
+
+    Args:
+        source: text of the file, or digest of the archive.
+        lacking: preambles may lack macros, so a file with the same text keeps its content.
+    """
+    if source is None:
         return None
-    else:
-        declarations = preambles.of(name) if lower.endswith(_LATEX) else ""
-        digest = hashlib.sha256(f"{declarations}\0{text}".encode(errors="replace")).hexdigest()
+    lower = name.lower()
+    declarations = preambles.of(name) if lower.endswith(_LATEX) else ""
+    digest = source if lower.endswith(ARCHIVES) else f"{_digest(source)}-{_digest(declarations)}"
     content = before.contents.get(name)
-    if content is None or content.digest != digest:
-        passages = list(_passages(name, path, text or "", declarations))
+    same_text = content is not None and content.digest.partition("-")[0] == digest.partition("-")[0]
+    if content is None or (content.digest != digest and not (lacking and same_text)):
+        passages = list(_passages(name, path, source, declarations))
         posts: list[Record] = [
             {"post_id": one.post_id, "kind": "answer", "title": one.title, "body": one.text, "markup": "text"}
             for one in passages
@@ -262,6 +270,10 @@ def _content(name: str, path: Path, text: str | None, preambles: Preambles, befo
         ]
         content = _Content(digest, posts, len(passages) - len(posts))
     return content
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
 
 def _passages(name: str, path: Path, text: str, declarations: str) -> Iterator[Passage]:

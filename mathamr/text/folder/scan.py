@@ -76,7 +76,8 @@ def scan(folder: Path, without: Collection[Path] = (), limits: Limits = LIMITS) 
 
     for root, folders, names in os.walk(folder, onerror=close):
         here = Path(root)
-        links = [name for name in folders if (here / name).is_symlink()]
+        # Path.is_symlink raises if a folder can be listed, but not entered; os.walk then closes its subfolders.
+        links = [name for name in folders if os.path.islink(here / name)]  # noqa: PTH114
         folders[:] = sorted(
             name
             for name in folders

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,17 @@ def test_files_that_cannot_be_read_are_listed_and_the_others_read(folder: Path, 
     assert "secret" not in (tmp_path / "out/posts.jsonl").read_text(encoding="utf-8")
 
 
+def refusing(call: Callable[..., Any], closed: Collection[Path]) -> Callable[..., Any]:
+    """Return a function of the operating system that refuses some paths."""
+
+    def refuse(path: Any, *args: Any, **options: Any) -> Any:
+        if not isinstance(path, int) and Path(path) in closed:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return call(path, *args, **options)
+
+    return refuse
+
+
 def test_an_update_keeps_the_posts_of_what_does_not_open(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,19 +210,9 @@ def test_an_update_keeps_the_posts_of_what_does_not_open(
     first = read_and_record(folder, out)
     closed = {folder / "sub folder", folder / "c.html", folder / "2501.00001.tar.gz"}
     refusal = "Permission denied; its passages stay in the index"
-    scandir, open_file = os.scandir, io.open
-
-    def refuse_closed(opened: Callable[..., Any]) -> Callable[..., Any]:
-        def call(path: Any, *args: Any, **options: Any) -> Any:
-            if not isinstance(path, int) and Path(path) in closed:
-                raise PermissionError(errno.EACCES, "Permission denied", str(path))
-            return opened(path, *args, **options)
-
-        return call
-
     with monkeypatch.context() as patched:
-        patched.setattr(os, "scandir", refuse_closed(scandir))
-        patched.setattr(io, "open", refuse_closed(open_file))
+        patched.setattr(os, "scandir", refusing(os.scandir, closed))
+        patched.setattr(io, "open", refusing(io.open, closed))
         (folder / "d.ipynb").unlink()
         for _ in range(2):
             update = read_and_record(folder, out, update=True)
@@ -225,6 +227,63 @@ def test_an_update_keeps_the_posts_of_what_does_not_open(
     (folder / "sub folder/b.md").unlink()
     update = read_folder(folder, out, update=True)
     assert (update.kept, update.removed, update.failures) == (4, 1, [])
+
+
+def test_chapters_keep_the_macros_of_a_file_that_does_not_open(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    (folder / "own.sty").write_text("\\newcommand{\\Z}{\\mathbb Z}", encoding="utf-8")
+    (folder / "z.tex").write_text("Another chapter with $\\R$ in it.", encoding="utf-8")
+    first = read_and_record(folder, out)
+    with monkeypatch.context() as patched:
+        patched.setattr(io, "open", refusing(io.open, {folder / "main.tex", folder / "own.sty"}))
+        update = read_and_record(folder, out, update=True)
+        assert (update.read, update.kept, update.identity) == (0, 8, first.identity)
+        assert [failure.message for failure in update.failures] == [
+            "main.tex: Permission denied; its passages stay in the index",
+            "own.sty: Permission denied",
+        ]
+        (folder / "a.tex").write_text("A new chapter with $\\R$ in it.", encoding="utf-8")
+        for changed in (1, 0):
+            update = read_and_record(folder, out, update=True)
+            assert (update.read, update.kept) == (changed, 8 - changed)
+        assert posts_of(out)["z.tex:1"] == "Another chapter with $\\mathbb R$ in it."
+    update = read_folder(folder, out, update=True)
+    assert (update.read, update.kept) == (1, 7)
+    assert posts_of(out)["a.tex:1"] == "A new chapter with $\\mathbb R$ in it."
+
+
+def test_a_folder_that_is_listed_but_not_entered_is_closed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = folder / "sub folder/inner"
+    inner.mkdir()
+    (inner / "g.md").write_text("Other words in Markdown.", encoding="utf-8")
+    first = read_and_record(folder, tmp_path / "out")
+    for name in ("stat", "lstat", "scandir"):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name), {inner, folder / "sub folder/b.md"}))
+    update = read_folder(folder, tmp_path / "out", update=True)
+    assert update.identity == first.identity
+    stay = "Permission denied; its passages stay in the index"
+    assert {failure.message for failure in update.failures} == {
+        f"sub folder/b.md: {stay}",
+        f"sub folder/inner: {stay}",
+    }
+
+
+def test_an_archive_that_opens_but_cannot_be_read_is_closed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    first = read_and_record(folder, tmp_path / "out")
+    monkeypatch.setattr(hashlib, "file_digest", lost)
+    update = read_folder(folder, tmp_path / "out", update=True)
+    assert update.identity == first.identity
+    message = "2501.00001.tar.gz: Input/output error; its passages stay in the index"
+    assert [failure.message for failure in update.failures] == [message]
 
 
 def test_names_that_cannot_be_printed_stop_nothing(folder: Path, tmp_path: Path) -> None:
