@@ -349,8 +349,12 @@ def test_too_few_pairs_are_counted(tmp_path: Path) -> None:
         MathAMR.train(PAIRS[:2], out=tmp_path)
 
 
-def test_default_settings_hold_out_a_question_of_few() -> None:
-    assert repr(MathAMR.train(PAIRS[:4], encoder=ENCODER)).startswith("MathAMR(")
+@pytest.mark.parametrize("questions", [4, 10])
+def test_default_settings_hold_out_two_questions_of_few(
+    questions: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert repr(MathAMR.train(PAIRS[:questions], out=tmp_path, encoder=ENCODER)).startswith("MathAMR(")
+    assert "1 question is held out" not in capsys.readouterr().err
 
 
 def test_every_refusal_is_an_error_of_the_project() -> None:
