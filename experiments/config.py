@@ -150,7 +150,9 @@ _faulty: dict[str, ConfigError] = {}  # systems of packages whose settings canno
 
 def fault_of(words: Sequence[str]) -> ConfigError | None:
     """Return the fault of a chosen system, or of its settings; None without one."""
-    tracks = [track for word in words for track in re.findall(r"\btrack[=:]\s*([\w.-]+)", word)]
+    tracks = [match[1] for word in words if (match := re.match(r"\+*(?:[\w.-]+\.)?track=([\w.-]+)", word))]
+    conditions = [track for word in words for track in re.findall(r"[{,]\s*track:\s*([\w.-]+)", word)]
+    tracks += [track for track in conditions if track in registry.names()]  # a title may have such a text
     return next((fault for track in tracks if (fault := _faulty.get(track) or registry.fault(track))), None)
 
 

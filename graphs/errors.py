@@ -125,17 +125,20 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     >>> suggestion("elephant", ["train.beta"])
     ''
 
-    In a group, the keys of this group count, also by their initials:
+    In a group, the keys of this group count first, also by their initials, and then those of other groups:
 
-    >>> suggestion("train.lr", ["train", "train.beta", "train.learning_rate"])
-    '; did you mean train.learning_rate?'
+    >>> words = ["train", "train.beta", "train.learning_rate", "graph.connectivity"]
+    >>> suggestion("train.lr", words), suggestion("train.conectivity", words), suggestion("train.speed", words)
+    ('; did you mean train.learning_rate?', '; did you mean graph.connectivity?', '')
     """
     words = list(known)
     group, dot, key = name.rpartition(".")
-    meant = [word for word in words if word.split(".")[-1] == key]
-    if own := {word.removeprefix(group + dot): word for word in words if dot and word.startswith(group + dot)}:
-        near = [one for one in own if "_" in one and "".join(part[:1] for part in one.split("_")) == key]
-        meant = meant or [own[one] for one in near or difflib.get_close_matches(key, own, n=1)]
-    else:
-        meant = meant or difflib.get_close_matches(name, words, n=1)
+    own = {word.removeprefix(group + dot): word for word in words if dot and word.startswith(group + dot)}
+    others = [word for word in words if not dot or not f"{word}.".startswith(group + dot)]
+    initials = [one for one in own if "_" in one and "".join(part[:1] for part in one.split("_")) == key]
+    meant = (
+        [word for word in words if word.split(".")[-1] == key]
+        or [own[one] for one in initials or difflib.get_close_matches(key, own, n=1)]
+        or difflib.get_close_matches(name, others, n=1)
+    )
     return f"; did you mean {meant[0]}?" if meant else ""

@@ -182,8 +182,11 @@ def of_runs(given: argparse.Namespace) -> str:
     from mathamr.evaluation.runs import read_qrels, read_run, read_visual_ids, write_run
     from mathamr.stages.retrieval.fused_runs import FusionSettings, fuse
 
-    if given.out.resolve() in [path.resolve() for path in (*given.runs, *(given.tune or ()))]:
+    out, tables = given.out.resolve(), [] if given.visual_ids is None else [given.visual_ids]
+    if out in [path.resolve() for path in (*given.runs, *(given.tune or ()), *tables)]:
         raise ConfigError(f"--out {given.out} is a file that is read, and would be replaced; name a new file")
+    if out.parent in [path.resolve() for path in tables]:
+        raise ConfigError(f"--out {given.out} lies in the folder of --visual-ids; name a file in another folder")
     tune = None if given.tune is None else read_qrels(*given.tune)
     settings = FusionSettings(given.k, given.weights, tune, given.name)
     runs = [read_run(path, task=given.task) for path in given.runs]

@@ -222,7 +222,7 @@ def open_corpus(
     if opened is not None:
         folder = _folder(root) if root is not None else None
         found = cast(Documents, opened(folder))
-        installed.check_members(found, name, opened.place)
+        installed.check_members(found, name, opened.place, NAMES)
         return opened.checked(found)
     if not NAMES[name]:
         if root is not None:

@@ -13,6 +13,7 @@ installed package, as an import does. Its records are checked as they are read, 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -142,23 +143,36 @@ def _problem(record: Any) -> str:
     return ""
 
 
-def check_members(corpus: object, name: str, place: str) -> None:
-    """Check that a collection has the name of its entry point, the members of Documents, and all or none of Benchmark.
+def check_members(corpus: object, name: str, place: str, built_in: Iterable[str]) -> None:
+    """Check the name of a collection, and that it has the members of Documents, and all or none of Benchmark.
 
     Args:
         corpus: opened collection.
         name: name of its entry point.
         place: words that name it in messages.
+        built_in: names of built-in forms, which a collection may keep: a package can open a folder with their classes.
 
     Raises:
         ConfigError: another name, or a missing member, e.g. a misspelt one.
     """
-    judged = any(hasattr(corpus, member) for member in _BENCHMARK)
+    judged = any(_has(corpus, member, place) for member in _BENCHMARK)
     wanted = [*_DOCUMENTS, *(_BENCHMARK if judged else ())]
-    if lacking := [member for member in wanted if not hasattr(corpus, member)]:
+    if lacking := [member for member in wanted if not _has(corpus, member, place)]:
         raise ConfigError(f"{place} lacks {', '.join(lacking)}; write them as graphs/corpus/corpus.py describes")
-    if (own := getattr(corpus, "name", None)) != name:
+    if (own := getattr(corpus, "name", None)) not in {name, *built_in}:
         raise ConfigError(f"{place} has the name {own!r}; write name = {name!r}, as the entry point has it")
+
+
+def _has(corpus: object, member: str, place: str) -> bool:
+    """Return whether a collection has a member; raise ConfigError if it has one that fails, e.g. a property."""
+    try:
+        getattr(corpus, member)
+    except AttributeError as error:
+        missing = object()
+        if inspect.getattr_static(corpus, member, missing) is missing:
+            return False
+        raise ConfigError(f"{place} cannot give {member}: AttributeError: {error}; mend the package") from error
+    return True
 
 
 def names() -> list[str]:

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -284,7 +284,9 @@ class MathAMR:
 
     # -- encoding and search -----------------------------------------------------------------------------------------
 
-    def read(self, texts: str | Sequence[str | Post], *, show_progress_bar: bool | None = None) -> list[EncodedQuery]:
+    def read(
+        self, texts: str | Post | Sequence[str | Post], *, show_progress_bar: bool | None = None
+    ) -> list[EncodedQuery]:
         """Return the vectors of each text with the source of each vector: a formula, a sentence or the whole text.
 
         Args:
@@ -311,7 +313,7 @@ class MathAMR:
                 advance(len(batch))
         return encoded_texts
 
-    def encode(self, texts: str | Sequence[str | Post], *, show_progress_bar: bool | None = None) -> VectorSets:
+    def encode(self, texts: str | Post | Sequence[str | Post], *, show_progress_bar: bool | None = None) -> VectorSets:
         """Return one set of vectors for each text.
 
         Args:
@@ -330,8 +332,8 @@ class MathAMR:
 
     def similarity(
         self,
-        queries: VectorSets | str | Sequence[str | Post],
-        documents: VectorSets | str | Sequence[str | Post],
+        queries: VectorSets | str | Post | Sequence[str | Post],
+        documents: VectorSets | str | Post | Sequence[str | Post],
         *,
         normalize: bool = False,
     ) -> Tensor:
@@ -368,21 +370,24 @@ class MathAMR:
             RetrievalError: no posts, two posts with the same id, or a post without a graph.
             StoreError: the folder cannot be written.
         """
+        posts = as_posts(posts)
         encoded = self.read(posts)
         files = replace(self._files, parser=self._reader.parser)  # an index names the parser of its posts
-        return PostIndex.build(as_posts(posts), encoded, files, self._reader, folder)
+        return PostIndex.build(posts, encoded, files, self._reader, folder)
 
 
-def as_posts(texts: str | Sequence[str | Post]) -> list[Post]:
+def as_posts(texts: str | Post | Sequence[str | Post]) -> list[Post]:
     """Return texts as posts; the id of each is its position.
 
     >>> [(post.post_id, post.body) for post in as_posts(["$x$", Post("7", "answer", body="$y$")])]
     [('0', '$x$'), ('7', '$y$')]
 
     Raises:
-        RetrievalError: one of them is neither a string nor a post.
+        RetrievalError: one of them is neither a string nor a post, or they have no order.
     """
-    given = [texts] if isinstance(texts, str) else list(texts)
+    if not isinstance(texts, Iterable | Post) or isinstance(texts, bytes | Mapping | Set):
+        raise RetrievalError(f"the texts are {texts!r:.80}; give a string, a Post, or a list of them")
+    given = [texts] if isinstance(texts, str | Post) else list(texts)
     for place, text in enumerate(given):
         if not isinstance(text, str | Post):
             raise RetrievalError(f"text {place} is {text!r:.80}; give a string or a Post")

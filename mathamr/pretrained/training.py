@@ -61,7 +61,7 @@ def train_on_pairs(
     if training is None:
         training = TrainConfig(**values("train", "laptop"))
         fraction = training.validation_fraction
-        if round(questions * fraction) == 0:
+        if round(questions * fraction) < 2:  # the loss of a single question is always 0
             fraction = smallest_fraction(questions)
         learned = int(len(known) * (1 - fraction))  # the others are held out
         batch_size = max(2, min(training.batch_size, learned))

@@ -15,6 +15,7 @@ from graphs.errors import ConfigError, MathAMRError
 from graphs.extensions import COLLECTIONS
 from tests.documents.blocks import blocks_of
 from tests.experiments.tiny_settings import SMALL, trial
+from tests.graphs.corpus.small_forms import write_form
 
 pytestmark = pytest.mark.usefixtures("without_plots")
 
@@ -193,6 +194,11 @@ def test_wrong_records_of_a_package_are_named(
         ("def posts", "def pots", "lacks posts; write them"),
         ("def fingerprints", "def fingerprint", "lacks fingerprints; write them"),
         ("def judgments", "def jugdments", "lacks judgments; write them"),
+        (
+            "@staticmethod\n    def fingerprints(): return",
+            "@property\n    def fingerprints(self): return self.fles or",
+            "cannot give fingerprints: AttributeError: .* 'fles'; mend the package",
+        ),
         ('"faq"', '"fqa"', "has the name 'fqa'; write name = 'faq', as the entry point has it"),
     ],
 )
@@ -202,6 +208,16 @@ def test_a_misspelt_member_is_named(
     package(tmp_path, "Own", FORMS.replace(before, after), monkeypatch)
     with pytest.raises(ConfigError, match=rf"^collection faq of mathamr-faq 0\.1 \(mathamr_faq:Own\) {message}"):
         open_corpus("faq")
+
+
+def test_a_built_in_form_that_a_function_opens_keeps_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "from graphs.corpus.jsonl import JsonLines\n\ndef open_faq(root):\n    return JsonLines(root)\n"
+    package(tmp_path, "open_faq", code, monkeypatch)
+    root = write_form("jsonl", tmp_path / "faq")
+    corpus, built_in = open_corpus("faq", root), open_corpus("jsonl", root)
+    assert list(corpus.posts()) == list(built_in.posts())
+    assert corpus.name == "jsonl"
+    assert corpus.fingerprints() != built_in.fingerprints()
 
 
 def read_whole(corpus: Documents) -> None:

@@ -104,3 +104,20 @@ def test_a_file_that_is_fused_is_not_replaced(tmp_path: Path, capsys: pytest.Cap
         assert make_run.main([*fuse, "--out", str(out)]) == 2
         assert f"--out {out} is a file that is read" in " ".join(capsys.readouterr().err.split())
     assert first.read_text() == second.read_text() == "A.1\t13\t1\t1.0\tme\n"
+
+
+def test_tables_of_visual_ids_are_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, folder = tmp_path / "run.tsv", tmp_path / "formulas"
+    run.write_text("B.1\t13:0\t13\t1\t1.0\tme\n")
+    folder.mkdir()
+    looks = folder / "looks.tsv"
+    looks.write_text("id\tvisual_id\n13:0\troot\n")
+    fuse = ["fuse", "--task", "2", str(run), str(run)]
+    for tables, out, problem in (
+        (looks, looks, "is a file that is read"),
+        (folder, looks, "lies in the folder of --visual-ids"),
+        (folder, folder / "fused.tsv", "lies in the folder of --visual-ids"),
+    ):
+        assert make_run.main([*fuse, "--visual-ids", str(tables), "--out", str(out)]) == 2
+        assert f"--out {out} {problem}" in " ".join(capsys.readouterr().err.split())
+    assert [path.read_text() for path in folder.iterdir()] == ["id\tvisual_id\n13:0\troot\n"]

@@ -64,7 +64,7 @@ class OpenedStock:
         self._tests: list[_Test] = []
         self._is_source = corpus.name in SOURCES
         self._accepted = AcceptedAnswers()
-        self._texts: dict[str, tuple[tuple[str, str], str]] = {}  # text and test of each topic
+        self._texts: dict[str, dict[str, tuple[str, str]]] = {}  # title of a test -> texts of its topics
         self._failed: dict[str, str] = {}  # title of a test that cannot be scored -> what is missing
 
     def steps(self) -> Iterator[Step]:
@@ -174,21 +174,29 @@ class OpenedStock:
         if lost := sorted(judged - {topic.topic_id for topic in topics}):
             self._lost(test, f"texts of {len(lost):,} judged topics of {test.title}, e.g. {lost[0]}")
             return
-        if self._has_other_texts(test, topics) or (test.of_formulas and self._lacks_formulas(test, topics)):
+        if self._has_two_texts(test, topics) or (test.of_formulas and self._lacks_formulas(test, topics)):
             return
         test.unmet, test.works = {judgment.doc_id for judgment in judgments}, True
         counts[f"judgments.{key}.documents"] = len(test.unmet)
         self._tests.append(test)
 
-    def _has_other_texts(self, test: _Test, topics: Sequence[Topic]) -> bool:
-        """Return whether a topic shares its id, but not its text, with another one, here or in a test before."""
+    def _has_two_texts(self, test: _Test, topics: Sequence[Topic]) -> bool:
+        """Return whether topics share an id, but not their text; note it also if one is of a test before."""
+        own: dict[str, tuple[str, str]] = {}
+        clashes: dict[str, str] = {}  # title of a test before -> the first topic with another text there
         for topic in topics:
-            text = (topic.post.title, topic.post.body)
-            known, title = self._texts.setdefault(topic.post.post_id, (text, test.title))
-            if known != text:
-                both, beside = (test.title, "") if title == test.title else (f"{title} and {test.title}", title)
-                self._lost(test, f"one text for topic {topic.topic_id} of {both} instead of two", beside)
+            post_id, text = topic.post.post_id, (topic.post.title, topic.post.body)
+            if own.setdefault(post_id, text) != text:
+                self._lost(test, f"one text for topic {topic.topic_id} of {test.title} instead of two")
                 return True
+            for title, texts in self._texts.items():
+                if texts.get(post_id, text) != text:
+                    clashes.setdefault(title, topic.topic_id)
+        for title, topic_id in clashes.items():
+            what = f"one text for topic {topic_id} of {title} and {test.title} instead of two"
+            way_out = f"{title} and {test.title} need separate experiments, or topics with other ids"
+            self._missing.append(Missing(what, way_out))
+        self._texts[test.title] = own
         return False
 
     def _lacks_formulas(self, test: _Test, topics: Sequence[Topic]) -> bool:
@@ -207,10 +215,9 @@ class OpenedStock:
         self._missing.append(Missing(what, "these topics score 0; formula_id names a formula of the topic"))
         return False
 
-    def _lost(self, test: _Test, what: str, beside: str = "") -> None:
+    def _lost(self, test: _Test, what: str) -> None:
         self._failed[test.title] = what
-        consequence = f"{test.title} cannot be searched or scored{f' beside {beside}' if beside else ''}"
-        self._missing.append(Missing(what, consequence))
+        self._missing.append(Missing(what, f"{test.title} cannot be searched or scored"))
 
     # -- what is not there -------------------------------------------------------------------------------------------
 

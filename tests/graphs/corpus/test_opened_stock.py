@@ -152,7 +152,13 @@ def test_a_topic_with_another_text_in_another_task_is_missing(tmp_path: Path) ->
     (root / "qrels2.tsv").write_text(f"{topic['topic_id']} 0 q1:0 2\n")
     found = holdings("jsonl", root)
     assert f"one text for topic {topic['topic_id']} of Task 1 and Task 2 instead of two" in missing(found)
-    assert table(found, "here").endswith("\nExperiments can run, but not on Task 2.")
+    assert found.counts["judgments.task2.documents"] == 1
+    assert table(found, "here").endswith("\nExperiments can run.")
+    (root / "qrels2.tsv").write_text(f"{topic['topic_id']} 0 q9:0 2\n")
+    assert holdings("jsonl", root).failed == ("Task 2",)
+    (root / "qrels2.tsv").write_text(f"{topic['topic_id']} 0 q1:0 2\n")
+    add(root / "topics2.jsonl", json.dumps(other | {"body": "A third $k$?"}))
+    assert f"one text for topic {topic['topic_id']} of Task 2 instead of two" in missing(holdings("jsonl", root))
 
 
 def test_queries_with_the_ids_of_documents_and_judged_documents_that_are_missing(tmp_path: Path) -> None:

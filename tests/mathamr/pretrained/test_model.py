@@ -105,6 +105,8 @@ def test_one_text_is_one_set(model: MathAMR) -> None:
     assert torch.equal(sets[0], sets.vectors)
     with pytest.raises(RetrievalError, match="no texts to encode"):
         model.encode([])
+    post = Post("7", "answer", body=TEXTS[0], markup="text")
+    assert torch.equal(model.encode(post).vectors, sets.vectors)
 
 
 def test_a_text_that_cannot_be_read_is_named(model: MathAMR) -> None:
@@ -113,6 +115,9 @@ def test_a_text_that_cannot_be_read_is_named(model: MathAMR) -> None:
     for text in (None, ["a"]):
         with pytest.raises(RetrievalError, match=r"text 1 is .*; give a string or a Post"):
             model.encode(["a", text])  # type: ignore[list-item]
+    for texts in (5, None, b"ab", {"a": 1}, {"a"}):
+        with pytest.raises(RetrievalError, match=r"the texts are .*; give a string, a Post, or a list of them"):
+            model.encode(texts)  # type: ignore[arg-type]
 
 
 def test_an_index_finds_what_is_most_similar(model: MathAMR, tmp_path: Path) -> None:
@@ -349,8 +354,12 @@ def test_too_few_pairs_are_counted(tmp_path: Path) -> None:
         MathAMR.train(PAIRS[:2], out=tmp_path)
 
 
-def test_default_settings_hold_out_a_question_of_few() -> None:
-    assert repr(MathAMR.train(PAIRS[:4], encoder=ENCODER)).startswith("MathAMR(")
+@pytest.mark.parametrize("questions", [4, 10])
+def test_default_settings_hold_out_two_questions_of_few(
+    questions: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert repr(MathAMR.train(PAIRS[:questions], out=tmp_path, encoder=ENCODER)).startswith("MathAMR(")
+    assert "1 question is held out" not in capsys.readouterr().err
 
 
 def test_every_refusal_is_an_error_of_the_project() -> None:

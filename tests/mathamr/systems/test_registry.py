@@ -64,6 +64,12 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
         find("fusoin")
 
 
+def test_only_a_setting_chooses_a_system() -> None:
+    for title in ('"Keep track: results"', '"On track=results"', '"One, track: results"'):
+        assert fault_of([f"experiment.title={title}", "train.epoch=3"]) is None
+    assert "track=random is not known" in str(fault_of(["track=random", "random.count=3"]))
+
+
 def test_two_classes_with_one_name_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"two systems are called graph: mathamr\.systems\.graph:GraphSystem and .*X"):
 
@@ -138,7 +144,8 @@ def test_a_package_that_cannot_be_used_is_named_and_stops_no_other(
     assert "newest" not in loadable()
     assert find("bm25").name == "bm25"
     register()
-    for word in ("track=newest", "+experiment.conditions.mine={track: newest}"):  # its keys are unknown
+    conditions = ("+experiment.conditions.mine={track: newest}", "+experiment.conditions.mine.track=newest")
+    for word in ("track=newest", *conditions):  # its keys are unknown
         assert str(fault_of([word, "newest.count=10"])) == str(error.value)
 
 
