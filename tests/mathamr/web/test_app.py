@@ -467,9 +467,14 @@ def test_the_description_of_the_interface_has_its_errors_and_limits(client: Test
             assert schema == {"$ref": "#/components/schemas/Refusal"}
     assert list(schemas["Refusal"]["properties"]) == ["error"]
     keys = schemas["SearchRequest"]["properties"]
-    for name, value in (("k", keys["k"]["maximum"] + 1), ("start", keys["start"]["minimum"] - 1), ("kind", "Kind")):
+    beyond = [(name, keys[name]["minimum"] - 1) for name in ("k", "start")]
+    beyond += [(name, keys[name]["maximum"] + 1) for name in ("k", "start")]
+    for name, value in [*beyond, ("kind", "Kind")]:
         assert value not in keys[name].get("enum", [])
         assert client.post("/api/search", json={"query": "group", name: value}).status_code == 422
+    for name in ("k", "start"):
+        for value in (keys[name]["minimum"], keys[name]["maximum"]):
+            assert client.post("/api/search", json={"query": QUERY, name: int(value)}).status_code == 200
     assert list(described["paths"]["/api/metrics"]["get"]["responses"]["200"]["content"]) == ["text/plain"]
 
 
