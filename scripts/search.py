@@ -123,7 +123,6 @@ def show(
     """
     from graphs.errors import MathAMRError
     from mathamr.search.selection import typed
-    from mathamr.search.words import symbols_as_variables
 
     start = time.perf_counter()
     try:
@@ -148,7 +147,7 @@ def show(
     lines = _formulas(answer) if settings.task == "formulas" else _posts(answer)
     print("\n".join(printable(line) for line in lines))
     print(printable(f"query: {answer.query.words}"), file=sys.stderr)
-    if symbols := symbols_as_variables(answer.query.text):
+    if symbols := answer.query.words.symbols:
         print(f"note: read as variables: {' '.join(symbols)}; write LaTeX commands, such as \\le", file=sys.stderr)
     if answer.page.candidates is not None:
         print(f"filters: {answer.page.matching:,} of {answer.page.candidates:,} candidates match", file=sys.stderr)

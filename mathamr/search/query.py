@@ -8,14 +8,14 @@ r"""Typed query -> vectors, by the same steps as for posts.
 Text is plain, with formulas between dollar signs, ``\(..\)`` or ``\[..\]``. It goes through
 :class:`graphs.graph.graph_maker.GraphMaker`, which makes the graphs of a collection, then through virtual nodes, the
 model's vocabulary and the encoder; so a post typed as a query has the same vectors as in the index. One exception: the
-parser may read a query without a final stop as a command, ``function`` as "Function!". Such a query is read with a full
-stop, unless the model has seen the concepts of the command more often.
+parser may read a noun without a final stop as a verb, ``function`` as "Function!" and "prime number theorem" as a verb
+``theorem-01``. A short query is read with a full stop, unless the model has seen the concepts without it more often.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
@@ -28,7 +28,7 @@ from graphs.corpus.text.placeholders import extract
 from graphs.corpus.text.text_formulas import MAX_INLINE, find
 from graphs.errors import ConfigError, Failure, RetrievalError
 from graphs.graph.batching import collate
-from graphs.graph.graph_maker import GraphMaker, ParserFactory, StoredGraph
+from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.tensors import to_arrays
 from graphs.graph.virtual_nodes import VirtualNodeSpec
@@ -44,6 +44,8 @@ MAX_CHARACTERS = 10_000  # the longest questions of ARQMath; 2,000 formulas of o
 POSTS_A_BATCH = 64
 TYPED = "query"  # post id of a typed query
 _STOPS = (".", "!", "?", "…", ",", ";", ":")
+_SHORT = 200  # characters of a query that may be a phrase; the sentences of longer ones end in stops
+_COMMAND = ":mode imperative"
 _EMBEDDED = ParserFactory(EmbeddedParser)
 
 
@@ -145,13 +147,9 @@ class QueryEncoder:
 
     def encode_typed(self, post: Post) -> EncodedQuery | Failure:
         """Encode the post of a typed query; its text and nodes are as typed, also if it is read with a full stop."""
-        read = self._with_stop(post)
-        (encoded,) = self.encode_posts([read])
-        if read is post or isinstance(encoded, Failure):
-            return encoded
-        text = extract(post)
-        nodes = nodes_of(text, encoded.formula_ids, len(encoded.nodes), self._spec.structure)
-        return replace(encoded, text=text, nodes=nodes)
+        made = self._read(post)
+        (encoded,) = self._encoded([post], {graph.post_id: graph for graph in made.graphs}, made.failures)
+        return encoded
 
     def encode_posts(self, posts: Sequence[Post], collection: Collection | None = None) -> list[EncodedQuery | Failure]:
         """Encode posts or topics, in their order; a post without a graph gives a failure in its place.
@@ -166,34 +164,51 @@ class QueryEncoder:
                 graphs = {post.post_id: collection.get(post.post_id) for post in batch if post.post_id in collection}
             made = self._make([post for post in batch if post.post_id not in graphs])
             graphs |= {graph.post_id: graph for graph in made.graphs}
-            failures = {failure.post_id: failure for failure in made.failures}
-            decoded = [graphs[post.post_id].decode() for post in batch if post.post_id in graphs]
-            read = iter(zip(decoded, self._vectors(decoded), strict=True))
-            for post in batch:
-                if post.post_id not in graphs:
-                    found.append(failures[post.post_id])
-                    continue
-                graph, own = next(read)
-                text = extract(post)
-                with_formulas = self._spec.formulas != "none"
-                formula_ids = list(graphs[post.post_id].formula_map.values()) if with_formulas else []
-                nodes = nodes_of(text, formula_ids, len(own), self._spec.structure)
-                words = read_words(graph, self._vocabulary, sentences=text.sentences, with_formulas=with_formulas)
-                found.append(EncodedQuery(post.post_id, text, VectorSets.of([own]), nodes, formula_ids, words))
+            found += self._encoded(batch, graphs, made.failures)
         return found
 
-    def _with_stop(self, post: Post) -> Post:
-        """Return ``post`` with a full stop if it is read as a command, and its concepts are no rarer with the stop."""
+    def _encoded(
+        self, posts: Sequence[Post], graphs: Mapping[str, StoredGraph], failures: Sequence[Failure]
+    ) -> list[EncodedQuery | Failure]:
+        """Encode posts by their graphs; a post without one gives its failure."""
+        reasons = {failure.post_id: failure for failure in failures}
+        decoded = [graphs[post.post_id].decode() for post in posts if post.post_id in graphs]
+        read = iter(zip(decoded, self._vectors(decoded), strict=True))
+        found: list[EncodedQuery | Failure] = []
+        for post in posts:
+            if post.post_id not in graphs:
+                found.append(reasons[post.post_id])
+                continue
+            graph, own = next(read)
+            text = extract(post)
+            with_formulas = self._spec.formulas != "none"
+            formula_ids = list(graphs[post.post_id].formula_map.values()) if with_formulas else []
+            nodes = nodes_of(text, formula_ids, len(own), self._spec.structure)
+            words = read_words(
+                graph,
+                self._vocabulary,
+                sentences=text.sentences,
+                formulas=text.formulas,
+                with_formulas=with_formulas,
+            )
+            found.append(EncodedQuery(post.post_id, text, VectorSets.of([own]), nodes, formula_ids, words))
+        return found
+
+    def _read(self, post: Post) -> MadeGraphs:
+        """Return the graph of a typed query, or of the query with a full stop where that is the better reading."""
+        made = self._make([post])
         body = post.body.rstrip()
-        typed = [] if body.endswith(_STOPS) else self._make([post]).graphs
-        if not typed or ":mode imperative" not in typed[0].penman:
-            return post
-        stopped = replace(post, body=f"{body}.")
-        read = self._make([stopped]).graphs
-        if not read:
-            return post
-        command, other = _concepts(typed[0]), _concepts(read[0])
-        return stopped if self._rarest(other - command) <= self._rarest(command - other) else post
+        if not made.graphs or len(body) > _SHORT or body.endswith(_STOPS):
+            return made
+        stopped = self._make([replace(post, body=f"{body}.")])
+        return stopped if stopped.graphs and self._is_better(stopped.graphs[0], made.graphs[0]) else made
+
+    def _is_better(self, stopped: StoredGraph, typed: StoredGraph) -> bool:
+        """Return whether the concepts of ``stopped`` are no rarer than those of ``typed``, and it adds no command."""
+        if stopped.penman.count(_COMMAND) > typed.penman.count(_COMMAND):
+            return False
+        with_stop, without = _concepts(stopped), _concepts(typed)
+        return self._rarest(with_stop - without) <= self._rarest(without - with_stop)
 
     def _rarest(self, concepts: set[str]) -> int:
         """Return the highest rank of concepts among the labels of the model, the most frequent ones first."""

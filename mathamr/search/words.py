@@ -32,7 +32,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from graphs.corpus.post import PlaceholderText
+from graphs.corpus.post import FormulaRef
+from graphs.formulas.latex.symbols import SYMBOLS, symbol
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.vocabulary import UNK, Vocabulary
 
@@ -58,7 +59,8 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _PLACEHOLDER = re.compile(r"FORMULA_\d+")
 _SHARE = 0.6  # of the letters of a concept, with which a word that it comes of begins: proof, prove
 _LEAST = 3  # letters, at least, of that beginning
-_SYMBOLS = ("Sm", "No")  # Unicode categories of mathematical symbols, and of digits such as ²
+_SIGNS = "SPN"  # Unicode categories of symbols such as ≤, of punctuation such as ⟨, and of numbers such as ²
+_VARIABLES = frozenset(token.slt for token in SYMBOLS.values() if token.slt == token.opt)  # of commands: V!⋯ of \cdots
 _SHOWN = 20  # words of each kind in a line
 
 
@@ -72,6 +74,7 @@ class QueryWords:
         formulas: formulas with a symbol that the vocabulary has.
         unread: formulas without one.
         added: known concepts that the parser added to the words.
+        symbols: Unicode signs, such as ``≤``, that the trees of formulas have as variables, unlike their commands.
     """
 
     known: tuple[str, ...]
@@ -79,6 +82,7 @@ class QueryWords:
     formulas: int
     unread: int = 0
     added: int = 0
+    symbols: tuple[str, ...] = ()
 
     @property
     def nothing(self) -> bool:
@@ -93,12 +97,18 @@ class QueryWords:
 
 
 def read_words(
-    graph: DocumentGraph, vocabulary: Vocabulary, *, sentences: Sequence[str] = (), with_formulas: bool = True
+    graph: DocumentGraph,
+    vocabulary: Vocabulary,
+    *,
+    sentences: Sequence[str] = (),
+    formulas: Sequence[FormulaRef] = (),
+    with_formulas: bool = True,
 ) -> QueryWords:
     """Return the words and formulas of a graph, by whether ``vocabulary`` has them.
 
     Args:
         sentences: the query with placeholders, whose words are shown in place of concepts.
+        formulas: formulas of the query, whose Unicode signs are compared with the trees.
         with_formulas: whether the model reads the trees of formulas.
     """
     found = [word for sentence in sentences for word in _WORD.findall(_PLACEHOLDER.sub(" ", sentence))]
@@ -122,18 +132,20 @@ def read_words(
             read.add(formula)
     count = len(read) if with_formulas else 0
     unread = len(graph.formula_nodes) - count
-    return QueryWords(tuple(dict.fromkeys(known)), tuple(dict.fromkeys(unknown)), count, unread, len(added))
+    symbols = _symbols(formulas, graph) if with_formulas else ()
+    return QueryWords(tuple(dict.fromkeys(known)), tuple(dict.fromkeys(unknown)), count, unread, len(added), symbols)
 
 
-def symbols_as_variables(text: PlaceholderText) -> tuple[str, ...]:
-    """Return the Unicode symbols of the formulas, each once: without their LaTeX commands they are read as variables.
+def _symbols(formulas: Sequence[FormulaRef], graph: DocumentGraph) -> tuple[str, ...]:
+    """Return the Unicode signs of the formulas, each once, that the trees have as variables, unlike their commands."""
+    signs = dict.fromkeys("".join(formula.latex for formula in formulas))
+    labels = {sign: symbol("UNKNOWN", sign).slt for sign in signs if _is_sign(sign)}
+    misread = set(labels.values()).intersection(graph.labels) - _VARIABLES
+    return tuple(sign for sign, label in labels.items() if label in misread)
 
-    >>> from graphs.corpus.post import FormulaRef
-    >>> symbols_as_variables(PlaceholderText((), (FormulaRef("0", "a ≤ π²"), FormulaRef("1", "b ≤ 2"))))
-    ('≤', '²')
-    """
-    signs = dict.fromkeys("".join(formula.latex for formula in text.formulas))
-    return tuple(sign for sign in signs if not sign.isascii() and unicodedata.category(sign) in _SYMBOLS)
+
+def _is_sign(character: str) -> bool:
+    return not character.isascii() and unicodedata.category(character)[0] in _SIGNS
 
 
 def _start(word: str) -> str:

@@ -18,7 +18,6 @@ from graphs.stores.posts import PostText, beginning_of
 from mathamr.retrieval.explanation import Explanation, VirtualNode
 from mathamr.search.comparison import Comparison
 from mathamr.search.engine import Answer, Result
-from mathamr.search.words import symbols_as_variables
 from mathamr.structure.matching import Match
 
 Parts = list[str | dict[str, Any]]
@@ -48,7 +47,7 @@ def answer(found: Answer) -> dict[str, Any]:
             "known": list(words.known),
             "unknown": list(words.unknown),
             "formulas": words.formulas,
-            "symbols": list(symbols_as_variables(found.query.text)),
+            "symbols": list(words.symbols),
         },
         "seconds": found.seconds,
     }

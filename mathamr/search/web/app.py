@@ -44,7 +44,7 @@ from mathamr.search.comparison import compare
 from mathamr.search.engine import MAX_RESULTS, TASKS, Answer
 from mathamr.search.query import MAX_CHARACTERS
 from mathamr.search.searchable import SearchEngine
-from mathamr.search.selection import FORMULAS, KINDS, Selection, typed
+from mathamr.search.selection import CANDIDATES, FORMULAS, KINDS, Selection, typed
 from mathamr.search.settings import Settings
 from mathamr.search.web import answers, export, katex, mathlive
 from mathamr.search.web.guard import Guard
@@ -85,7 +85,7 @@ class SearchRequest(_Body):
     k: Annotated[_Whole | None, _key("number of results", minimum=1, maximum=MAX_RESULTS)] = None
     kind: Annotated[str | None, _key("kind of the posts", enum=[*KINDS, None])] = None
     formulas: Annotated[str | None, _key("posts with formulas or without", enum=[*FORMULAS, None])] = None
-    start: Annotated[_Whole | None, _key("number of results before the first", minimum=0)] = None
+    start: Annotated[_Whole | None, _key("number of skipped results", minimum=0, maximum=CANDIDATES - 1)] = None
     index: _Index = None
 
 

@@ -13,10 +13,10 @@ from tiny_collection import ENCODER
 
 from graphs.amr.embedded import EmbeddedParser
 from graphs.corpus.post import Post
-from graphs.errors import RetrievalError
+from graphs.errors import Failure, RetrievalError
 from graphs.graph import mathamr_plus
 from graphs.graph import vocabulary as vocabularies
-from graphs.graph.graph_maker import ParserFactory
+from graphs.graph.graph_maker import MadeGraphs, ParserFactory
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
 from graphs.stores import collection as collections
@@ -140,8 +140,9 @@ def test_odd_queries_have_vectors(folder: Path, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def nouns() -> QueryEncoder:
-    """Return a reader whose model has seen more nouns than commands of ``function``, but not of ``show``."""
-    counts = {"function": 9, "map": 8, "show-01": 7, "composition": 6, "function-01": 2, "show": 2, "you": 2}
+    """Return a reader whose model has seen ``function`` and ``theorem`` more often as nouns, ``show`` as a verb."""
+    counts = {"function": 9, "map": 8, "show-01": 7, "composition": 6, "theorem": 5, "theorem-01": 2, "function-01": 2}
+    counts |= {"show": 2, "you": 2}
     vocabulary = Vocabulary.build(vocabularies.Counts(amr=Counter(counts)), size=99)
     torch.manual_seed(0)
     return QueryEncoder(Encoder(ENCODER, vocabulary.num_labels, vocabulary.num_relations), vocabulary, SPECS["full"])
@@ -153,8 +154,10 @@ def as_posts_are(reader: QueryEncoder, query: str) -> EncodedQuery:
     return encoded
 
 
-@pytest.mark.parametrize("typed", ["function", "map composition", "function and map ", "function $f$"])
-def test_a_noun_without_a_full_stop_is_no_command(nouns: QueryEncoder, typed: str) -> None:
+@pytest.mark.parametrize(
+    "typed", ["function", "map composition", "function and map ", "function $f$", "prime number theorem"]
+)
+def test_a_noun_without_a_full_stop_is_no_verb(nouns: QueryEncoder, typed: str) -> None:
     query, plain = nouns.encode(typed), as_posts_are(nouns, typed)
     stopped = as_posts_are(nouns, f"{typed.strip()}.")
     torch.testing.assert_close(query.vectors.vectors, stopped.vectors.vectors)
@@ -164,11 +167,29 @@ def test_a_noun_without_a_full_stop_is_no_command(nouns: QueryEncoder, typed: st
 
 
 @pytest.mark.parametrize(
-    "typed", ["show", "show $x$", "Show that $x$ is a function", "map between spaces", "function!", "map;"]
+    "typed",
+    ["show", "show $x$", "Show that $x$ is a function", "map between spaces", "search for primes", "function!", "map;"],
 )
 def test_other_queries_are_read_as_posts_are(nouns: QueryEncoder, typed: str) -> None:
     query, plain = nouns.encode(typed), as_posts_are(nouns, typed)
     torch.testing.assert_close(query.vectors.vectors, plain.vectors.vectors)
+
+
+@pytest.mark.parametrize(
+    ("typed", "posts"), [("function", 2), ("Show that $x$ is a function", 2), ("Is $x$ odd?", 1), ("map " * 99, 1)]
+)
+def test_a_short_query_without_a_full_stop_is_parsed_twice_and_any_other_once(
+    nouns: QueryEncoder, monkeypatch: pytest.MonkeyPatch, typed: str, posts: int
+) -> None:
+    parsed, make = [], nouns._make
+
+    def counted(given: list[Post | Failure]) -> MadeGraphs:
+        parsed.extend(given)
+        return make(given)
+
+    monkeypatch.setattr(nouns, "_make", counted)
+    nouns.encode(typed)
+    assert len(parsed) == posts
 
 
 def test_a_kept_model_reads_typed_queries_and_topics_each_in_their_way(folder: Path, tmp_path: Path) -> None:
