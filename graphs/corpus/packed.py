@@ -40,6 +40,9 @@ BOMB_BYTES = 1 << 26
 GZIP = b"\x1f\x8b"
 """First bytes of a gzip file."""
 
+COMPRESSED = "is compressed with gzip; unpack it"
+"""Reason to refuse a gzip file in place of one of text."""
+
 _CHUNK = 1 << 16
 _AGAIN = "fetch it again"
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -144,7 +147,7 @@ def reason_unreadable(error: OSError | UnicodeDecodeError) -> str:
     'is compressed with gzip; unpack it'
     """
     packed = isinstance(error, UnicodeDecodeError) and error.object.startswith(GZIP)
-    return "is compressed with gzip; unpack it" if packed else f"cannot be read: {error}"
+    return COMPRESSED if packed else f"cannot be read: {error}"
 
 
 def members(path: Path) -> list[PackedFile]:

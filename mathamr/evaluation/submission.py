@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphs.corpus.packed import GZIP
+from graphs.corpus.packed import COMPRESSED, GZIP
 from graphs.corpus.post import PostKind
 from graphs.errors import EvaluationError
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Task
@@ -235,7 +235,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             while raw := file.readline(MAX_LINE + 1):
                 line += 1
                 if line == 1 and raw.startswith(GZIP):
-                    raise EvaluationError("is compressed with gzip; unpack it", path=path)
+                    raise EvaluationError(COMPRESSED, path=path)
                 if line > MAX_LINES:
                     raise EvaluationError(
                         f"more than {MAX_LINES:,} lines, too many for a submission; check the file", path=path

@@ -27,7 +27,7 @@ from mathamr.search.engine import Answer, Result
 from mathamr.search.web import answers
 
 FORMATS = {"json": "application/json", "bib": "application/x-bibtex; charset=utf-8"}
-CONTENT: dict[str, Any] = {"application/json": {}, "application/x-bibtex": {}}  # for /api/openapi.json
+CONTENT: dict[str, Any] = {kind.partition(";")[0]: {} for kind in FORMATS.values()}  # for /api/openapi.json
 _NO_KEY = re.compile(r"[^A-Za-z0-9:._/+-]+")
 _ESCAPES = str.maketrans(
     {character: f"\\{character}" for character in "%&#_$"}
