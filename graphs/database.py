@@ -23,7 +23,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -101,6 +101,14 @@ class Cursor(sqlite3.Cursor):
             return super().fetchall()
 
 
+class _ReadOnly(Connection):
+    """A connection that its last reference closes: no other thread could do so for the one that opened it."""
+
+    def __del__(self) -> None:
+        with suppress(sqlite3.ProgrammingError):  # it was never open
+            self.close()
+
+
 def _explained(error: sqlite3.DatabaseError | UnicodeDecodeError, path: Path) -> Exception:
     """Return the error to raise instead: of disk and file one that names the file, else ``error``."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -165,7 +173,7 @@ def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.
         raise StoreError(f"no such file; build {purpose} first", path=path)
     with _damage_explained(path):
         connection = sqlite3.connect(
-            f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False, factory=Connection
+            f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False, factory=_ReadOnly
         )
         connection.path = path
         try:

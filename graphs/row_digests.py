@@ -5,6 +5,7 @@
 >>> _ = database.execute("CREATE TABLE post(post_id TEXT, text TEXT, digest INTEGER)")
 >>> _ = database.execute("INSERT INTO post VALUES ('7', 'Is it odd?', ?)", [row_digest("7", "Is it odd?")])
 >>> post_id, text, found = database.execute("SELECT post_id, text, digest FROM post").fetchone()
+>>> database.close()
 >>> check_row(found, "7", post_id, text)
 >>> check_row(found, "7", post_id, "Is it old?")
 Traceback (most recent call last):

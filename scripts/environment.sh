@@ -1,6 +1,6 @@
 # Make .venv and install the project into it, with the extras given as $1. Sourced by demo.sh and test.sh.
 # The installation is skipped if pyproject.toml has not changed since the last one with the same extras.
-# PYTHON chooses the interpreter (3.11 or newer); VENV chooses a folder other than .venv.
+# PYTHON chooses the interpreter (3.11 to 3.13); VENV chooses a folder other than .venv.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
@@ -44,12 +44,12 @@ prepare_environment() {
         local python="${PYTHON:-}"
         if [ -z "$python" ]; then
             for python in python3 python3.13 python3.12 python3.11; do
-                "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break
+                "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && break
                 python=""
             done
         fi
         if [ -z "$python" ]; then
-            echo "MathAMR+ needs Python 3.11 or newer; set PYTHON=/path/to/python3.11 and run this again." >&2
+            echo "MathAMR+ needs Python 3.11 to 3.13; set PYTHON=/path/to/python3.13 and run this again." >&2
             return 1
         fi
         echo "Making an environment in $venv ..." >&2

@@ -82,6 +82,9 @@ class Opener:
         for name in ("fingerprints", *_CHECKED):
             if name not in known and hasattr(corpus, name):  # a collection may be opened twice
                 object.__setattr__(corpus, name, _Checked(self, name, getattr(corpus, name)))
+        for name in (*_DOCUMENTS, *_BENCHMARK):  # since Python 3.12, a protocol does not see what ``__getattr__`` gives
+            if inspect.getattr_static(corpus, name, None) is None and hasattr(corpus, name):
+                object.__setattr__(corpus, name, getattr(corpus, name))
         return corpus
 
     def with_code(self, found: object) -> Fingerprints:

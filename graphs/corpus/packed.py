@@ -282,7 +282,8 @@ class _Gunzip(io.RawIOBase):
         return data
 
     def close(self) -> None:
-        self._source.close()
+        if hasattr(self, "_source"):  # else the file cannot be opened
+            self._source.close()
         super().close()
 
 

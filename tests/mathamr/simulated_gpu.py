@@ -167,6 +167,7 @@ def simulated_gpu() -> Iterator[torch.device]:
     with ExitStack() as stack:
         for name, answer in answers.items():
             stack.enter_context(mock.patch(f"torch.cuda.{name}", return_value=answer))
+        stack.enter_context(mock.patch("torch.accelerator.current_accelerator", return_value=None))  # asks the driver
         stack.enter_context(mock.patch("torch.Tensor.pin_memory", lambda tensor: tensor))
         stack.enter_context(mock.patch("mathamr.retrieval.exact.gpu._kernel", return_value=None))  # compiled for a GPU
         stack.callback(torch._C._set_only_lift_cpu_tensors, lifted)
