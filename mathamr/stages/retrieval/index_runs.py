@@ -168,19 +168,25 @@ def _formulas(
     console: Console,
 ) -> dict[str, list[Hit]]:
     """Return the formulas most like the query formula of each topic."""
-    kept = [(topic, query) for topic, query in zip(topics, queries, strict=True) if topic.formula_id]
-    if not kept:
+    formulas = catalog.formulas
+    if not any(topic.formula_id for topic in topics):
         raise RetrievalError("the topics name no query formula; Task 2 needs one in each")
-    for topic, query in kept:
-        if topic.formula_id not in query.formula_ids:
+    kept = []
+    for topic, query in zip(topics, queries, strict=True):
+        if topic.formula_id in query.formula_ids:
+            kept.append((topic, query))
+        elif topic.formula_id:
             console.say(f"topic {topic.topic_id}: formula {topic.formula_id} is not in its post; scores 0")
-    kept = [(topic, query) for topic, query in kept if topic.formula_id in query.formula_ids]
+        else:
+            console.say(f"topic {topic.topic_id} names no query formula; scores 0")
+    if not kept:
+        raise RetrievalError("no topic has its query formula in its post; Task 2 needs one in each")
     vectors = query_vectors(
         query_sets([query for _, query in kept]),
         [query.formula_ids for _, query in kept],
         [topic.formula_id or "" for topic, _ in kept],
     )
-    rankings = catalog.formulas.search(vectors, settings.k, exact=settings.strategy.exact)
+    rankings = formulas.search(vectors, settings.k, exact=settings.strategy.exact)
     if settings.context:
         rankings = [
             rerank_by_context(hits, query.vectors, catalog.vectors.vectors_of, settings.context)
