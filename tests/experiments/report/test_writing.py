@@ -191,6 +191,18 @@ def test_conditions_on_other_topics_are_not_tested(tmp_path: Path) -> None:
     assert "No tests: 2 topics, e.g. " in written(folder)
 
 
+def test_jobs_of_different_graphs_are_named(tmp_path: Path) -> None:
+    """A later report of the folder says it, too, not the terminal of one run alone."""
+    folder = write_plan(tmp_path / "rings", ["none", "ring", "bm25"], [1])
+    finish(folder, "none", 1, 0.4, source="configuration-graphs1-more")
+    finish(folder, "bm25", 1, 0.4, source="words")
+    finish(folder, "ring", 1, 0.5, source="other-graphs1-more")
+    assert "the graphs have changed" not in written(folder)
+    finish(folder, "ring", 1, 0.5, source="configuration-graphs2-more")
+    warning = "Warning: the graphs have changed between jobs (results.csv, column source: graphs1, graphs2); remove the"
+    assert warning in written(folder)
+
+
 def test_regimes_are_never_in_one_table(rings: Path) -> None:
     finish(rings, "full", 2, 0.4, regime="judged")
     with pytest.raises(ConfigError, match=r"rings: regime is mini in .*none-seed1 and judged in .*full-seed2"):
