@@ -15,7 +15,7 @@ from graphs.corpus.post import Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure, RetrievalError, StoreError
 from graphs.stores.collection import Collection
-from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, Task
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, Task, check_k
 from mathamr.model.encoding import device_of
 from mathamr.retrieval.formulas import query_vectors, rerank_by_context
 from mathamr.retrieval.index import Strategy
@@ -41,7 +41,7 @@ class IndexSearch:
         name: last column of the run.
 
     Raises:
-        RetrievalError: k out of range.
+        ConfigError: k out of range.
     """
 
     task: Task = 1
@@ -64,12 +64,6 @@ class FoundRun:
 
     run: Run
     seconds: float
-
-
-def check_k(k: int) -> None:
-    """Raise RetrievalError for a number of results that a run cannot have."""
-    if not 1 <= k <= MAX_PER_TOPIC:
-        raise RetrievalError(f"k={k}; a run has from 1 to {MAX_PER_TOPIC:,} results a topic")
 
 
 def search_index(index: Path, topics: Sequence[Topic], settings: IndexSearch, console: Console) -> FoundRun:
