@@ -10,6 +10,7 @@ import pytest
 
 from experiments.report import results, tables, writing
 from experiments.report.blocks import Figure, Folded, Table, Text, markdown
+from experiments.report.topic_scores import of_conditions
 from graphs.errors import ConfigError, StoreError
 from tests.experiments.written_experiment import example, fail, finish, write_examples, write_log, write_plan
 
@@ -225,6 +226,16 @@ def test_conditions_on_other_topics_are_not_tested(tmp_path: Path) -> None:
     finish(folder, "none", 1, 0.4, topics=["A.1", "A.2", "A.3"])
     finish(folder, "ring", 1, 0.5, topics=["A.1", "A.2", "A.4"])
     assert "No tests: 2 topics, e.g. " in written(folder)
+
+
+def test_seeds_are_averaged_over_the_topics_that_all_of_them_have(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "rings", ["none", "ring"], [1, 2])
+    for seed, names in ((1, ["A.1", "A.2", "A.3"]), (2, ["A.1", "A.2", "A.4"])):
+        finish(folder, "none", seed, 0.4, topics=names)
+        finish(folder, "ring", seed, 0.5, topics=names)
+    experiment = results.read(folder)
+    assert list(of_conditions(experiment, 1)["ring"]["ndcg_prime"]) == ["A.1", "A.2"]
+    assert "| ring | nDCG' | +0.100* |" in written(folder)
 
 
 def test_jobs_of_different_graphs_are_named(tmp_path: Path) -> None:
