@@ -26,7 +26,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -38,7 +37,7 @@ from experiments.config import CONF, ExperimentConfig, fault_of, job_settings, r
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from experiments.models import Models
 from experiments.plan import Job, finished, plan, select, state, status, with_needs
-from experiments.report import blocks, breakdowns, results, tables
+from experiments.report import blocks, breakdowns, results, tables, taking_part
 from experiments.report.results import Experiment
 from experiments.runner import Runner, check_tasks
 from experiments.topic_sets import check_judged, read_topic_sets, tasks_of
@@ -139,7 +138,7 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
         if how != "done" and condition not in left_out
     ]
     lines += [f"not run: {', '.join(left_out)}"] if left_out else []
-    lines += _of_other_graphs(found.rows)
+    lines += taking_part.of_other_graphs(found)
     lines.append(f"{folder}/results.csv, {folder}/report.md, {folder}/report.html")
     return Ended("\n".join(lines), sum(stands[job.condition, job.seed].startswith("failed") for job in mine))
 
@@ -235,18 +234,6 @@ def _summary(experiment: Experiment) -> dict[str, tuple[str, float]]:
         of = "" if task == 1 else f" ({title(task)})"
         columns |= {one.key: (f"{one.title}{of}", 1.0) for one in tables.measure_columns(experiment, task)[:_PRINTED]}
     return {**columns, "time_per_epoch_s": tables.COSTS["time_per_epoch_s"]}
-
-
-def _of_other_graphs(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return a warning if finished rows were made from different graphs."""
-    sources = [row["source"] for row in rows if row["status"] == "done" and "source" in row]
-    graphs = {source.split("-")[1] for source in sources if "-" in source}  # other systems have no graphs
-    if len(graphs) < 2:
-        return []
-    return [
-        f"the graphs have changed between jobs (results.csv, column source: {', '.join(sorted(graphs))}); remove the "
-        "result.json of those of earlier graphs, and run again"
-    ]
 
 
 @hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")

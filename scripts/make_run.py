@@ -156,11 +156,10 @@ def _is_unjudged(run: Run, corpus: Corpus, years: Sequence[int]) -> bool:
 def of_bm25(given: argparse.Namespace) -> str:
     """Search a collection with BM25."""
     from graphs.corpus.corpus import benchmark
-    from mathamr.evaluation.runs import Run, write_run
+    from mathamr.evaluation.runs import Run, check_k, write_run
     from mathamr.retrieval.bm25 import Weighting
     from mathamr.retrieval.lexical import Tokens
     from mathamr.stages.console import Console
-    from mathamr.stages.retrieval.index_runs import check_k
     from mathamr.stages.retrieval.lexical import LexicalIndex
 
     check_k(given.k)

@@ -140,7 +140,7 @@ def _lines(block: Block) -> list[str]:
         case Text():
             return [_plain(block.text)]
         case Code():
-            return [f"`{block.text}`" if "\n" not in block.text else f"```\n{block.text}\n```"]
+            return [_code(block.text)]
         case Table():
             caption = [f"*{_plain(block.caption)}*"] if block.caption else []
             note = [_plain(block.note)] if block.note else []
@@ -153,6 +153,25 @@ def _lines(block: Block) -> list[str]:
             return [as_markdown(_found(block))]
         case Legend():
             return []
+
+
+def _code(text: str) -> str:
+    r"""Mark text as code, between more backticks than it has in a row, so that all of it is code.
+
+    >>> print(_code("run <b>"), _code("run `<b>`"), _code("a``\nb```"), sep="\n")
+    `run <b>`
+    `` run `<b>` ``
+    ````
+    a``
+    b```
+    ````
+    """
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    if len(text.splitlines()) > 1:
+        fence = "`" * max(3, longest + 1)
+        return f"{fence}\n{text}\n{fence}"
+    ticks, space = "`" * (longest + 1), " " * ("`" in text)
+    return f"{ticks}{space}{text}{space}{ticks}"
 
 
 def _found(block: Examples) -> list[list[str]]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import csv
 import json
-import math
+import sys
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -115,12 +115,16 @@ def read(folder: Path) -> Experiment:
         conditions = tuple(str(name) for name in plan["conditions"])
         seeds = tuple(int(seed) for seed in plan["seeds"])
         name, baseline = str(plan["name"]), str(plan["baseline"])
-    except (KeyError, TypeError, ValueError) as error:
+        baselines = {condition: str(plan.get("baselines", {}).get(condition, baseline)) for condition in conditions}
+        keys = dict(plan.get("keys", {}))
+        tasks = tuple(task if isinstance(task, str) else int(task) for task in plan.get("tasks", [1]))
+        measures = {str(name): str(title) for name, title in (plan.get("measures") or ARQMATH).items()}
+        labels = {str(key): str(value) for key, value in plan.get("labels", {}).items()}
+        topic_labels = {str(label): dict(values.items()) for label, values in plan.get("topic_labels", {}).items()}
+        if not tasks:
+            raise ValueError("no tasks")
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"incomplete: {error!r}; run the experiment again to write it", path=path) from error
-    baselines = {condition: str(plan.get("baselines", {}).get(condition, baseline)) for condition in conditions}
-    keys = plan.get("keys", {})
-    tasks = tuple(task if isinstance(task, str) else int(task) for task in plan.get("tasks", [1]))
-    measures = {str(name): str(title) for name, title in (plan.get("measures") or ARQMATH).items()}
     scores = {column(task, name) for task in tasks for name in [*measures, "recall_1000"]}
     rows, places = [], {}
     for condition in conditions:
@@ -139,11 +143,11 @@ def read(folder: Path) -> Experiment:
         conditions=conditions,
         seeds=seeds,
         tasks=tasks,
-        labels={str(key): str(value) for key, value in plan.get("labels", {}).items()},
+        labels=labels,
         rows=rows,
         places=places,
         measures=measures,
-        topic_labels=plan.get("topic_labels", {}),
+        topic_labels=topic_labels,
     )
 
 
@@ -177,10 +181,18 @@ def _no_number(result: Row, scores: Container[str]) -> str:
     ('', "bpref is 'high'")
     """
     for name, value in result.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if name in scores and not number:
+        if name in scores and not is_number(value):
             return f"{name} is {value!r}"
     return ""
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value of a result is a finite number.
+
+    >>> is_number(7), is_number(float("nan")), is_number("7"), is_number(True), is_number(10**400)
+    (True, False, False, False, False)
+    """
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _of_key(record: Any, key: str | None) -> Row | None:
@@ -191,12 +203,14 @@ def content_of(path: Path) -> Any:
     """Return the content of a JSON file; None if the file is missing.
 
     Raises:
-        StoreError: a file that is not JSON.
+        StoreError: a file that cannot be read, or is not JSON.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise StoreError(f"cannot be read ({error.strerror}); remove it and run its job again", path=path) from error
     except (ValueError, RecursionError) as error:  # RecursionError: nested a thousand deep
         raise StoreError(f"not JSON ({error}); remove it and run its job again", path=path) from error
 

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.report.blocks import Table
-from experiments.report.results import Experiment, Row
+from experiments.report.results import Experiment, Row, is_number
 from experiments.report.thesis import ThesisTable
 from experiments.report.topic_scores import best_row, measured
+from graphs.errors import StoreError
 from mathamr.evaluation import result_names as columns
 from mathamr.evaluation.result_names import ARQMATH, TestName, column
 from mathamr.evaluation.significance import Comparison
@@ -164,7 +165,14 @@ def mean_table(
 
 
 def _values(rows: Sequence[Row], key: str, unit: float) -> list[float]:
-    return [float(row[key]) / unit for row in rows if row.get(key) is not None]
+    values = []
+    for row in rows:
+        if (value := row.get(key)) is not None:
+            if not is_number(value):
+                job = f"{row['condition']}-seed{row['seed']}"
+                raise StoreError(f"{key} of {job} is {value!r}, no number; remove its result.json and run it again")
+            values.append(value / unit)
+    return values
 
 
 def results_table(

@@ -1,4 +1,4 @@
-"""Blocks of a report about what took part: topics and documents that are missing, and pairs that were left out."""
+"""Blocks of a report about what took part: topics and documents that are missing, other graphs, and left-out pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mathamr.evaluation.result_names import column
 
 
 def warnings(experiment: Experiment) -> list[Block]:
-    """Topics and judged documents that did not take part, with the conditions."""
+    """Topics and judged documents that did not take part, with the conditions; and jobs of other graphs."""
     rows = [row for done in experiment.done().values() for row in done]
     found: dict[str, list[Row]] = {}
     for row in rows:
@@ -23,7 +23,19 @@ def warnings(experiment: Experiment) -> list[Block]:
         names = dict.fromkeys(experiment.label(str(row["condition"])) for row in some)
         where = "" if len(some) == len(rows) else f" ({', '.join(names)})"
         blocks.append(Text(f"Warning: {line}{where}."))
-    return blocks
+    return [*blocks, *(Text(f"Warning: {line}.") for line in of_other_graphs(experiment))]
+
+
+def of_other_graphs(experiment: Experiment) -> list[str]:
+    """Return a line if finished jobs were made from different graphs."""
+    sources = [str(row.get("source", "")) for done in experiment.done().values() for row in done]
+    graphs = {source.split("-")[1] for source in sources if "-" in source}  # other systems have no graphs
+    if len(graphs) < 2:
+        return []
+    return [
+        f"the graphs have changed between jobs (results.csv, column source: {', '.join(sorted(graphs))}); remove the "
+        "result.json of those of earlier graphs, and run again"
+    ]
 
 
 def leaks(experiment: Experiment) -> list[Block]:

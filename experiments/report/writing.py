@@ -168,6 +168,8 @@ def _part(title: str, build: Callable[[], list[Block]]) -> list[Block]:
         blocks = build()
     except MathAMRError as error:
         blocks = [Text(f"Left out: {error}")]
+    except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
+        blocks = [Text(f"Left out: a file of the jobs is damaged or of another version ({error!r}); run them again")]
     return [Heading(title, 2), *blocks] if blocks else []
 
 

@@ -34,7 +34,7 @@ import numpy as np
 from graphs.corpus.packed import PackedFile, members, reason_unreadable
 from graphs.corpus.post import Judgment
 from graphs.corpus.qrels import grade_of
-from graphs.errors import CorpusError, EvaluationError
+from graphs.errors import ConfigError, CorpusError, EvaluationError
 from graphs.whole_file import whole_file
 from mathamr.evaluation.order import best_first
 
@@ -44,6 +44,12 @@ Qrels = dict[str, dict[str, int]]
 
 MAX_PER_TOPIC = 1000
 """Largest number of results for a topic in ARQMath (evaluation protocol of all three labs)."""
+
+
+def check_k(k: int, name: str = "k") -> None:
+    """Raise ConfigError for a number of results that no topic of a run can have; ``name`` is the setting."""
+    if not 1 <= k <= MAX_PER_TOPIC:
+        raise ConfigError(f"{name}={k} must be from 1 to {MAX_PER_TOPIC:,}, the most results of a topic")
 
 
 @dataclass(frozen=True, slots=True)

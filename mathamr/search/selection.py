@@ -27,6 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from graphs.corpus.post import PlaceholderText, Post
@@ -39,11 +40,14 @@ from mathamr.search.query import MAX_CHARACTERS
 
 T = TypeVar("T")
 CANDIDATES = 1000  # best results that a search with a filter looks at
+MAX_FILTERS = 50  # phrases and exclusions of a query; each is compared with each candidate
 KINDS = ("", "answer", "question")
 FORMULAS = ("", "with", "without")
+_QUOTES = str.maketrans("“”„", '"' * 3)  # of phones and word processors
 _COVER = "\ue000"  # character in place of those of a formula: no space, no letter, no sign
 _FILTER = re.compile(
-    rf'(?P<minus>(?<!\S)-)?"(?P<phrase>[^"]+)"|(?<!\S)-(?P<without>(?:[^\W\d_]|{_COVER})[\w{_COVER}’\'-]+)'
+    rf'(?<!\S)-"(?P<excluded>[^"]+)"|(?<![\w){_COVER}])"(?P<phrase>[^"]+)(?<!\s-)"'
+    rf"|(?<!\S)-(?P<without>(?:[^\W\d_]|{_COVER})[\w{_COVER}’'-]+)"
 )
 _WORD = re.compile(r"[^\W_]+")
 
@@ -141,9 +145,14 @@ def typed(query: str, selection: Selection = EVERYTHING) -> tuple[str, Selection
     """Return a query without its filter signs, and ``selection`` with these filters.
 
     Raises:
-        RetrievalError: a query of exclusions alone.
+        RetrievalError: a query of exclusions alone, or one with more than :data:`MAX_FILTERS` filters.
     """
     text, phrases, without = read_filters(query)
+    if (filters := len(phrases) + len(without)) > MAX_FILTERS:
+        raise RetrievalError(
+            f"the query has {filters:,} phrases and exclusions, but at most {MAX_FILTERS} are read; leave some out, or "
+            "write a space after '-' where it is a dash"
+        )
     if without and not text:
         raise RetrievalError(
             "the query only excludes results, so nothing is searched for; write words or a formula before the first "
@@ -156,7 +165,8 @@ def read_filters(query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return a query without filter signs, its phrases between ``"``, and what it excludes with ``-``.
 
     Words, formulas and phrases are excluded. A sign within a formula is never a filter. ``-`` before a space or a
-    single letter is a dash or minus. A phrase stays in the query; what is excluded is removed. A query that is too long
+    single letter is a dash or minus; ``"`` after a letter, digit, formula or ``)`` is a double prime or a sign of
+    inches, unless it ends a phrase. A phrase stays in the query; what is excluded is removed. A query that is too long
     is passed on unchanged, and the engine refuses it.
     """
     if len(query) > MAX_CHARACTERS:
@@ -172,25 +182,27 @@ def read_filters(query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         if match["without"] is not None:
             without.append(query[slice(*match.span("without"))])
             continue
-        phrase = query[slice(*match.span("phrase"))]
-        if match["minus"] is None:
+        kind = "excluded" if match["phrase"] is None else "phrase"
+        phrase = query[slice(*match.span(kind))]
+        if kind == "phrase":
             pieces.append(phrase)
         if _words_of(phrase).strip():
-            (phrases if match["minus"] is None else without).append(phrase)
+            (phrases if kind == "phrase" else without).append(phrase)
     text = "".join([*pieces, query[position:]])
     return (text.strip() if without else text), tuple(phrases), tuple(without)
 
 
 def _covered(query: str) -> str:
-    """Return a query of the same length without the signs within its formulas."""
+    """Return a query of the same length without the signs within its formulas, and with one form of quotation marks."""
     pieces: list[str] = []
     position = 0
     for start, end, _ in find(query):
         pieces += [query[position:start], _COVER * (end - start)]
         position = end
-    return "".join([*pieces, query[position:]])
+    return "".join([*pieces, query[position:]]).translate(_QUOTES)
 
 
+@lru_cache(maxsize=2 * MAX_FILTERS)
 def _words_of(query: str) -> str:
     return _words(extract(Post("query", "topic", body=query, markup="text")))
 

@@ -16,7 +16,7 @@ from graphs.errors import ConfigError
 from graphs.formulas.store import FormulaStore
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
-from mathamr.evaluation.runs import MAX_PER_TOPIC
+from mathamr.evaluation.runs import check_k
 from mathamr.retrieval.bm25 import BM25Index, Weighting
 from mathamr.retrieval.lexical import FormulaDocuments, Tokens, index_answers, index_formulas
 from mathamr.search.searchable import Searchable
@@ -42,8 +42,7 @@ class BM25System(System[BM25Settings]):
             _weighting(settings)
         except ConfigError as error:
             raise ConfigError(f"bm25.{error.message}") from error
-        if not 1 <= settings.retrieval.k <= MAX_PER_TOPIC:
-            raise ConfigError(f"retrieval.k={settings.retrieval.k} must be from 1 to {MAX_PER_TOPIC:,}")
+        check_k(settings.retrieval.k, "retrieval.k")
 
     def prepare(self, settings: BM25Settings, topic_sets: Sequence[TopicSet]) -> None:
         """Make posts.db, and formulas.db where trees or visual ids are needed; no graphs."""

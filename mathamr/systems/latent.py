@@ -9,12 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphs.errors import ConfigError
 from graphs.formulas.store import FormulaStore
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
-from mathamr.evaluation.runs import MAX_PER_TOPIC
+from mathamr.evaluation.runs import check_k
 from mathamr.retrieval.lexical import distinct_formulas
 from mathamr.stages.retrieval.indexed_formulas import IndexedFormulas
 from mathamr.stages.retrieval.searching import speed
@@ -34,8 +33,7 @@ class LatentSystem(System[LatentSettings]):
     def check(self, settings: LatentSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Check the settings of vectors and ``retrieval.k``."""
         settings.latent.check()
-        if not 1 <= settings.retrieval.k <= MAX_PER_TOPIC:
-            raise ConfigError(f"retrieval.k={settings.retrieval.k} must be from 1 to {MAX_PER_TOPIC:,}")
+        check_k(settings.retrieval.k, "retrieval.k")
 
     def index(self, settings: LatentSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Read the posts of the collection and make vectors; ``index_seconds`` is of both."""

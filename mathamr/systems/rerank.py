@@ -31,7 +31,7 @@ from graphs.shared_files import read_json
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.order import best_first
 from mathamr.evaluation.result_file import RESULT
-from mathamr.evaluation.runs import MAX_PER_TOPIC
+from mathamr.evaluation.runs import check_k
 from mathamr.model.encoding import device_of
 from mathamr.ranking.cross_encoder import open_cross_encoder
 from mathamr.ranking.cross_scorer import CrossScorer, mine, rescore, train_cross_scorer
@@ -70,8 +70,7 @@ class RerankSystem(System[RerankSettings]):
         own = settings.rerank
         if own.scorer not in SCORERS:
             raise ConfigError(f"rerank.scorer={own.scorer} is not one of {', '.join(SCORERS)}")
-        if not 1 <= own.depth <= MAX_PER_TOPIC:
-            raise ConfigError(f"rerank.depth={own.depth} must be from 1 to {MAX_PER_TOPIC:,}")
+        check_k(own.depth, "rerank.depth")
         check_bounds("rerank", own, positive=("learning_rate",))
         if own.scorer == "cross_encoder":
             if own.encoder is None:

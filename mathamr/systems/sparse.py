@@ -21,7 +21,7 @@ from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, RetrievalError
 from graphs.processes import batched
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
-from mathamr.evaluation.runs import MAX_PER_TOPIC
+from mathamr.evaluation.runs import check_k
 from mathamr.model.encoding import device_of
 from mathamr.ranking.sparse_encoder import Encode, open_sparse_encoder
 from mathamr.search.searchable import Searchable
@@ -45,8 +45,7 @@ class SparseSystem(System[SparseSettings]):
 
     def check(self, settings: SparseSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Check ``retrieval.k``, and that there is such an encoder."""
-        if not 1 <= settings.retrieval.k <= MAX_PER_TOPIC:
-            raise ConfigError(f"retrieval.k={settings.retrieval.k} must be from 1 to {MAX_PER_TOPIC:,}")
+        check_k(settings.retrieval.k, "retrieval.k")
         self._open(settings)
 
     def index(self, settings: SparseSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:

@@ -19,7 +19,7 @@ from graphs.formulas.store import FormulaStore
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
-from mathamr.evaluation.runs import MAX_PER_TOPIC
+from mathamr.evaluation.runs import MAX_PER_TOPIC, check_k
 from mathamr.retrieval.bm25 import tokens_of_post
 from mathamr.retrieval.lexical import distinct_formulas
 from mathamr.search.searchable import Searchable
@@ -47,8 +47,7 @@ class StructureSystem(System[StructureSettings]):
         settings.structure.check()
         if not 0 <= settings.structure.context <= MAX_PER_TOPIC:
             raise ConfigError(f"structure.context={settings.structure.context} must be from 0 to {MAX_PER_TOPIC:,}")
-        if not 1 <= settings.retrieval.k <= MAX_PER_TOPIC:
-            raise ConfigError(f"retrieval.k={settings.retrieval.k} must be from 1 to {MAX_PER_TOPIC:,}")
+        check_k(settings.retrieval.k, "retrieval.k")
 
     def prepare(self, settings: StructureSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Make texts of the posts, and trees of their formulas."""

@@ -16,12 +16,15 @@ from qdrant_client import QdrantClient
 import scripts.index
 import scripts.make_run
 import scripts.search
-from graphs.errors import StoreError
+from graphs.corpus.post import Post, Topic
+from graphs.errors import RetrievalError, StoreError
 from mathamr.evaluation.runs import read_run
 from mathamr.retrieval.folder import HEADER, refuse_other_files, unwritten
 from mathamr.search.catalog import Catalog, alone
 from mathamr.search_index import FORMAT as SYSTEM_FORMAT
+from mathamr.stages.console import Console
 from mathamr.stages.retrieval import indexing
+from mathamr.stages.retrieval.index_runs import IndexSearch, search_index
 from tests.scripts.small_collection import ANSWERS, index_arguments
 
 
@@ -265,6 +268,26 @@ def test_run_files_of_both_tasks(index: Path, work: Path, tmp_path: Path, capsys
     assert scripts.make_run.main([*common, "--model", str(work / "model2"), "--out", str(tmp_path / "no.tsv")]) == 2
     assert scripts.make_run.main([*common, "--task", "2", "--context", "2", "--out", str(tmp_path / "no.tsv")]) == 2
     assert not (tmp_path / "no.tsv").exists()
+
+
+def test_topics_without_their_query_formula_are_named(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    formulas = {"B.1": "query:0", "B.2": "nope", "B.3": None}
+    topics = [
+        Topic(name, Post("query", "topic", body="Is $x^2$ odd?", markup="text"), formula_id=formula_id)
+        for name, formula_id in formulas.items()
+    ]
+
+    def found(*chosen: Topic) -> set[str]:
+        return set(search_index(index, chosen, IndexSearch(task=2), Console()).run.rankings)
+
+    assert found(*topics) == {"B.1"}
+    said = " ".join(capsys.readouterr().err.split())
+    assert "topic B.2: formula nope is not in its post; scores 0" in said
+    assert "topic B.3 names no query formula; scores 0" in said
+    with pytest.raises(RetrievalError, match="no topic has its query formula in its post; Task 2 needs one in each"):
+        found(*topics[1:])
+    with pytest.raises(RetrievalError, match="the topics name no query formula; Task 2 needs one in each"):
+        found(topics[2])
 
 
 def test_topics_of_another_collection_are_noted(

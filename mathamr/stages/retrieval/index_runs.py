@@ -15,7 +15,7 @@ from graphs.corpus.post import Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure, RetrievalError, StoreError
 from graphs.stores.collection import Collection
-from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, Task
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, Task, check_k
 from mathamr.model.encoding import device_of
 from mathamr.retrieval.formulas import query_vectors, rerank_by_context
 from mathamr.retrieval.index import Strategy
@@ -41,7 +41,7 @@ class IndexSearch:
         name: last column of the run.
 
     Raises:
-        RetrievalError: k out of range.
+        ConfigError: k out of range.
     """
 
     task: Task = 1
@@ -64,12 +64,6 @@ class FoundRun:
 
     run: Run
     seconds: float
-
-
-def check_k(k: int) -> None:
-    """Raise RetrievalError for a number of results that a run cannot have."""
-    if not 1 <= k <= MAX_PER_TOPIC:
-        raise RetrievalError(f"k={k}; a run has from 1 to {MAX_PER_TOPIC:,} results a topic")
 
 
 def search_index(index: Path, topics: Sequence[Topic], settings: IndexSearch, console: Console) -> FoundRun:
@@ -168,19 +162,25 @@ def _formulas(
     console: Console,
 ) -> dict[str, list[Hit]]:
     """Return the formulas most like the query formula of each topic."""
-    kept = [(topic, query) for topic, query in zip(topics, queries, strict=True) if topic.formula_id]
-    if not kept:
+    formulas = catalog.formulas
+    if not any(topic.formula_id for topic in topics):
         raise RetrievalError("the topics name no query formula; Task 2 needs one in each")
-    for topic, query in kept:
-        if topic.formula_id not in query.formula_ids:
+    kept = []
+    for topic, query in zip(topics, queries, strict=True):
+        if topic.formula_id in query.formula_ids:
+            kept.append((topic, query))
+        elif topic.formula_id:
             console.say(f"topic {topic.topic_id}: formula {topic.formula_id} is not in its post; scores 0")
-    kept = [(topic, query) for topic, query in kept if topic.formula_id in query.formula_ids]
+        else:
+            console.say(f"topic {topic.topic_id} names no query formula; scores 0")
+    if not kept:
+        raise RetrievalError("no topic has its query formula in its post; Task 2 needs one in each")
     vectors = query_vectors(
         query_sets([query for _, query in kept]),
         [query.formula_ids for _, query in kept],
         [topic.formula_id or "" for topic, _ in kept],
     )
-    rankings = catalog.formulas.search(vectors, settings.k, exact=settings.strategy.exact)
+    rankings = formulas.search(vectors, settings.k, exact=settings.strategy.exact)
     if settings.context:
         rankings = [
             rerank_by_context(hits, query.vectors, catalog.vectors.vectors_of, settings.context)

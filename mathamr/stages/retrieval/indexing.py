@@ -174,7 +174,8 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     ordered, old, gone = _kept(out, settings.update, post_ids, model_hash, first.config_hash, parser)
     sets: list[VectorSets] = [] if old is None else [old]
     kept, resumed = len(ordered), 0
-    missing = dict.fromkeys(post_id for post_id in post_ids if post_id not in set(ordered))
+    known = frozenset(ordered)
+    missing = dict.fromkeys(post_id for post_id in post_ids if post_id not in known)
     fresh = len(missing)
     folders = [out / ("encoding" if number == 0 else f"encoding-{number}") for number in range(len(stores))]
     if missing:

@@ -38,6 +38,17 @@ def test_a_table_for_each_label_that_topics_have(folder: Path) -> None:
     ]
 
 
+def test_a_group_that_the_baseline_has_not_whole_has_no_difference(folder: Path) -> None:
+    scores = folder / "jobs" / "base-seed1" / "per_topic.csv"
+    scores.write_text("\n".join(scores.read_text().splitlines()[:-1]) + "\n")
+    table = breakdowns.blocks(results.read(folder), 1)[0]
+    assert isinstance(table, Table)
+    assert table.rows[1:] == [
+        ["base †", "0.200", "", "0.400", ""],
+        ["ring", "0.300", "+0.100", "0.400", ""],
+    ]
+
+
 @pytest.mark.usefixtures("without_rendering")
 def test_the_report_has_them(folder: Path, tmp_path: Path) -> None:
     writing.write([results.read(folder)], tmp_path / "report")

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import html
 import re
 from collections import Counter
 from html.parser import HTMLParser
@@ -9,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from markdown_it import MarkdownIt
 
 from experiments.report import page, results, writing
-from experiments.report.blocks import Examples, Figure, Found, Heading, Legend, Table, Text, markdown
+from experiments.report.blocks import Code, Examples, Figure, Found, Heading, Legend, Table, Text, markdown
 from experiments.report.figures import charts, geometry, heat_map
 from mathamr.analysis.plot_styles import plot_style
 from tests.experiments.written_experiment import (
@@ -156,6 +158,15 @@ def test_formulas_are_marked_for_katex() -> None:
     assert '<dd class="latex">x&lt;y</dd>' in body
     assert "Relevance: 2 (medium)" in body
     assert "katex" in text.split("<body>")[0]
+
+
+@pytest.mark.parametrize(
+    "command", ["run x`<img src=//evil>`y", "```", "run\n```\n<img src=//evil>", "`<b>\r\r<b>`", "``<b>"]
+)
+def test_a_command_is_code_in_markdown(command: str) -> None:
+    shown = MarkdownIt("commonmark").render(markdown([Heading("Rings"), Code(command)]))
+    assert set(re.findall("<([a-z0-9]+)", shown)) <= {"h1", "p", "pre", "code"}
+    assert html.unescape(re.sub("<[^>]*>", "", shown)).split() == ["Rings", *command.split()]
 
 
 def test_markdown_has_no_html_and_no_images_of_others() -> None:

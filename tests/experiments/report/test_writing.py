@@ -10,6 +10,7 @@ import pytest
 
 from experiments.report import results, tables, writing
 from experiments.report.blocks import Figure, Folded, Table, Text, markdown
+from experiments.report.topic_scores import of_conditions
 from graphs.errors import ConfigError, StoreError
 from tests.experiments.written_experiment import example, fail, finish, write_examples, write_log, write_plan
 
@@ -177,6 +178,42 @@ def test_a_broken_file_is_named_in_its_place(rings: Path) -> None:
     assert "| ring | 0.510 ± 0.014 |" in text  # without a star: nothing could be tested
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "title", "error"),
+    [
+        ("weights.json", '{"a": 1}', "Learned weights", "KeyError('rankers')"),
+        ("weighting.json", "[1]", "Other weights of virtual nodes", "IndexError("),
+        ("log.jsonl", '{"kind": "epoch"}', "Learning curves", "KeyError('epoch')"),
+        ("log.jsonl", "[" * 100_000, "Learning curves", "RecursionError("),
+    ],
+)
+def test_a_file_of_another_form_leaves_out_its_part_alone(
+    rings: Path, name: str, content: str, title: str, error: str
+) -> None:
+    (rings / "jobs" / "ring-seed1" / name).write_text(content)
+    text = written(rings)
+    assert f"## {title}\n\nLeft out: a file of the jobs is damaged or of another version ({error}" in text
+    assert text.count("Left out: ") == 1
+    assert "| ring | 0.510 ± 0.014* |" in text
+
+
+@pytest.mark.parametrize("value", ["fast", float("nan"), [1], 10**400])
+def test_a_cost_that_is_no_number_leaves_out_costs_alone(rings: Path, value: object) -> None:
+    finish(rings, "ring", 2, 0.52, time_per_epoch_s=value)
+    text = written(rings)
+    assert f"Left out: time_per_epoch_s of ring-seed2 is {value!r}, no number" in text
+    assert text.count("Left out: ") == 1
+    assert "| ring | 0.510 ± 0.014* |" in text
+
+
+def test_a_result_that_cannot_be_read_is_named(rings: Path) -> None:
+    (rings / "jobs" / "ring-seed2" / "result.json").unlink()
+    (rings / "jobs" / "ring-seed2" / "result.json").mkdir()
+    text = written(rings)
+    assert "| ring | 0.500* |" in text
+    assert "result.json: cannot be read (Is a directory); remove it and run its job again" in text
+
+
 def test_a_result_that_was_cut_short_is_named(rings: Path) -> None:
     (rings / "jobs" / "ring-seed2" / "result.json").write_text('{"key": "key-ri')
     text = written(rings)
@@ -189,6 +226,28 @@ def test_conditions_on_other_topics_are_not_tested(tmp_path: Path) -> None:
     finish(folder, "none", 1, 0.4, topics=["A.1", "A.2", "A.3"])
     finish(folder, "ring", 1, 0.5, topics=["A.1", "A.2", "A.4"])
     assert "No tests: 2 topics, e.g. " in written(folder)
+
+
+def test_seeds_are_averaged_over_the_topics_that_all_of_them_have(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "rings", ["none", "ring"], [1, 2])
+    for seed, names in ((1, ["A.1", "A.2", "A.3"]), (2, ["A.1", "A.2", "A.4"])):
+        finish(folder, "none", seed, 0.4, topics=names)
+        finish(folder, "ring", seed, 0.5, topics=names)
+    experiment = results.read(folder)
+    assert list(of_conditions(experiment, 1)["ring"]["ndcg_prime"]) == ["A.1", "A.2"]
+    assert "| ring | nDCG' | +0.100* |" in written(folder)
+
+
+def test_jobs_of_different_graphs_are_named(tmp_path: Path) -> None:
+    """A later report of the folder says it, too, not the terminal of one run alone."""
+    folder = write_plan(tmp_path / "rings", ["none", "ring", "bm25"], [1])
+    finish(folder, "none", 1, 0.4, source="configuration-graphs1-more")
+    finish(folder, "bm25", 1, 0.4, source="words")
+    finish(folder, "ring", 1, 0.5, source="other-graphs1-more")
+    assert "the graphs have changed" not in written(folder)
+    finish(folder, "ring", 1, 0.5, source="configuration-graphs2-more")
+    warning = "Warning: the graphs have changed between jobs (results.csv, column source: graphs1, graphs2); remove the"
+    assert warning in written(folder)
 
 
 def test_regimes_are_never_in_one_table(rings: Path) -> None:
@@ -392,6 +451,16 @@ def test_an_incomplete_plan_is_refused(tmp_path: Path) -> None:
     (tmp_path / "experiment.json").write_text('{"name": ')
     with pytest.raises(StoreError, match="not JSON"):
         results.read(tmp_path)
+    for more in (
+        {"labels": ["a"]},
+        {"tasks": []},
+        {"tasks": None},
+        {"topic_labels": {"level": ["A.1"]}},
+        {"keys": ["a"]},
+    ):
+        write_plan(tmp_path, ["none"], [1], **more)
+        with pytest.raises(ConfigError, match=r"experiment\.json: incomplete: .*run the experiment again"):
+            results.read(tmp_path)
     write_plan(tmp_path, ["../../etc"], [1])
     with pytest.raises(ConfigError, match="cannot be the name of a folder"):
         results.read(tmp_path)

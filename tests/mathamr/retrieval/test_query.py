@@ -155,7 +155,15 @@ def as_posts_are(reader: QueryEncoder, query: str) -> EncodedQuery:
 
 
 @pytest.mark.parametrize(
-    "typed", ["function", "map composition", "function and map ", "function $f$", "prime number theorem"]
+    "typed",
+    [
+        "function",
+        "map composition",
+        "function and map ",
+        "function $f$",
+        "prime number theorem",
+        "find map and function",  # a command either way
+    ],
 )
 def test_a_noun_without_a_full_stop_is_no_verb(nouns: QueryEncoder, typed: str) -> None:
     query, plain = nouns.encode(typed), as_posts_are(nouns, typed)
@@ -168,7 +176,16 @@ def test_a_noun_without_a_full_stop_is_no_verb(nouns: QueryEncoder, typed: str) 
 
 @pytest.mark.parametrize(
     "typed",
-    ["show", "show $x$", "Show that $x$ is a function", "map between spaces", "search for primes", "function!", "map;"],
+    [
+        "show",
+        "show $x$",
+        "Show that $x$ is a function",
+        "map between spaces",
+        "search for primes",
+        "function!",
+        "map;",
+        "zebra; show",  # an unknown word either way
+    ],
 )
 def test_other_queries_are_read_as_posts_are(nouns: QueryEncoder, typed: str) -> None:
     query, plain = nouns.encode(typed), as_posts_are(nouns, typed)

@@ -20,7 +20,7 @@ from mathamr.systems.thread_search import searches_of
 from tests.mathamr.job_settings import shared_fields
 
 TOPICS = [Topic(name, Post(name, "topic", title="What is $x$?", markup="text")) for name in ("A.1", "A.2")]
-JUDGED = [Judgment("A.1", "a1", 1), Judgment("A.1", "a2", 3), Judgment("A.1", "lost", 2), Judgment("A.2", "a3", 0)]
+JUDGED = [Judgment("A.1", "a2", 3), Judgment("A.1", "a1", 1), Judgment("A.1", "lost", 2), Judgment("A.2", "a3", 0)]
 RETRIEVAL = RetrievalConfig(strategy="maxsim", exact=True, pool=10, ef=10, k=10)
 PARENTS = {"a1": "q1", "a2": "q1", "a3": "q2", "a4": "q2"}
 

@@ -254,6 +254,19 @@ def test_chapters_keep_the_macros_of_a_file_that_does_not_open(
     assert posts_of(out)["a.tex:1"] == "A new chapter with $\\mathbb R$ in it."
 
 
+def test_a_file_without_macros_that_does_not_open_keeps_no_macros(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, main = tmp_path / "out", folder / "main.tex"
+    read_and_record(folder, out)
+    main.write_text(main.read_text(encoding="utf-8").replace("\\mathbb R", "\\mathbf R"), encoding="utf-8")
+    monkeypatch.setattr(io, "open", refusing(io.open, {folder / "sub folder/b.md"}))
+    assert read_folder(folder, out, update=True).read == 2
+    posts = posts_of(out)
+    assert posts["a.tex:1"] == "A chapter with $\\mathbf R$ in it."
+    assert posts["sub%20folder/b.md:1"] == "Some words in Markdown."
+
+
 def test_a_folder_that_is_listed_but_not_entered_is_closed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
