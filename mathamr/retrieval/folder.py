@@ -2,9 +2,9 @@
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp()) / "index"
->>> data = new_data(folder)
->>> _ = (data / "vectors").write_text("...")
->>> switch(folder, data, {"format": "demo", "version": 1, "model_hash": "abc"})
+>>> with building(folder) as data:
+...     _ = (data / "vectors").write_text("...")
+...     switch(folder, data, {"format": "demo", "version": 1, "model_hash": "abc"})
 >>> header, data = read_header(folder, "demo", 1)
 >>> header["model_hash"], (data / "vectors").exists()
 ('abc', True)
@@ -30,7 +30,8 @@ import json
 import re
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +64,33 @@ def refuse_other_files(path: Path) -> None:
             raise StoreError(f"the folder holds other files, e.g. {entry.name}; name a new folder", path=path)
 
 
-def new_data(path: Path) -> Path:
-    """Make an empty folder below ``path`` for a new index; :func:`switch` makes it the current one."""
+@contextmanager
+def building(path: Path) -> Iterator[Path]:
+    """Yield an empty folder below ``path`` for a new index, which the block fills and gives to :func:`switch`.
+
+    If the block fails, the folder is removed, unless the header already names it: then it is the index.
+
+    Raises:
+        StoreError: the index cannot be written (in place of OSError).
+    """
     data = path / f"data-{uuid.uuid4().hex}"
-    data.mkdir(parents=True)
-    return data
+    try:
+        data.mkdir(parents=True)
+        yield data
+    except BaseException as error:
+        if _named(path) != data.name:
+            shutil.rmtree(data, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise unwritten(error, path) from error
+        raise
+
+
+def _named(path: Path) -> str | None:
+    """Return the data folder that the header of ``path`` names; None without a readable header."""
+    try:
+        return str(json.loads((path / HEADER).read_text(encoding="utf-8"))["data"])
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return None
 
 
 def switch(path: Path, data: Path, header: dict[str, Any], further: Sequence[Path] = ()) -> None:

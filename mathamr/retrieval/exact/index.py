@@ -20,7 +20,6 @@ is searched without a copy of their vectors:
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from pathlib import Path
@@ -39,7 +38,7 @@ from mathamr.retrieval.exact.codes import Codes
 from mathamr.retrieval.exact.kernel import Slabs
 from mathamr.retrieval.exact.layout import blocks, on_device
 from mathamr.retrieval.exact.places import Places
-from mathamr.retrieval.folder import HEADER, new_data, read_header, switch, unwritten
+from mathamr.retrieval.folder import HEADER, building, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
 
 DType = Literal["float32", "float16"]
@@ -110,25 +109,24 @@ class ExactIndex:
         ids = array_of(Ids(post_ids[place] for place in order))
         last = torch.from_numpy(ptr[1:][order] - 1).to(documents.vectors.device)  # row of each document's own vector
         shape = (int(ptr[-1]), int(documents.vectors.shape[1]))
-        data = None
-        try:
-            if path is None:
-                packed = np.empty(shape, dtype)
-            else:
-                data = new_data(path)
-                packed = np.lib.format.open_memmap(data / "vectors.npy", mode="w+", dtype=np.dtype(dtype), shape=shape)
+
+        def filled(packed: np.ndarray) -> Tensor:
             for part in blocks(sizes, block):
                 for position, (start, count) in enumerate(zip(part.starts, part.counts, strict=True)):
                     rows = last[part.first : part.first + count] - position
                     packed[start : start + count] = documents.vectors.detach()[rows].float().cpu().numpy()
-            if path is None or data is None:
-                vectors, block = on_device(torch.from_numpy(packed), sizes, block, device)
-                return cls(ids, sizes, vectors, block=block, model_hash=model_hash)
-            if isinstance(packed, np.memmap):
-                packed.flush()
+            return torch.from_numpy(packed)
+
+        if path is None:
+            placed, larger = on_device(filled(np.empty(shape, dtype)), sizes, block, device)
+            return cls(ids, sizes, placed, block=larger, model_hash=model_hash)
+        with building(path) as data:
+            packed = np.lib.format.open_memmap(data / "vectors.npy", mode="w+", dtype=np.dtype(dtype), shape=shape)
+            vectors = filled(packed)
+            packed.flush()
             codes = None
-            if len(packed) >= CODED_VECTORS:
-                codes = Codes.written(data, torch.from_numpy(packed), Slabs.of(list(blocks(sizes, block))))
+            if len(vectors) >= CODED_VECTORS:
+                codes = Codes.written(data, vectors, Slabs.of(list(blocks(sizes, block))))
             np.save(data / "post_ids.npy", ids)
             del ids  # read back mapped
             np.save(data / "sizes.npy", sizes)
@@ -144,10 +142,6 @@ class ExactIndex:
                 "codes": codes,
             }
             switch(path, data, header)
-        except OSError as error:
-            if data is not None:
-                shutil.rmtree(data, ignore_errors=True)
-            raise unwritten(error, path) from error
         return cls.open(path, device=device)
 
     @classmethod

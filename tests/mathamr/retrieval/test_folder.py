@@ -1,0 +1,35 @@
+"""The folder of an index: a build that fails or is stopped leaves a whole index."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mathamr.retrieval.backends import build, open_index
+
+
+@pytest.mark.parametrize("backend", ["exact", "approximate", "qdrant"])
+def test_an_index_is_whole_when_its_build_is_stopped_while_the_old_one_is_removed(
+    backend: str, collection: Any, make_collection: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(backend, collection.post_ids, collection.documents, path=tmp_path).close()
+    other = make_collection(count=20, seed=1)
+    (old,) = tmp_path.glob("data-*")
+    rmtree, first = shutil.rmtree, [True]
+
+    def stopped(path: Path, **options: Any) -> None:
+        if path == old and first.pop():
+            raise KeyboardInterrupt
+        rmtree(path, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            build(backend, other.post_ids, other.documents, path=tmp_path)
+    index = open_index(backend, path=tmp_path)
+    assert len(index) == 20
+    index.close()
