@@ -37,6 +37,7 @@ from mathamr.retrieval.exact import rescoring, scan
 from mathamr.retrieval.exact.codes import Codes
 from mathamr.retrieval.exact.kernel import Slabs
 from mathamr.retrieval.exact.layout import blocks, on_device
+from mathamr.retrieval.exact.mapped import mapped
 from mathamr.retrieval.exact.places import Places
 from mathamr.retrieval.folder import HEADER, building, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
@@ -121,7 +122,7 @@ class ExactIndex:
             placed, larger = on_device(filled(np.empty(shape, dtype)), sizes, block, device)
             return cls(ids, sizes, placed, block=larger, model_hash=model_hash)
         with building(path) as data:
-            packed = np.lib.format.open_memmap(data / "vectors.npy", mode="w+", dtype=np.dtype(dtype), shape=shape)
+            packed = mapped(data / "vectors.npy", dtype, shape)
             vectors = filled(packed)
             packed.flush()
             codes = None

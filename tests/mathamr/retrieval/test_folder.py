@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from graphs.errors import StoreError
 from mathamr.retrieval.backends import build, open_index
 
 
@@ -33,3 +36,21 @@ def test_an_index_is_whole_when_its_build_is_stopped_while_the_old_one_is_remove
     index = open_index(backend, path=tmp_path)
     assert len(index) == 20
     index.close()
+
+
+@pytest.mark.parametrize("backend", ["exact", "approximate"])
+@pytest.mark.parametrize("name", ["vectors.npy", "codes.npy"])
+def test_a_full_disk_is_a_message_and_leaves_nothing(
+    backend: str, name: str, collection: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without reserved room, the process would be killed by SIGBUS."""
+    monkeypatch.setattr("mathamr.retrieval.exact.index.CODED_VECTORS", 1)
+
+    def full(file: int, *_: int) -> None:
+        if Path(f"/proc/self/fd/{file}").readlink().name == name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(StoreError, match=r"cannot be written: .*No space left on device; make room"):
+        build(backend, collection.post_ids, collection.documents, path=tmp_path)
+    assert not list(tmp_path.iterdir())
