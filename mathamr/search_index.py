@@ -27,7 +27,7 @@ from graphs.corpus.corpus import Corpus
 from graphs.errors import ConfigError, StoreError
 from graphs.shared_files import only_writer, read_json, write_json
 from graphs.stores.posts import PostTexts
-from mathamr.retrieval.folder import HEADER, building, read_header, switch
+from mathamr.retrieval.folder import HEADER, building, opened, read_header, switch
 from mathamr.search.engine import Engine
 from mathamr.search.searchable import SearchEngine
 from mathamr.search.settings import Settings
@@ -139,6 +139,10 @@ def open_index(path: Path, *, device: str = "cpu") -> tuple[SystemEngine, Mappin
         StoreError: a folder that is missing, damaged or of another format, or that lacks a part.
         ConfigError: a system that is not installed.
     """
+    return opened(path, lambda: _open(path, device))
+
+
+def _open(path: Path, device: str) -> tuple[SystemEngine, Mapping[str, Any]]:
     header, data = read_header(path, FORMAT, VERSION)
     posts = entry(header, "posts")
     if not isinstance(posts, int) or posts < 0:

@@ -40,7 +40,7 @@ from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import scan
 from mathamr.retrieval.exact.index import DType, ExactIndex
-from mathamr.retrieval.folder import building, read_header, switch
+from mathamr.retrieval.folder import building, opened, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_search
 
 FORMAT = "mathamr-approximate-index"
@@ -99,6 +99,10 @@ class ApproximateIndex:
         With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` for a folder that is
         missing, damaged or of another format.
         """
+        return opened(path, lambda: cls._open(path, model_hash))
+
+    @classmethod
+    def _open(cls, path: Path, model_hash: str | None) -> ApproximateIndex:
         header, data = read_header(path, FORMAT, VERSION, model_hash=model_hash)
         try:
             segments = []
@@ -106,10 +110,11 @@ class ApproximateIndex:
                 exact = ExactIndex.open(data / f"segment-{number}", model_hash=header["model_hash"])
                 removed = np.load(data / f"removed-{number}.npy", allow_pickle=False)
                 segments.append(Segment(exact.without(removed.tolist()), removed))
+            folder_bytes = sum(file.stat().st_size for file in data.rglob("*") if file.is_file())
         except (OSError, KeyError, TypeError, ValueError, RetrievalError) as error:
             raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
         index = cls(segments, model_hash=header["model_hash"])
-        index._folder_bytes = sum(file.stat().st_size for file in data.rglob("*") if file.is_file())
+        index._folder_bytes = folder_bytes
         return index
 
     @classmethod

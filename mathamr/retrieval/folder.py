@@ -18,9 +18,9 @@ Traceback (most recent call last):
     ...
 graphs.errors.StoreError: ...vectors: damaged: the file has changed since it was written; build the index again
 
-A process that opens the folder gets either the old index or the new one. A process that has the old index open can
-still use it, because the operating system keeps open files until they are closed. The next build removes the files of a
-killed one. Only one process can build at a time.
+A process that opens the folder with :func:`opened` gets either the old index or the new one. A process that has the
+old index open can still use it, because the operating system keeps open files until they are closed. The next build
+removes the files of a killed one. Only one process can build at a time.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ import json
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from graphs import digests
-from graphs.errors import StoreError
+from graphs.errors import MathAMRError, StoreError
 from graphs.whole_file import cause_of, write_whole
 
 HEADER = "index.json"
@@ -45,6 +45,9 @@ _DIGEST = "sha256"  # in the header: of the header without it; of each file belo
 _DATA = re.compile(r"data-[0-9a-f]{32}")
 _OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, None)  # numpy's errors of a full disk have no number
 _UNFINISHED = re.compile(rf"\.lock|\.{re.escape(HEADER)}\..*|encoding(-\d+)?")  # of a build that was killed
+SWITCHES = 2  # most that opening an index can meet
+
+T = TypeVar("T")
 
 
 def refuse_other_files(path: Path) -> None:
@@ -83,6 +86,21 @@ def building(path: Path) -> Iterator[Path]:
         if isinstance(error, OSError):
             raise unwritten(error, path) from error
         raise
+
+
+def opened(path: Path, open_: Callable[[], T]) -> T:
+    """Return what ``open_`` returns; repeat it if another process has meanwhile switched the index of ``path``.
+
+    ``open_`` reads the header first, and the files that it names may be removed before they are opened.
+    """
+    for _ in range(SWITCHES):
+        before = _named(path)
+        try:
+            return open_()
+        except (MathAMRError, OSError):
+            if _named(path) in (before, None):
+                raise
+    return open_()
 
 
 def _named(path: Path) -> str | None:

@@ -34,7 +34,7 @@ from graphs.errors import RetrievalError, StoreError
 from mathamr.evaluation.efficiency import bytes_on_disk
 from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.folder import building, read_header, switch
+from mathamr.retrieval.folder import building, opened, read_header, switch
 from mathamr.retrieval.index import (
     BackendName,
     Hnsw,
@@ -147,7 +147,7 @@ class EmbeddedIndex:
 
         Raises :class:`StoreError` for a folder that is missing, damaged, or held by another process.
         """
-        return cls._open(path, model_hash=model_hash, temporary=None)
+        return opened(path, lambda: cls._open(path, model_hash=model_hash, temporary=None))
 
     @classmethod
     def _open(cls, path: Path, *, model_hash: str | None, temporary: Path | None) -> EmbeddedIndex:

@@ -44,7 +44,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.retrieval import backends
 from mathamr.retrieval.exact import DType, ExactIndex
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
-from mathamr.retrieval.folder import building, read_header, switch
+from mathamr.retrieval.folder import building, opened, read_header, switch
 from mathamr.retrieval.formulas import TABLE, FormulaIndex, formula_points
 from mathamr.retrieval.index import Index, Ranking, Strategy
 from mathamr.retrieval.strategies import search
@@ -231,6 +231,10 @@ class Catalog:
         Raises :class:`StoreError` for a folder that is missing, damaged, of another format or model, and where a
         server has other posts under its name.
         """
+        return opened(path, lambda: cls._open(path, model_hash))
+
+    @classmethod
+    def _open(cls, path: Path, model_hash: str | None) -> Catalog:
         header, data = read_header(path, FORMAT, VERSION, model_hash=model_hash)
         try:
             catalog = cls(header, data)

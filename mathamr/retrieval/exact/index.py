@@ -39,7 +39,7 @@ from mathamr.retrieval.exact.kernel import Slabs
 from mathamr.retrieval.exact.layout import blocks, on_device
 from mathamr.retrieval.exact.mapped import mapped
 from mathamr.retrieval.exact.places import Places
-from mathamr.retrieval.folder import HEADER, building, read_header, switch
+from mathamr.retrieval.folder import HEADER, building, opened, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
 
 DType = Literal["float32", "float16"]
@@ -152,6 +152,10 @@ class ExactIndex:
         With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` for a folder that is
         missing, damaged or of another format.
         """
+        return opened(path, lambda: cls._open(path, device, model_hash))
+
+    @classmethod
+    def _open(cls, path: Path, device: torch.device | str, model_hash: str | None) -> ExactIndex:
         header, data = read_header(path, FORMAT, VERSION, model_hash=model_hash)
         try:
             # "c": pages are shared with the file and never written back; torch takes no read-only array.

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from graphs.errors import StoreError
+from mathamr.retrieval import folder
 from mathamr.retrieval.backends import build, open_index
 
 
@@ -54,3 +55,23 @@ def test_a_full_disk_is_a_message_and_leaves_nothing(
     with pytest.raises(StoreError, match=r"cannot be written: .*No space left on device; make room"):
         build(backend, collection.post_ids, collection.documents, path=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("backend", ["exact", "approximate", "qdrant"])
+def test_an_index_that_is_switched_while_it_is_opened_is_opened_again(
+    backend: str, collection: Any, make_collection: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(backend, collection.post_ids, collection.documents, path=tmp_path).close()
+    other = make_collection(count=20, seed=1)
+    checked, switches = folder._refuse_damage, [1]
+
+    def switched(header: dict[str, Any], place: Path) -> None:
+        checked(header, place)
+        if place == tmp_path / folder.HEADER and switches[0]:
+            switches[0] -= 1
+            build(backend, other.post_ids, other.documents, path=tmp_path).close()
+
+    monkeypatch.setattr(folder, "_refuse_damage", switched)
+    index = open_index(backend, path=tmp_path)
+    assert len(index) == 20
+    index.close()
