@@ -108,10 +108,10 @@ class ApproximateIndex:
             segments = []
             for number in range(header["segments"]):
                 exact = ExactIndex.open(data / f"segment-{number}", model_hash=header["model_hash"])
-                removed = np.load(data / f"removed-{number}.npy", allow_pickle=False)
+                removed = np.load(data / f"removed-{number}.npy", mmap_mode="r", allow_pickle=False)
                 segments.append(Segment(exact.without(removed.tolist()), removed))
             folder_bytes = sum(file.stat().st_size for file in data.rglob("*") if file.is_file())
-        except (OSError, KeyError, TypeError, ValueError, RetrievalError) as error:
+        except (OSError, KeyError, TypeError, ValueError, OverflowError, RetrievalError) as error:
             raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
         index = cls(segments, model_hash=header["model_hash"])
         index._folder_bytes = folder_bytes

@@ -129,7 +129,7 @@ class Codes:
             if part.dtype != np.int8 or part.shape != (size,):
                 raise ValueError(f"{name} does not fit the vectors")
             parts.append(torch.from_numpy(part))
-        axes = np.load(folder / "axes.npy", allow_pickle=False)
+        axes = np.load(folder / "axes.npy", mmap_mode="c", allow_pickle=False)
         if axes.dtype != np.float32 or axes.shape != (vectors.shape[1], vectors.shape[1]):
             raise ValueError("axes.npy does not fit the vectors")
         scale, error, length = (float(str(header[name])) for name in ("scale", "error", "length"))

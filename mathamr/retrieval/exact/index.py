@@ -36,7 +36,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import rescoring, scan
 from mathamr.retrieval.exact.codes import Codes
 from mathamr.retrieval.exact.kernel import Slabs
-from mathamr.retrieval.exact.layout import blocks, on_device
+from mathamr.retrieval.exact.layout import blocks, is_layout, on_device
 from mathamr.retrieval.exact.mapped import mapped
 from mathamr.retrieval.exact.places import Places
 from mathamr.retrieval.folder import HEADER, building, opened, read_header, switch
@@ -161,19 +161,20 @@ class ExactIndex:
             # "c": pages are shared with the file and never written back; torch takes no read-only array.
             vectors = np.load(data / "vectors.npy", mmap_mode="c", allow_pickle=False)
             post_ids = np.asarray(np.load(data / "post_ids.npy", mmap_mode="r", allow_pickle=False))
-            sizes = np.load(data / "sizes.npy", allow_pickle=False)
-        except (OSError, ValueError) as error:
+            sizes = np.load(data / "sizes.npy", mmap_mode="r", allow_pickle=False)
+            documents, shape, block = header["documents"], (header["vectors"], header["dim"]), header["block"]
+        except (KeyError, OSError, ValueError, OverflowError) as error:
             raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
-        expected = (header["documents"], header["documents"], (header["vectors"], header["dim"]), header["vectors"])
-        found = (len(post_ids), len(sizes), vectors.shape, int(sizes.sum()))
-        if found != expected:
+        fit = is_layout(sizes, block) and vectors.dtype in (np.float32, np.float16) and vectors.flags.c_contiguous
+        fit = fit and (vectors.shape, len(vectors)) == (shape, sizes.sum())
+        if not fit or post_ids.dtype.kind != "U" or not (post_ids.shape == sizes.shape == (documents,)):
             raise StoreError("the index is damaged: its files do not fit its header; build it again", path=data)
-        placed, block = on_device(torch.from_numpy(vectors), sizes, header["block"], device)
+        placed, block = on_device(torch.from_numpy(vectors), sizes, block, device)
         index = cls(post_ids, sizes, placed, block=block, model_hash=header["model_hash"])
         if placed.device.type == "cpu":  # no search on a GPU uses codes
             try:
                 index._codes = Codes.read(data, header.get("codes"), index._vectors, index._slabs)
-            except (KeyError, OSError, ValueError) as error:
+            except (AttributeError, KeyError, OSError, ValueError) as error:
                 raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
         index._files = [path / HEADER, *data.iterdir()]
         return index
@@ -222,7 +223,8 @@ class ExactIndex:
     def close(self) -> None:
         """Release the vectors."""
         self._vectors, self._codes = self._vectors.new_empty(0, self.dim), None
-        self._post_ids, self._sizes, self._blocks, self._chosen = self._post_ids[:0].copy(), self._sizes[:0], [], None
+        self._post_ids, self._sizes = self._post_ids[:0].copy(), self._sizes[:0].copy()
+        self._blocks, self._chosen = [], None
         self._places = Places(self._post_ids)
 
     def post_ids(self) -> list[str]:
@@ -353,7 +355,7 @@ class ExactIndex:
     def _single_vector(self, queries: VectorSets) -> Tensor:
         """Similarity of each query's only vector with every document's own -> (num_queries, N)."""
         scores = queries.vectors.new_empty(len(queries), len(self._sizes))
-        space = queries.vectors.new_empty(self._block, self.dim)
+        space = queries.vectors.new_empty(min(self._block, self.total), self.dim)
         for block in self._blocks:
             count = block.counts[0]
             heads = self._rows(block.starts[0], count, space)  # (n, p)
