@@ -176,11 +176,17 @@ class EncodedPosts:
         together = _on_disk([self.sets(before), new_sets.sets], working / "together.npy") if before else new_sets.sets
         path = self.folder / "encoded"
         names = Ids(chain(before, post_ids))
+        new = {name: self._current[name] for name in post_ids if name in self._current}
+        # Without new ones until the vectors are in place: what a kill leaves without a digest is encoded again.
+        self._write_digests({name: digest for name, digest in self._digests.items() if name not in new})
         self._index = ExactIndex.build(names, together, path=path, model_hash=self.model_hash)
         self._changed = self._changed.difference(post_ids)
-        self._digests |= {name: self._current[name] for name in post_ids if name in self._current}
-        write_json(self.folder / _DIGESTS, {"model_hash": self.model_hash, "digests": self._digests})
+        self._write_digests(self._digests | new)
         encoding_shards.remove(working)
+
+    def _write_digests(self, digests: dict[str, str]) -> None:
+        write_json(self.folder / _DIGESTS, {"model_hash": self.model_hash, "digests": digests})
+        self._digests = digests
 
 
 def encode_missing(

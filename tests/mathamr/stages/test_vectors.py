@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import torch
 from graphs.errors import StoreError
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
+from mathamr.retrieval.exact import ExactIndex
 from mathamr.stages.vectors import EncodedPosts, _on_disk
 
 
@@ -35,6 +37,30 @@ def test_sets_in_a_file_are_those_in_memory(tmp_path: Path) -> None:
     assert torch.equal(together.vectors, reference.vectors)
     assert torch.equal(together.ptr, reference.ptr)
     assert np.array_equal(np.load(tmp_path / "together.npy"), reference.vectors.numpy())
+
+
+def test_vectors_of_a_stopped_call_are_not_taken_for_those_of_the_content_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def add(place: EncodedPosts, content: str) -> None:
+        place.forget_changed({"t1": content})
+        place.extend(encoding(sets(2), ["t1"]), ["t1"], "topics")
+
+    add(EncodedPosts(tmp_path, "hash"), "old")
+
+    built = ExactIndex.build
+
+    def stopped(*given: Any, **options: Any) -> None:
+        built(*given, **options).close()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ExactIndex, "build", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            add(EncodedPosts(tmp_path, "hash"), "new")
+    place = EncodedPosts(tmp_path, "hash")
+    place.forget_changed({"t1": "old"})
+    assert list(place.missing(["t1"])) == ["t1"]
 
 
 def test_a_full_disk_is_a_message_and_the_vectors_before_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
