@@ -175,6 +175,16 @@ def test_equal_scores_are_ordered_by_post_id_also_at_the_cut() -> None:
         assert found == [("9", 1.0), ("4", 1.0), ("30", 1.0)]
 
 
+def test_equal_posts_that_are_scored_again_are_ordered_by_post_id() -> None:
+    """Their scores in float32 differ by their place in a product; none of them may be lost before that."""
+    generator = torch.Generator().manual_seed(0)
+    one, *queries = torch.nn.functional.normalize(torch.randn(21, 384, generator=generator), dim=1).split(1)
+    ids = [str(i) for i in range(100, 203)]
+    index = ExactIndex.build(ids, VectorSets.of([one] * len(ids)))
+    for ranking in index.search(VectorSets.of(queries), Strategy("doc_vn_maxsim", pool=1000), 3):
+        assert [post_id for post_id, _ in ranking] == ["202", "201", "200"]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_a_folder_gives_the_ranking_of_memory(collection: Any, tmp_path: Path, dtype: Any) -> None:
     built = ExactIndex.build(collection.post_ids, collection.documents, path=tmp_path, dtype=dtype, model_hash="m1")
