@@ -27,7 +27,7 @@ from graphs.corpus.corpus import Corpus
 from graphs.errors import ConfigError, StoreError
 from graphs.shared_files import only_writer, read_json, write_json
 from graphs.stores.posts import PostTexts
-from mathamr.retrieval.folder import HEADER, new_data, read_header, switch, unwritten
+from mathamr.retrieval.folder import HEADER, building, opened, read_header, switch
 from mathamr.search.engine import Engine
 from mathamr.search.searchable import SearchEngine
 from mathamr.search.settings import Settings
@@ -115,19 +115,11 @@ def write_index(path: Path, posts_db: Path, keep_in: Callable[[Path], Mapping[st
     Raises:
         StoreError: another process is building this index, or the index cannot be written.
     """
-    with only_writer(path, "building this index"):
-        try:
-            data = new_data(path)
-            try:
-                shutil.copyfile(posts_db, data / POSTS)
-                manifest = keep_in(data / SYSTEM)
-            except BaseException:
-                shutil.rmtree(data, ignore_errors=True)
-                raise
-            header = {"format": FORMAT, "version": VERSION, "model_hash": job.key, **asdict(job), "manifest": manifest}
-            switch(path, data, header, list(_unsigned(data / SYSTEM)))
-        except OSError as error:
-            raise unwritten(error, path) from error
+    with only_writer(path, "building this index"), building(path) as data:
+        shutil.copyfile(posts_db, data / POSTS)
+        manifest = keep_in(data / SYSTEM)
+        header = {"format": FORMAT, "version": VERSION, "model_hash": job.key, **asdict(job), "manifest": manifest}
+        switch(path, data, header, list(_unsigned(data / SYSTEM)))
 
 
 def _unsigned(folder: Path) -> Iterator[Path]:
@@ -147,6 +139,10 @@ def open_index(path: Path, *, device: str = "cpu") -> tuple[SystemEngine, Mappin
         StoreError: a folder that is missing, damaged or of another format, or that lacks a part.
         ConfigError: a system that is not installed.
     """
+    return opened(path, lambda: _open(path, device))
+
+
+def _open(path: Path, device: str) -> tuple[SystemEngine, Mapping[str, Any]]:
     header, data = read_header(path, FORMAT, VERSION)
     posts = entry(header, "posts")
     if not isinstance(posts, int) or posts < 0:

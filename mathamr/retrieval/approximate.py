@@ -25,8 +25,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +40,7 @@ from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import scan
 from mathamr.retrieval.exact.index import DType, ExactIndex
-from mathamr.retrieval.folder import new_data, read_header, switch, unwritten
+from mathamr.retrieval.folder import building, opened, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_search
 
 FORMAT = "mathamr-approximate-index"
@@ -88,11 +87,7 @@ class ApproximateIndex:
         if path is None:
             exact = ExactIndex.build(post_ids, documents, dtype=dtype, model_hash=model_hash)
             return cls([Segment(exact, np.array([], dtype=np.str_))], model_hash=model_hash)
-        try:
-            data = new_data(path)
-        except OSError as error:
-            raise unwritten(error, path) from error
-        with _removed_if_unfinished(data, path):
+        with building(path) as data:
             _write_segment(data, 0, post_ids, documents, dtype, model_hash)
             switch(path, data, _header(1, dtype, model_hash))
         return cls.open(path)
@@ -104,17 +99,22 @@ class ApproximateIndex:
         With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` for a folder that is
         missing, damaged or of another format.
         """
+        return opened(path, lambda: cls._open(path, model_hash))
+
+    @classmethod
+    def _open(cls, path: Path, model_hash: str | None) -> ApproximateIndex:
         header, data = read_header(path, FORMAT, VERSION, model_hash=model_hash)
         try:
             segments = []
             for number in range(header["segments"]):
                 exact = ExactIndex.open(data / f"segment-{number}", model_hash=header["model_hash"])
-                removed = np.load(data / f"removed-{number}.npy", allow_pickle=False)
+                removed = np.load(data / f"removed-{number}.npy", mmap_mode="r", allow_pickle=False)
                 segments.append(Segment(exact.without(removed.tolist()), removed))
-        except (OSError, KeyError, TypeError, ValueError, RetrievalError) as error:
+            folder_bytes = sum(file.stat().st_size for file in data.rglob("*") if file.is_file())
+        except (OSError, KeyError, TypeError, ValueError, OverflowError, RetrievalError) as error:
             raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
         index = cls(segments, model_hash=header["model_hash"])
-        index._folder_bytes = sum(file.stat().st_size for file in data.rglob("*") if file.is_file())
+        index._folder_bytes = folder_bytes
         return index
 
     @classmethod
@@ -145,8 +145,7 @@ class ApproximateIndex:
             kept = [number for number, one in enumerate(index._segments) if len(removed[number]) < one.exact.total]
             if not kept and add is None:
                 raise RetrievalError("no document is left in the index; remove its folder instead")
-            data = new_data(path)
-            with _removed_if_unfinished(data, path):
+            with building(path) as data:
                 for place, number in enumerate(kept):
                     _link(old / f"segment-{number}", data / f"segment-{place}")
                     np.save(data / f"removed-{place}.npy", removed[number])
@@ -347,15 +346,3 @@ def _link_file(old: str, new: str) -> None:
 def _remove_segment(data: Path, number: int) -> None:
     shutil.rmtree(data / f"segment-{number}")
     (data / f"removed-{number}.npy").unlink()
-
-
-@contextmanager
-def _removed_if_unfinished(data: Path, path: Path) -> Iterator[None]:
-    """Remove ``data`` if the block fails."""
-    try:
-        yield
-    except BaseException as error:
-        shutil.rmtree(data, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise unwritten(error, path) from error
-        raise

@@ -2,9 +2,9 @@
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp()) / "index"
->>> data = new_data(folder)
->>> _ = (data / "vectors").write_text("...")
->>> switch(folder, data, {"format": "demo", "version": 1, "model_hash": "abc"})
+>>> with building(folder) as data:
+...     _ = (data / "vectors").write_text("...")
+...     switch(folder, data, {"format": "demo", "version": 1, "model_hash": "abc"})
 >>> header, data = read_header(folder, "demo", 1)
 >>> header["model_hash"], (data / "vectors").exists()
 ('abc', True)
@@ -18,9 +18,9 @@ Traceback (most recent call last):
     ...
 graphs.errors.StoreError: ...vectors: damaged: the file has changed since it was written; build the index again
 
-A process that opens the folder gets either the old index or the new one. A process that has the old index open can
-still use it, because the operating system keeps open files until they are closed. The next build removes the files of a
-killed one. Only one process can build at a time.
+A process that opens the folder with :func:`opened` gets either the old index or the new one. A process that has the
+old index open can still use it, because the operating system keeps open files until they are closed. The next build
+removes the files of a killed one. Only one process can build at a time.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ import json
 import re
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from graphs import digests
-from graphs.errors import StoreError
+from graphs.errors import MathAMRError, StoreError
 from graphs.whole_file import cause_of, write_whole
 
 HEADER = "index.json"
@@ -44,6 +45,9 @@ _DIGEST = "sha256"  # in the header: of the header without it; of each file belo
 _DATA = re.compile(r"data-[0-9a-f]{32}")
 _OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, None)  # numpy's errors of a full disk have no number
 _UNFINISHED = re.compile(rf"\.lock|\.{re.escape(HEADER)}\..*|encoding(-\d+)?")  # of a build that was killed
+SWITCHES = 2  # most that opening an index can meet
+
+T = TypeVar("T")
 
 
 def refuse_other_files(path: Path) -> None:
@@ -63,11 +67,48 @@ def refuse_other_files(path: Path) -> None:
             raise StoreError(f"the folder holds other files, e.g. {entry.name}; name a new folder", path=path)
 
 
-def new_data(path: Path) -> Path:
-    """Make an empty folder below ``path`` for a new index; :func:`switch` makes it the current one."""
+@contextmanager
+def building(path: Path) -> Iterator[Path]:
+    """Yield an empty folder below ``path`` for a new index, which the block fills and gives to :func:`switch`.
+
+    If the block fails, the folder is removed, unless the header already names it: then it is the index.
+
+    Raises:
+        StoreError: the index cannot be written (in place of OSError).
+    """
     data = path / f"data-{uuid.uuid4().hex}"
-    data.mkdir(parents=True)
-    return data
+    try:
+        data.mkdir(parents=True)
+        yield data
+    except BaseException as error:
+        if _named(path) != data.name:
+            shutil.rmtree(data, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise unwritten(error, path) from error
+        raise
+
+
+def opened(path: Path, open_: Callable[[], T]) -> T:
+    """Return what ``open_`` returns; repeat it if another process has meanwhile switched the index of ``path``.
+
+    ``open_`` reads the header first, and the files that it names may be removed before they are opened.
+    """
+    for _ in range(SWITCHES):
+        before = _named(path)
+        try:
+            return open_()
+        except (MathAMRError, OSError):
+            if _named(path) in (before, None):
+                raise
+    return open_()
+
+
+def _named(path: Path) -> str | None:
+    """Return the data folder that the header of ``path`` names; None without a readable header."""
+    try:
+        return str(json.loads((path / HEADER).read_text(encoding="utf-8"))["data"])
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return None
 
 
 def switch(path: Path, data: Path, header: dict[str, Any], further: Sequence[Path] = ()) -> None:

@@ -34,7 +34,7 @@ from graphs.errors import RetrievalError, StoreError
 from mathamr.evaluation.efficiency import bytes_on_disk
 from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.folder import new_data, read_header, switch, unwritten
+from mathamr.retrieval.folder import building, opened, read_header, switch
 from mathamr.retrieval.index import (
     BackendName,
     Hnsw,
@@ -117,51 +117,27 @@ class EmbeddedIndex:
         temporary = Path(tempfile.mkdtemp(prefix="mathamr-qdrant-")) if path is None else None
         folder = path if path is not None else temporary
         assert folder is not None
-        data = None
         try:
-            data = new_data(folder)
-            shard_path = data / "shard"
-            shard_path.mkdir()
-            dim = int(documents.vectors.shape[1])
-            columns = fields or {"post_id": post_ids}
-            sets = fields is None or bool((documents.sizes > 1).any())
-            shard = _call(shard_path, lambda: qdrant_edge.EdgeShard.create(str(shard_path), _config(dim, hnsw, sets)))
-            try:
-                for begin in range(0, len(documents), POINTS_A_BATCH):
-                    end = min(begin + POINTS_A_BATCH, len(documents))
-                    points = [
-                        qdrant_edge.Point(
-                            begin + i,
-                            {"doc": vectors[-1], "all": vectors} if sets else {"doc": vectors[-1]},
-                            {field: values[begin + i] for field, values in columns.items()},
-                        )
-                        for i, vectors in enumerate(as_lists(documents, begin, end))
-                    ]
-                    operation = qdrant_edge.UpdateOperation.upsert_points(points)
-                    _call(shard_path, lambda operation=operation: shard.update(operation))  # type: ignore[misc]
-                _call(shard_path, shard.optimize)  # nothing is indexed before
-                _call(shard_path, shard.flush)
-            finally:
-                shard.close()
-            # Reading an id from the payload costs more than the search; a list beside the shard costs nothing.
-            np.save(data / "post_ids.npy", np.array(post_ids, dtype=np.str_))
-            header = {
-                "format": FORMAT,
-                "version": VERSION,
-                "model_hash": model_hash,
-                "documents": len(documents),
-                "vectors": len(documents.vectors),
-                "dim": dim,
-                "hnsw": asdict(hnsw),
-                "sets": sets,
-            }
-            switch(folder, data, header)
-        except BaseException as error:
-            for left in (temporary, data):
-                if left is not None:
-                    shutil.rmtree(left, ignore_errors=True)
-            if isinstance(error, OSError):
-                raise unwritten(error, folder) from error
+            with building(folder) as data:
+                dim = int(documents.vectors.shape[1])
+                sets = fields is None or bool((documents.sizes > 1).any())
+                _write_shard(data / "shard", documents, fields or {"post_id": post_ids}, _config(dim, hnsw, sets), sets)
+                # Reading an id from the payload costs more than the search; a list beside the shard costs nothing.
+                np.save(data / "post_ids.npy", np.array(post_ids, dtype=np.str_))
+                header = {
+                    "format": FORMAT,
+                    "version": VERSION,
+                    "model_hash": model_hash,
+                    "documents": len(documents),
+                    "vectors": len(documents.vectors),
+                    "dim": dim,
+                    "hnsw": asdict(hnsw),
+                    "sets": sets,
+                }
+                switch(folder, data, header)
+        except BaseException:
+            if temporary is not None:
+                shutil.rmtree(temporary, ignore_errors=True)
             raise
         return cls._open(folder, model_hash=model_hash, temporary=temporary)
 
@@ -171,7 +147,7 @@ class EmbeddedIndex:
 
         Raises :class:`StoreError` for a folder that is missing, damaged, or held by another process.
         """
-        return cls._open(path, model_hash=model_hash, temporary=None)
+        return opened(path, lambda: cls._open(path, model_hash=model_hash, temporary=None))
 
     @classmethod
     def _open(cls, path: Path, *, model_hash: str | None, temporary: Path | None) -> EmbeddedIndex:
@@ -242,6 +218,31 @@ def _check_room(folder: Path, documents: VectorSets) -> None:
             f"{free / 2**20:,.0f} MiB are free; make room, choose another place, or take the backend exact",
             path=folder,
         )
+
+
+def _write_shard(
+    path: Path, documents: VectorSets, columns: Mapping[str, Sequence[str]], config: qdrant_edge.EdgeConfig, sets: bool
+) -> None:
+    """Write documents with their payload, a column for each name, to a new shard in ``path``, and index them."""
+    path.mkdir()
+    shard = _call(path, lambda: qdrant_edge.EdgeShard.create(str(path), config))
+    try:
+        for begin in range(0, len(documents), POINTS_A_BATCH):
+            end = min(begin + POINTS_A_BATCH, len(documents))
+            points = [
+                qdrant_edge.Point(
+                    begin + i,
+                    {"doc": vectors[-1], "all": vectors} if sets else {"doc": vectors[-1]},
+                    {field: values[begin + i] for field, values in columns.items()},
+                )
+                for i, vectors in enumerate(as_lists(documents, begin, end))
+            ]
+            operation = qdrant_edge.UpdateOperation.upsert_points(points)
+            _call(path, lambda operation=operation: shard.update(operation))  # type: ignore[misc]
+        _call(path, shard.optimize)  # nothing is indexed before
+        _call(path, shard.flush)
+    finally:
+        shard.close()
 
 
 def refuse_missing_sets(strategy: Strategy, sets: bool) -> None:

@@ -44,7 +44,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.retrieval import backends
 from mathamr.retrieval.exact import DType, ExactIndex
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
-from mathamr.retrieval.folder import new_data, read_header, switch, unwritten
+from mathamr.retrieval.folder import building, opened, read_header, switch
 from mathamr.retrieval.formulas import TABLE, FormulaIndex, formula_points
 from mathamr.retrieval.index import Index, Ranking, Strategy
 from mathamr.retrieval.strategies import search
@@ -115,8 +115,7 @@ def build(
     (:func:`alone`). Raises :class:`RetrievalError` and :class:`StoreError` as the indexes do.
     """
     check_backend(backend, location)
-    data = new_data(path)
-    try:
+    with building(path) as data:
         shutil.copytree(content.model, data / "model", ignore=shutil.ignore_patterns("state.*"))
         (data / "vocabulary.json").write_text(content.vocabulary.to_json(), encoding="utf-8")
         names = [list(content.formula_ids.get(post_id, ())) for post_id in post_ids]
@@ -169,11 +168,6 @@ def build(
         if content.structured is not None:
             tables += content.structured.write(data / "structure")
         switch(path, data, header, tables)
-    except BaseException as error:
-        shutil.rmtree(data, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise unwritten(error, path) from error
-        raise
 
 
 def _check_texts(texts: Path, post_ids: Sequence[str], path: Path) -> None:
@@ -237,6 +231,10 @@ class Catalog:
         Raises :class:`StoreError` for a folder that is missing, damaged, of another format or model, and where a
         server has other posts under its name.
         """
+        return opened(path, lambda: cls._open(path, model_hash))
+
+    @classmethod
+    def _open(cls, path: Path, model_hash: str | None) -> Catalog:
         header, data = read_header(path, FORMAT, VERSION, model_hash=model_hash)
         try:
             catalog = cls(header, data)

@@ -38,6 +38,8 @@ from mathamr.model import encoding_shards
 from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import MAX_EDGES, MAX_NODES
 from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.mapped import mapped
+from mathamr.retrieval.folder import unwritten
 from mathamr.stages.console import Console
 
 _AT_ONCE = 10_000  # ids
@@ -171,14 +173,20 @@ class EncodedPosts:
         self._measured[f"{kind}_seconds"] = self._measured.get(f"{kind}_seconds", 0.0) + time.perf_counter() - start
         write_json(self.folder / "encoded.json", self._measured)
         before = Ids([]) if self._index is None else self.encoded(self._index.post_ids())
-        together = _on_disk([self.sets(before), new_sets.sets], working / "together.f32") if before else new_sets.sets
+        together = _on_disk([self.sets(before), new_sets.sets], working / "together.npy") if before else new_sets.sets
         path = self.folder / "encoded"
         names = Ids(chain(before, post_ids))
+        new = {name: self._current[name] for name in post_ids if name in self._current}
+        # Without new ones until the vectors are in place: what a kill leaves without a digest is encoded again.
+        self._write_digests({name: digest for name, digest in self._digests.items() if name not in new})
         self._index = ExactIndex.build(names, together, path=path, model_hash=self.model_hash)
         self._changed = self._changed.difference(post_ids)
-        self._digests |= {name: self._current[name] for name in post_ids if name in self._current}
-        write_json(self.folder / _DIGESTS, {"model_hash": self.model_hash, "digests": self._digests})
+        self._write_digests(self._digests | new)
         encoding_shards.remove(working)
+
+    def _write_digests(self, digests: dict[str, str]) -> None:
+        write_json(self.folder / _DIGESTS, {"model_hash": self.model_hash, "digests": digests})
+        self._digests = digests
 
 
 def encode_missing(
@@ -221,11 +229,18 @@ def encode_missing(
 
 
 def _on_disk(parts: Sequence[VectorSets], path: Path) -> VectorSets:
-    """Return :meth:`VectorSets.concatenated`, with the vectors in a file: those of many posts need no memory."""
+    """Return :meth:`VectorSets.concatenated`, with the vectors in a file: those of many posts need no memory.
+
+    Raises:
+        StoreError: the disk has no room for the file.
+    """
     vectors = [part.vectors for part in parts]
     shape = (sum(map(len, vectors)), vectors[0].shape[1])
-    mapped = torch.from_numpy(np.memmap(path, dtype=np.float32, mode="w+", shape=shape))
-    return VectorSets.of_sizes(torch.cat(vectors, out=mapped), torch.cat([part.sizes for part in parts]))
+    try:
+        together = torch.from_numpy(mapped(path, np.float32, shape))
+    except OSError as error:
+        raise unwritten(error, path) from error
+    return VectorSets.of_sizes(torch.cat(vectors, out=together), torch.cat([part.sizes for part in parts]))
 
 
 def kinds_of(stores: Sequence[GraphStore], post_ids: Sequence[str]) -> NDArray[np.integer]:

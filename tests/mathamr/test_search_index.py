@@ -10,7 +10,7 @@ from graphs.corpus.post import Post
 from graphs.errors import StoreError
 from graphs.stores import posts
 from mathamr.retrieval.bm25 import BM25Index
-from mathamr.retrieval.folder import HEADER, new_data, switch
+from mathamr.retrieval.folder import HEADER, building, switch
 from mathamr.search.settings import read
 from mathamr.search_index import (
     FORMAT,
@@ -29,11 +29,11 @@ WORDS = {"system": "bm25", "record": {}, "depth": None, "limit": 10, "threads": 
 
 def write(path: Path, manifest: Any, count: Any = 1) -> Path:
     """Write an index without files, as somebody could write it by hand."""
-    data = new_data(path)
-    (data / SYSTEM).mkdir()
-    (data / "elsewhere").mkdir()
     header = {"format": FORMAT, "version": VERSION, "model_hash": "1", "condition": "c", "experiment": "e"}
-    switch(path, data, {**header, "posts": count, "manifest": manifest})
+    with building(path) as data:
+        (data / SYSTEM).mkdir()
+        (data / "elsewhere").mkdir()
+        switch(path, data, {**header, "posts": count, "manifest": manifest})
     return path
 
 

@@ -36,6 +36,7 @@ from torch import Tensor
 from mathamr.retrieval.exact import kernel
 from mathamr.retrieval.exact.kernel import LANES, Slabs
 from mathamr.retrieval.exact.layout import blocks
+from mathamr.retrieval.exact.mapped import mapped
 
 __all__ = ["CodedQuery", "Codes", "blocks", "principal_axes"]
 
@@ -105,11 +106,8 @@ class Codes:
     @classmethod
     def written(cls, folder: Path, vectors: Tensor, slabs: Slabs) -> dict[str, object]:
         """Round ``vectors`` as :meth:`of` does, into files of ``folder``; return their header."""
-        maps = [
-            np.lib.format.open_memmap(folder / name, mode="w+", dtype=np.int8, shape=(size,))
-            for name, size in zip(FILES, _sizes(vectors), strict=True)
-            if size
-        ]
+        sizes = zip(FILES, _sizes(vectors), strict=True)
+        maps = [mapped(folder / name, np.int8, (size,)) for name, size in sizes if size]
         tensors = [torch.from_numpy(part) for part in maps]
         codes = cls.of(vectors, slabs, (tensors[0], tensors[1] if len(tensors) > 1 else tensors[0][:0]))
         for part in maps:
@@ -131,7 +129,7 @@ class Codes:
             if part.dtype != np.int8 or part.shape != (size,):
                 raise ValueError(f"{name} does not fit the vectors")
             parts.append(torch.from_numpy(part))
-        axes = np.load(folder / "axes.npy", allow_pickle=False)
+        axes = np.load(folder / "axes.npy", mmap_mode="c", allow_pickle=False)
         if axes.dtype != np.float32 or axes.shape != (vectors.shape[1], vectors.shape[1]):
             raise ValueError("axes.npy does not fit the vectors")
         scale, error, length = (float(str(header[name])) for name in ("scale", "error", "length"))

@@ -20,7 +20,6 @@ is searched without a copy of their vectors:
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from pathlib import Path
@@ -37,9 +36,10 @@ from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import rescoring, scan
 from mathamr.retrieval.exact.codes import Codes
 from mathamr.retrieval.exact.kernel import Slabs
-from mathamr.retrieval.exact.layout import blocks, on_device
+from mathamr.retrieval.exact.layout import blocks, is_layout, on_device
+from mathamr.retrieval.exact.mapped import mapped
 from mathamr.retrieval.exact.places import Places
-from mathamr.retrieval.folder import HEADER, new_data, read_header, switch, unwritten
+from mathamr.retrieval.folder import HEADER, building, opened, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
 
 DType = Literal["float32", "float16"]
@@ -110,25 +110,24 @@ class ExactIndex:
         ids = array_of(Ids(post_ids[place] for place in order))
         last = torch.from_numpy(ptr[1:][order] - 1).to(documents.vectors.device)  # row of each document's own vector
         shape = (int(ptr[-1]), int(documents.vectors.shape[1]))
-        data = None
-        try:
-            if path is None:
-                packed = np.empty(shape, dtype)
-            else:
-                data = new_data(path)
-                packed = np.lib.format.open_memmap(data / "vectors.npy", mode="w+", dtype=np.dtype(dtype), shape=shape)
+
+        def filled(packed: np.ndarray) -> Tensor:
             for part in blocks(sizes, block):
                 for position, (start, count) in enumerate(zip(part.starts, part.counts, strict=True)):
                     rows = last[part.first : part.first + count] - position
                     packed[start : start + count] = documents.vectors.detach()[rows].float().cpu().numpy()
-            if path is None or data is None:
-                vectors, block = on_device(torch.from_numpy(packed), sizes, block, device)
-                return cls(ids, sizes, vectors, block=block, model_hash=model_hash)
-            if isinstance(packed, np.memmap):
-                packed.flush()
+            return torch.from_numpy(packed)
+
+        if path is None:
+            placed, larger = on_device(filled(np.empty(shape, dtype)), sizes, block, device)
+            return cls(ids, sizes, placed, block=larger, model_hash=model_hash)
+        with building(path) as data:
+            packed = mapped(data / "vectors.npy", dtype, shape)
+            vectors = filled(packed)
+            packed.flush()
             codes = None
-            if len(packed) >= CODED_VECTORS:
-                codes = Codes.written(data, torch.from_numpy(packed), Slabs.of(list(blocks(sizes, block))))
+            if len(vectors) >= CODED_VECTORS:
+                codes = Codes.written(data, vectors, Slabs.of(list(blocks(sizes, block))))
             np.save(data / "post_ids.npy", ids)
             del ids  # read back mapped
             np.save(data / "sizes.npy", sizes)
@@ -144,10 +143,6 @@ class ExactIndex:
                 "codes": codes,
             }
             switch(path, data, header)
-        except OSError as error:
-            if data is not None:
-                shutil.rmtree(data, ignore_errors=True)
-            raise unwritten(error, path) from error
         return cls.open(path, device=device)
 
     @classmethod
@@ -157,24 +152,29 @@ class ExactIndex:
         With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` for a folder that is
         missing, damaged or of another format.
         """
+        return opened(path, lambda: cls._open(path, device, model_hash))
+
+    @classmethod
+    def _open(cls, path: Path, device: torch.device | str, model_hash: str | None) -> ExactIndex:
         header, data = read_header(path, FORMAT, VERSION, model_hash=model_hash)
         try:
             # "c": pages are shared with the file and never written back; torch takes no read-only array.
             vectors = np.load(data / "vectors.npy", mmap_mode="c", allow_pickle=False)
             post_ids = np.asarray(np.load(data / "post_ids.npy", mmap_mode="r", allow_pickle=False))
-            sizes = np.load(data / "sizes.npy", allow_pickle=False)
-        except (OSError, ValueError) as error:
+            sizes = np.load(data / "sizes.npy", mmap_mode="r", allow_pickle=False)
+            documents, shape, block = header["documents"], (header["vectors"], header["dim"]), header["block"]
+        except (KeyError, OSError, ValueError, OverflowError) as error:
             raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
-        expected = (header["documents"], header["documents"], (header["vectors"], header["dim"]), header["vectors"])
-        found = (len(post_ids), len(sizes), vectors.shape, int(sizes.sum()))
-        if found != expected:
+        fit = is_layout(sizes, block) and vectors.dtype in (np.float32, np.float16) and vectors.flags.c_contiguous
+        fit = fit and (vectors.shape, len(vectors)) == (shape, sizes.sum())
+        if not fit or post_ids.dtype.kind != "U" or not (post_ids.shape == sizes.shape == (documents,)):
             raise StoreError("the index is damaged: its files do not fit its header; build it again", path=data)
-        placed, block = on_device(torch.from_numpy(vectors), sizes, header["block"], device)
+        placed, block = on_device(torch.from_numpy(vectors), sizes, block, device)
         index = cls(post_ids, sizes, placed, block=block, model_hash=header["model_hash"])
         if placed.device.type == "cpu":  # no search on a GPU uses codes
             try:
                 index._codes = Codes.read(data, header.get("codes"), index._vectors, index._slabs)
-            except (KeyError, OSError, ValueError) as error:
+            except (AttributeError, KeyError, OSError, ValueError) as error:
                 raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
         index._files = [path / HEADER, *data.iterdir()]
         return index
@@ -223,7 +223,8 @@ class ExactIndex:
     def close(self) -> None:
         """Release the vectors."""
         self._vectors, self._codes = self._vectors.new_empty(0, self.dim), None
-        self._post_ids, self._sizes, self._blocks, self._chosen = self._post_ids[:0].copy(), self._sizes[:0], [], None
+        self._post_ids, self._sizes = self._post_ids[:0].copy(), self._sizes[:0].copy()
+        self._blocks, self._chosen = [], None
         self._places = Places(self._post_ids)
 
     def post_ids(self) -> list[str]:
@@ -354,7 +355,7 @@ class ExactIndex:
     def _single_vector(self, queries: VectorSets) -> Tensor:
         """Similarity of each query's only vector with every document's own -> (num_queries, N)."""
         scores = queries.vectors.new_empty(len(queries), len(self._sizes))
-        space = queries.vectors.new_empty(self._block, self.dim)
+        space = queries.vectors.new_empty(min(self._block, self.total), self.dim)
         for block in self._blocks:
             count = block.counts[0]
             heads = self._rows(block.starts[0], count, space)  # (n, p)

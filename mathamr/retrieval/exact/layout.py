@@ -51,6 +51,13 @@ def blocks(sizes: np.ndarray, block: int) -> Iterator[Block]:
         row += int(part.sum())
 
 
+def is_layout(sizes: np.ndarray, block: object) -> bool:
+    """Return whether sizes (N,) from a file and a number of documents in a block have a layout."""
+    if not isinstance(block, int) or not 1 <= block < 1 << 63 or sizes.dtype != np.int32 or sizes.ndim != 1:
+        return False
+    return bool(len(sizes) and sizes[-1] >= 1 and (sizes[1:] <= sizes[:-1]).all())
+
+
 def moved(sizes: np.ndarray, block: int, larger: int) -> Iterator[tuple[int, np.ndarray]]:
     """Yield, for each block of ``larger`` documents, its first row, and where its vectors are in blocks of ``block``.
 

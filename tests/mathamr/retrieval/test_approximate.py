@@ -90,6 +90,24 @@ def test_posts_are_added_replaced_and_removed(make_collection: Callable[..., Any
     assert ApproximateIndex.open(tmp_path, model_hash="m1").model_hash == "m1"
 
 
+def test_a_post_removed_while_segments_are_joined_is_not_found_again(
+    collection: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approximate, "MOST_SEGMENTS", 2)
+    sets = [collection.documents.select(torch.tensor(places)) for places in ([0], [1, 2], [3])]
+    ApproximateIndex.build(["a"], sets[0], path=tmp_path).close()
+    ApproximateIndex.update(tmp_path, add=(["b", "c"], sets[1])).close()
+    index = ApproximateIndex.update(tmp_path, add=(["d"], sets[2]), remove=["b"])
+    assert sorted(index.post_ids()) == ["a", "c", "d"]
+    assert {name for row in index.search(collection.queries, ALL, 9) for name, _ in row} == {"a", "c", "d"}
+
+
+def test_more_results_than_candidates_are_as_many_as_asked_for(collection: Any) -> None:
+    index = ApproximateIndex.build(collection.post_ids, collection.documents)
+    rankings = index.search(collection.queries, Strategy("maxsim", exact=False, pool=5), 20)
+    assert [len(ranking) for ranking in rankings] == [20] * len(collection.queries)
+
+
 def test_updates_that_cannot_be(collection: Any, tmp_path: Path) -> None:
     ids, documents = collection.post_ids, collection.documents
     ApproximateIndex.build(ids, documents, path=tmp_path).close()

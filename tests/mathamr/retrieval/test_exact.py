@@ -15,6 +15,7 @@ from graphs.errors import RetrievalError, StoreError
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import ExactIndex
 from mathamr.retrieval.exact.layout import blocks, moved
+from mathamr.retrieval.folder import switch
 from mathamr.retrieval.index import Strategy
 from mathamr.retrieval.strategies import search_reference
 
@@ -174,6 +175,16 @@ def test_equal_scores_are_ordered_by_post_id_also_at_the_cut() -> None:
         assert found == [("9", 1.0), ("4", 1.0), ("30", 1.0)]
 
 
+def test_equal_posts_that_are_scored_again_are_ordered_by_post_id() -> None:
+    """Their scores in float32 differ by their place in a product; none of them may be lost before that."""
+    generator = torch.Generator().manual_seed(0)
+    one, *queries = torch.nn.functional.normalize(torch.randn(21, 384, generator=generator), dim=1).split(1)
+    ids = [str(i) for i in range(100, 203)]
+    index = ExactIndex.build(ids, VectorSets.of([one] * len(ids)))
+    for ranking in index.search(VectorSets.of(queries), Strategy("doc_vn_maxsim", pool=1000), 3):
+        assert [post_id for post_id, _ in ranking] == ["202", "201", "200"]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_a_folder_gives_the_ranking_of_memory(collection: Any, tmp_path: Path, dtype: Any) -> None:
     built = ExactIndex.build(collection.post_ids, collection.documents, path=tmp_path, dtype=dtype, model_hash="m1")
@@ -253,3 +264,52 @@ def test_the_gpu_gives_the_ranking_of_the_cpu(collection: Any) -> None:
     for strategy in STRATEGIES:
         expected = search_reference(collection.post_ids, collection.documents, collection.queries, strategy, 10)
         assert_same(index.search(collection.queries, strategy, 10), expected, tol=1e-4)
+
+
+def giant(file: Path, shape: tuple[int, ...], dtype: str) -> None:
+    with file.open("wb") as opened:
+        np.lib.format.write_array_header_1_0(opened, {"descr": dtype, "fortran_order": False, "shape": shape})
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(lambda data: np.save(data / "sizes.npy", np.array([1, 3], np.int32)), id="ascending"),
+        pytest.param(lambda data: np.save(data / "sizes.npy", np.array([10**6, 4 - 10**6], np.int32)), id="negative"),
+        pytest.param(lambda data: np.save(data / "sizes.npy", np.array([4, 0], np.int32)), id="empty"),
+        pytest.param(lambda data: np.save(data / "sizes.npy", np.array([2.5, 1.5])), id="no-integers"),
+        pytest.param(lambda data: np.save(data / "sizes.npy", np.array(["2", "2"])), id="texts"),
+        pytest.param(lambda data: np.save(data / "sizes.npy", np.array([2, 2], ">i4")), id="other-byte-order"),
+        pytest.param(lambda data: giant(data / "sizes.npy", (10**13,), "<i4"), id="giant"),
+        pytest.param(lambda data: giant(data / "post_ids.npy", (10**30,), "<U2"), id="more-than-an-address"),
+        pytest.param(lambda data: np.save(data / "post_ids.npy", np.array([1, 2])), id="numbers-as-ids"),
+        pytest.param(lambda data: np.save(data / "vectors.npy", np.eye(4)), id="float64"),
+        pytest.param(
+            lambda data: np.save(data / "vectors.npy", np.asfortranarray(np.eye(4, dtype=np.float32)[:, ::-1])),
+            id="columns",
+        ),
+        pytest.param(lambda data: {"block": 0}, id="no-block"),
+        pytest.param(lambda data: {"block": 10**30}, id="more-than-a-place"),
+        pytest.param(lambda data: {"block": "2048"}, id="block-as-text"),
+        pytest.param(lambda data: {"documents": None}, id="no-number-of-documents"),
+        pytest.param(lambda data: {"codes": ["tiles"]}, id="codes-as-list"),
+        pytest.param(lambda data: {"codes": {"layout": "tiles", "scale": "x", "error": 0, "length": 1}}, id="no-scale"),
+    ],
+)
+def test_an_index_from_elsewhere_whose_parts_do_not_fit_is_refused(
+    write: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    """Digests do not help: who makes such an index can compute them. The kernels would read outside their arrays."""
+    ExactIndex.build(["a", "b"], VectorSets.of([torch.eye(4)[:2], torch.eye(4)[2:]]), path=tmp_path).close()
+    header = json.loads((tmp_path / "index.json").read_text())
+    data = tmp_path / header["data"]
+    header |= write(data) or {}
+    switch(tmp_path, data, {name: value for name, value in header.items() if name not in ("sha256", "data", "files")})
+    with pytest.raises(StoreError, match="the index is damaged"):
+        ExactIndex.open(tmp_path)
+
+
+def test_blocks_of_any_size_need_no_more_memory_than_their_documents(tmp_path: Path) -> None:
+    documents = VectorSets.of([torch.eye(4)[:2], torch.eye(4)[2:]])
+    index = ExactIndex.build(["a", "b"], documents, path=tmp_path, dtype="float16", block=10**13)
+    assert [row[0][0] for row in index.search(documents, Strategy("single_vector"), 1)] == ["a", "b"]

@@ -49,6 +49,17 @@ def test_one_result_a_visual_id_however_often_it_occurs() -> None:
     assert len(index.search(unit(0), k=1000)[0]) == 21
 
 
+def test_one_formula_too_few_is_searched_for() -> None:
+    points = FormulaPoints([*"abcdefg"], ["p"] * 7, ["v"] * 5 + ["w", "x"], unit(*[1.0] * 5, 10, 20))
+    assert [hit.doc_id for hit in FormulaIndex.build(points).search(unit(0), k=3)[0]] == ["e", "f", "g"]
+
+
+def test_of_a_repeated_formula_the_first_place_counts() -> None:
+    points = formula_points(["a", "b"], VectorSets.of([unit(0, 90), unit(10, 90)]), [["f1"], ["f1"]], {})
+    assert (points.formula_ids, points.post_ids) == (["f1"], ["a"])
+    assert torch.equal(points.vectors, unit(0))
+
+
 @pytest.mark.parametrize("backend", ["exact", "qdrant"])
 def test_a_kept_index_gives_a_run_that_scores(backend: str, tmp_path: Path) -> None:
     points = FormulaPoints(["1", "2", "3"], ["a", "a", "b"], ["v", "w", ""], unit(0, 60, 120))

@@ -6,7 +6,8 @@ import pytest
 
 from graphs.errors import RetrievalError
 from mathamr.evaluation.runs import Hit, Run
-from mathamr.retrieval.fusion import interpolate, rankings_of, reciprocal_rank_fusion, tune_weight
+from mathamr.retrieval.fusion import interpolate, rankings_of, reciprocal_rank_fusion, standard_sum, tune_weight
+from mathamr.retrieval.scores import topic_scores
 
 
 def test_reciprocal_ranks_by_hand() -> None:
@@ -31,6 +32,11 @@ def test_interpolation_by_hand() -> None:
     fused = dict(interpolate([one, two], [3, 1])["A.1"])
     assert fused == pytest.approx({"b": 0.8125, "a": 0.75, "d": 0.125, "c": 0.0, "e": 0.0})
     assert dict(interpolate([{"A.1": [("a", 2.0), ("b", 2.0)]}], [1])["A.1"]) == {"a": 1.0, "b": 1.0}
+
+
+def test_a_sum_of_standard_scores_is_cut_at_its_limit() -> None:
+    part = {"A.1": topic_scores([("a", 3.0), ("b", 2.0), ("c", 1.0)], depth=9)}
+    assert [doc for doc, _ in standard_sum([part], limit=2)["A.1"]] == ["a", "b"]
 
 
 def test_a_run_of_weight_one_keeps_its_order() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from graphs.errors import RetrievalError
-from mathamr.evaluation.runs import Run
-from mathamr.retrieval.scores import SCORES, read_scores, scores_of_run, write_scores
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Run
+from mathamr.retrieval.scores import SCORES, read_scores, scores_of_run, topic_scores, write_scores
 
 
 def test_a_run_that_was_cut_at_k_is_not_whole() -> None:
@@ -17,6 +17,19 @@ def test_a_run_that_was_cut_at_k_is_not_whole() -> None:
     assert cut["A.2"].of(["c"]) == 0
     assert cut["A.3"].of(["c"]) == 0
     assert scores_of_run(run)["A.1"].of(["c"]) == 0
+
+
+def test_a_run_file_is_cut_at_its_limit_whatever_was_asked_for() -> None:
+    run = Run.from_results("run", {"A.1": [(str(i), 2000.0 - i) for i in range(MAX_PER_TOPIC)]})
+    assert scores_of_run(run, 2 * MAX_PER_TOPIC)["A.1"].of(["other"]) == 2001 - MAX_PER_TOPIC
+
+
+def test_of_a_whole_list_with_negative_scores_all_others_are_lowest() -> None:
+    assert topic_scores([("a", 0.5), ("b", -0.5)], depth=9).of(["b", "c"]).tolist() == [-0.5, -0.5]
+
+
+def test_of_a_repeated_document_the_first_score_counts() -> None:
+    assert topic_scores([("a", 2.0), ("b", 1.5), ("a", 1.0)], depth=9).of(["a", "b"]).tolist() == [2.0, 1.5]
 
 
 @pytest.mark.parametrize("results", [{}, {"A.1": []}])

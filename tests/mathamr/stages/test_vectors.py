@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
+from graphs.errors import StoreError
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
+from mathamr.retrieval.exact import ExactIndex
 from mathamr.stages.vectors import EncodedPosts, _on_disk
 
 
@@ -27,11 +33,49 @@ def encoding(some: VectorSets, ids: list[str]) -> Callable[[Path], encoding_shar
 
 def test_sets_in_a_file_are_those_in_memory(tmp_path: Path) -> None:
     parts = [sets(1, 3), sets(2), sets(4, 1)]
-    together, reference = _on_disk(parts, tmp_path / "together.f32"), VectorSets.concatenated(parts)
+    together, reference = _on_disk(parts, tmp_path / "together.npy"), VectorSets.concatenated(parts)
     assert torch.equal(together.vectors, reference.vectors)
     assert torch.equal(together.ptr, reference.ptr)
-    kept = np.fromfile(tmp_path / "together.f32", dtype=np.float32).reshape(-1, 4)
-    assert np.array_equal(kept, reference.vectors.numpy())
+    assert np.array_equal(np.load(tmp_path / "together.npy"), reference.vectors.numpy())
+
+
+def test_vectors_of_a_stopped_call_are_not_taken_for_those_of_the_content_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def add(place: EncodedPosts, content: str) -> None:
+        place.forget_changed({"t1": content})
+        place.extend(encoding(sets(2), ["t1"]), ["t1"], "topics")
+
+    add(EncodedPosts(tmp_path, "hash"), "old")
+
+    built = ExactIndex.build
+
+    def stopped(*given: Any, **options: Any) -> None:
+        built(*given, **options).close()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ExactIndex, "build", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            add(EncodedPosts(tmp_path, "hash"), "new")
+    place = EncodedPosts(tmp_path, "hash")
+    place.forget_changed({"t1": "old"})
+    assert list(place.missing(["t1"])) == ["t1"]
+
+
+def test_a_full_disk_is_a_message_and_the_vectors_before_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without reserved room, the process would be killed by SIGBUS."""
+    place = EncodedPosts(tmp_path, "hash")
+    place.extend(encoding(sets(2, 1), ["p1", "p2"]), ["p1", "p2"], "posts")
+
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "posix_fallocate", full)
+        with pytest.raises(StoreError, match=r"cannot be written: .*No space left on device; make room"):
+            place.extend(encoding(sets(3), ["p3"]), ["p3"], "posts")
+    assert list(EncodedPosts(tmp_path, "hash").missing(["p1", "p2", "p3"])) == ["p3"]
 
 
 def test_topics_and_posts_share_an_index_whatever_came_first(tmp_path: Path) -> None:

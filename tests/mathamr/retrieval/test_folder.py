@@ -1,0 +1,77 @@
+"""The folder of an index: a build that fails or is stopped leaves a whole index."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphs.errors import StoreError
+from mathamr.retrieval import folder
+from mathamr.retrieval.backends import build, open_index
+
+
+@pytest.mark.parametrize("backend", ["exact", "approximate", "qdrant"])
+def test_an_index_is_whole_when_its_build_is_stopped_while_the_old_one_is_removed(
+    backend: str, collection: Any, make_collection: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(backend, collection.post_ids, collection.documents, path=tmp_path).close()
+    other = make_collection(count=20, seed=1)
+    (old,) = tmp_path.glob("data-*")
+    rmtree, first = shutil.rmtree, [True]
+
+    def stopped(path: Path, **options: Any) -> None:
+        if path == old and first.pop():
+            raise KeyboardInterrupt
+        rmtree(path, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            build(backend, other.post_ids, other.documents, path=tmp_path)
+    index = open_index(backend, path=tmp_path)
+    assert len(index) == 20
+    index.close()
+
+
+@pytest.mark.parametrize("backend", ["exact", "approximate"])
+@pytest.mark.parametrize("name", ["vectors.npy", "codes.npy"])
+def test_a_full_disk_is_a_message_and_leaves_nothing(
+    backend: str, name: str, collection: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without reserved room, the process would be killed by SIGBUS."""
+    monkeypatch.setattr("mathamr.retrieval.exact.index.CODED_VECTORS", 1)
+
+    def full(file: int, *_: int) -> None:
+        if Path(f"/proc/self/fd/{file}").readlink().name == name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(StoreError, match=r"cannot be written: .*No space left on device; make room"):
+        build(backend, collection.post_ids, collection.documents, path=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("backend", ["exact", "approximate", "qdrant"])
+def test_an_index_that_is_switched_while_it_is_opened_is_opened_again(
+    backend: str, collection: Any, make_collection: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(backend, collection.post_ids, collection.documents, path=tmp_path).close()
+    other = make_collection(count=20, seed=1)
+    checked, switches = folder._refuse_damage, [1]
+
+    def switched(header: dict[str, Any], place: Path) -> None:
+        checked(header, place)
+        if place == tmp_path / folder.HEADER and switches[0]:
+            switches[0] -= 1
+            build(backend, other.post_ids, other.documents, path=tmp_path).close()
+
+    monkeypatch.setattr(folder, "_refuse_damage", switched)
+    index = open_index(backend, path=tmp_path)
+    assert len(index) == 20
+    index.close()
