@@ -367,7 +367,8 @@ def per_topic(place: Path, task: TestName, measures: Sequence[str]) -> dict[str,
         with path.open(newline="", encoding="utf-8") as file:
             return {row["topic"]: {name: float(row[name]) for name in measures} for row in csv.DictReader(file)}
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"no scores by topic ({error!r}); run the job again", path=path) from error
+        why = error.strerror if isinstance(error, OSError) else repr(error)
+        raise StoreError(f"no scores by topic ({why}); run the job again", path=path) from error
 
 
 def epochs(place: Path) -> list[Row]:

@@ -10,7 +10,7 @@ from mathamr.evaluation.result_names import column
 
 
 def warnings(experiment: Experiment) -> list[Block]:
-    """Topics and judged documents that did not take part, with the conditions; and jobs of other graphs."""
+    """Topics and judged documents that did not take part, with the conditions; and jobs of other graphs or seeds."""
     rows = [row for done in experiment.done().values() for row in done]
     found: dict[str, list[Row]] = {}
     for row in rows:
@@ -23,7 +23,8 @@ def warnings(experiment: Experiment) -> list[Block]:
         names = dict.fromkeys(experiment.label(str(row["condition"])) for row in some)
         where = "" if len(some) == len(rows) else f" ({', '.join(names)})"
         blocks.append(Text(f"Warning: {line}{where}."))
-    return [*blocks, *(Text(f"Warning: {line}.") for line in of_other_graphs(experiment))]
+    lines = [*of_other_graphs(experiment), *_of_other_seeds(experiment)]
+    return [*blocks, *(Text(f"Warning: {line}.") for line in lines)]
 
 
 def of_other_graphs(experiment: Experiment) -> list[str]:
@@ -33,8 +34,19 @@ def of_other_graphs(experiment: Experiment) -> list[str]:
     if len(graphs) < 2:
         return []
     return [
-        f"the graphs have changed between jobs (results.csv, column source: {', '.join(sorted(graphs))}); remove the "
-        "result.json of those of earlier graphs, and run again"
+        f"the jobs have different graphs (results.csv, column source: {', '.join(sorted(graphs))}); unless this is "
+        "meant, remove the result.json of those of earlier graphs, and run again"
+    ]
+
+
+def _of_other_seeds(experiment: Experiment) -> list[str]:
+    """Return a line for each condition that has no seed in common with its baseline."""
+    seeds = {condition: {int(row["seed"]) for row in rows} for condition, rows in experiment.done().items()}
+    return [
+        f"{experiment.label(condition)} has seed {min(seeds[condition])} and its baseline {experiment.label(baseline)} "
+        f"seed {min(seeds[baseline])}, so the difference between them may be one of seeds; run the missing jobs"
+        for condition, baseline in experiment.baselines.items()
+        if {condition, baseline} <= seeds.keys() and not seeds[condition] & seeds[baseline]
     ]
 
 

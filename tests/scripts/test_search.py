@@ -270,6 +270,21 @@ def test_run_files_of_both_tasks(index: Path, work: Path, tmp_path: Path, capsys
     assert not (tmp_path / "no.tsv").exists()
 
 
+def test_a_run_of_answers_leaves_out_the_questions_of_an_index(
+    work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ["--corpus", "jsonl", "--root", str(work), "--task", "1", "--k", "2"]
+    for kinds, best in (("question", [["1"]] * 2), ("question answer", None)):
+        arguments = index_arguments(work, tmp_path / "index", "--kinds", *kinds.split())
+        assert scripts.index.main(arguments) == 0
+        out = ["--index", str(tmp_path / "index"), "--out", str(tmp_path / "one.tsv")]
+        assert scripts.make_run.main(["index", *common, *out]) == 0
+        noted = "questions of the index are left out: 1" in " ".join(capsys.readouterr().err.split())
+        found = [[hit.doc_id for hit in hits] for hits in read_run(tmp_path / "one.tsv", task=1).rankings.values()]
+        assert noted == (best is None)
+        assert found == best or all(len(ids) == 2 and "1" not in ids for ids in found)
+
+
 def test_topics_without_their_query_formula_are_named(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     formulas = {"B.1": "query:0", "B.2": "nope", "B.3": None}
     topics = [

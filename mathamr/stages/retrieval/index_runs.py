@@ -16,9 +16,10 @@ from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure, RetrievalError, StoreError
 from graphs.stores.collection import Collection
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, Task, check_k
+from mathamr.maxsim import VectorSets
 from mathamr.model.encoding import device_of
 from mathamr.retrieval.formulas import query_vectors, rerank_by_context
-from mathamr.retrieval.index import Strategy
+from mathamr.retrieval.index import Ranking, Strategy
 from mathamr.search.catalog import Catalog
 from mathamr.search.query import EncodedQuery, QueryEncoder, is_same_parser, query_sets
 from mathamr.stages.console import Console
@@ -85,7 +86,7 @@ def search_index(index: Path, topics: Sequence[Topic], settings: IndexSearch, co
     start = time.perf_counter()
     results: dict[str, list[tuple[str, float]]] | dict[str, list[Hit]]
     if settings.task == 1:
-        rankings = catalog.search(query_sets(queries), settings.strategy, settings.k)
+        rankings = _answers(catalog, query_sets(queries), settings, console)
         results = dict(zip([topic.topic_id for topic in encoded_topics], rankings, strict=True))
     else:
         results = _formulas(catalog, encoded_topics, queries, settings, console)
@@ -152,6 +153,22 @@ def _check_same_formulas(graphs: Collection, topics: Sequence[Topic]) -> None:
                 "of them; build the graphs of the topics again",
                 path=graphs.path,
             )
+
+
+def _answers(catalog: Catalog, queries: VectorSets, settings: IndexSearch, console: Console) -> list[Ranking]:
+    """Return the best answers for each query; of an index without answers, the best posts."""
+    questions = frozenset(catalog.texts.post_ids("question")).intersection(catalog.vectors.post_ids())
+    if len(questions) == len(catalog):
+        questions = frozenset()
+    elif questions:
+        console.say(f"note: a run of Task 1 has answers alone; questions of the index are left out: {len(questions):,}")
+    depth = settings.k
+    while True:
+        found = catalog.search(queries, settings.strategy, depth)
+        kept = [[one for one in ranking if one[0] not in questions][: settings.k] for ranking in found]
+        if not questions or depth >= len(catalog) or all(len(ranking) == settings.k for ranking in kept):
+            return kept
+        depth *= 2
 
 
 def _formulas(

@@ -244,10 +244,19 @@ def test_jobs_of_different_graphs_are_named(tmp_path: Path) -> None:
     finish(folder, "none", 1, 0.4, source="configuration-graphs1-more")
     finish(folder, "bm25", 1, 0.4, source="words")
     finish(folder, "ring", 1, 0.5, source="other-graphs1-more")
-    assert "the graphs have changed" not in written(folder)
+    assert "different graphs" not in written(folder)
     finish(folder, "ring", 1, 0.5, source="configuration-graphs2-more")
-    warning = "Warning: the graphs have changed between jobs (results.csv, column source: graphs1, graphs2); remove the"
+    warning = "Warning: the jobs have different graphs (results.csv, column source: graphs1, graphs2); unless"
     assert warning in written(folder)
+
+
+def test_a_condition_without_a_seed_of_its_baseline_is_named(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "rings", ["none", "ring"], [1, 2])
+    finish(folder, "none", 1, 0.4)
+    finish(folder, "ring", 2, 0.5)
+    assert "Warning: ring has seed 2 and its baseline none seed 1, so the difference" in written(folder)
+    finish(folder, "ring", 1, 0.5)
+    assert "its baseline none" not in written(folder)
 
 
 def test_regimes_are_never_in_one_table(rings: Path) -> None:
