@@ -1,0 +1,49 @@
+r"""Forms of LaTeX whose trees are those that LaTeXML publishes, by the rule that makes them so."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphs.formulas.latex import parse_latex
+
+
+def trees(latex: str) -> tuple[str, str]:
+    parsed = parse_latex(latex)
+    assert parsed.slt is not None
+    assert parsed.opt is not None
+    return parsed.slt.tangent_string(), parsed.opt.tangent_string()
+
+
+SHORT_ROWS = {
+    r"\begin{array}{ccc} a & b \\ c \end{array}": (
+        "[M!2x3,w[V!a,e[V!b,e[W!,e[V!c,e[W!,e[W!]]]]]]]",
+        "[M!M-2x3,0[M!R!,0[V!a],1[V!b],2[E!,0[W!]]],1[M!R!,0[V!c],1[E!,0[W!]],2[E!,0[W!]]]]",
+    ),
+    r"\begin{array}[t]{c|@{\hspace{1em}}c>{x}r} a \\ c & 0 \\ \hline \end{array}": (
+        "[M!2x3,w[V!a,e[W!,e[W!,e[V!c,e[N!0,e[W!]]]]]]]",
+        "[M!M-2x3,0[M!R!,0[V!a],1[E!,0[W!]],2[E!,0[W!]]],1[M!R!,0[V!c],1[N!0],2[E!,0[W!]]]]",
+    ),
+    r"\begin{array}{*{2}{c}} a \\ \multicolumn{2}{c}{x} \end{array}": (
+        "[M!2x2,w[V!a,e[W!,e[V!x]]]]",
+        "[M!M-2x2,0[M!R!,0[V!a],1[E!,0[W!]]],1[M!R!,0[V!x],1[E!]]]",
+    ),
+    r"\begin{array}{cc} a & b & c \\ d & e & f \end{array}": (
+        "[M!2x3,w[V!a,e[V!b,e[V!c,e[V!d,e[V!e,e[V!f]]]]]]]",
+        "[M!M-2x3,0[M!R!,0[V!a],1[V!b],2[V!c]],1[M!R!,0[V!d],1[V!e],2[V!f]]]",
+    ),
+    r"\begin{matrix} a & b \\ c \end{matrix}": (
+        "[M!2x2,w[V!a,e[V!b,e[V!c]]]]",
+        "[M!M-2x2,0[M!R!,0[V!a],1[V!b]],1[M!R!,0[V!c],1[E!]]]",
+    ),
+}
+
+
+@pytest.mark.parametrize("latex", SHORT_ROWS)
+def test_rows_of_an_array_have_the_columns_that_are_declared(latex: str) -> None:
+    assert trees(latex) == SHORT_ROWS[latex]
+
+
+def test_rows_are_not_filled_without_end() -> None:
+    refused = parse_latex(r"\begin{array}{" + "*{99}{c}" * 20 + "}" + r"\\" * 200 + r"\end{array}")
+    assert refused.slt is None
+    assert "more than 40,000 tokens" in refused.errors[0][1]
