@@ -154,12 +154,21 @@ def _set_over(reader: Reader, token: str, out: list[Node]) -> Node:
         above = reader.argument("Anything,")
     items = [item for item in reader.argument_items() if item is not EMPTY]
     base = reader.math_list(items)
-    if token in (r"\overset", r"\underset") or (items and all(item.role in _OPERANDS for item in items)):
-        return Accent(above, base, token != r"\underset")
+    if token in (r"\overset", r"\underset"):
+        return Accent(_mark(above), base, token == r"\overset")
+    if items and all(item.role in _OPERANDS for item in items):
+        return Accent(above, base, True)
     return Script(base, ScriptMark(above, True, False, reader.depth), "mid", "RELOP")
 
 
 _OPERANDS = frozenset(("ID", "NUMBER", "UNKNOWN"))
+
+
+def _mark(node: Node) -> Node:
+    """Return the mark over or under a base: a single symbol is drawn as an operator, like a hat."""
+    if type(node) is Token and node.slt.startswith(("V!", "N!")):
+        return Token(node.role, node.value, node.slt[2:], node.opt, name=node.name)
+    return node
 
 
 @handles(
@@ -176,8 +185,8 @@ def _long_arrow(reader: Reader, token: str, out: list[Node]) -> Node:
     below = reader.optional("Anything,")
     above = reader.argument("Anything,")
     arrow = _LONG_ARROWS[token]
-    over = Accent(above, arrow, True, role="ARROW")
-    return over if below is None else Accent(below, over, False, role="ARROW")
+    over = Accent(_mark(above), arrow, True, role="ARROW")
+    return over if below is None else Accent(_mark(below), over, False, role="ARROW")
 
 
 _LONG_ARROWS = {

@@ -47,3 +47,33 @@ def test_rows_are_not_filled_without_end() -> None:
     refused = parse_latex(r"\begin{array}{" + "*{99}{c}" * 20 + "}" + r"\\" * 200 + r"\end{array}")
     assert refused.slt is None
     assert "more than 40,000 tokens" in refused.errors[0][1]
+
+
+@pytest.mark.parametrize(
+    ("latex", "slt", "opt"),
+    [
+        (r"\$5", "[$[N!5]]", "[O!currency-dollar,0[N!5]]"),
+        (r"5\$", "[N!5[$]]", "[U!times,0[N!5],1[O!currency-dollar]]"),
+        (r"\$x+\$y", "[$[V!x[+[$[V!y]]]]]", "[U!plus,0[O!currency-dollar,0[V!x]],1[O!currency-dollar,0[V!y]]]"),
+    ],
+)
+def test_a_dollar_is_an_operator(latex: str, slt: str, opt: str) -> None:
+    assert trees(latex) == (slt, opt)
+
+
+@pytest.mark.parametrize(
+    ("latex", "expected"),
+    [
+        (r"X\overset{p}{\to}X", "[V!X[→[V!X],o[p]]]"),
+        (r"\underset{1}{y}", "[V!y,u[1]]"),
+        (r"\overset{\mathrm{def}}{=}", "[=,o[def]]"),
+        (r"\mathbb{R}\xrightarrow{\phi}S^1", "[V!R[→[V!S,a[N!1]],o[φ]]]"),
+        (r"G\xrightarrow[j]{}H", "[V!G[→[V!H],o[W!],u[j]]]"),
+        (r"G\xrightarrow{f_1}H", "[V!G[→[V!H],o[V!f,b[N!1]]]]"),
+        (r"\overset{\text{def}}{=}", "[=,o[T!def]]"),
+        (r"\stackrel{d}{=}", "[=,o[V!d]]"),
+        (r"\stackrel{d}{x}", "[V!x,o[V!d]]"),
+    ],
+)
+def test_a_symbol_over_another_is_an_operator_as_an_accent_is(latex: str, expected: str) -> None:
+    assert trees(latex)[0] == expected
