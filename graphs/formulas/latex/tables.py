@@ -146,6 +146,8 @@ def _table_of(reader: Reader, name: str, rows: list[list[list[Node]]]) -> Node |
         merged = reader.math_list([item for row in rows for cell in row for item in cell], "Anything,")
         return Dual(merged, table)
     table = Table(cells)
+    if name == "subarray":
+        return Dual(Named("list", [table]), table)
     fences = _FENCES.get(name)
     if fences is None:
         return table
@@ -159,12 +161,11 @@ def _table_of(reader: Reader, name: str, rows: list[list[list[Node]]]) -> Node |
 
 
 @handles(r"\substack")
-def _substack(reader: Reader, token: str, out: list[Node]) -> Node:
+def _substack(reader: Reader, token: str, out: list[Node]) -> Node | None:
     if reader.next_token() != "{":
         return reader.argument()
     reader.stack.pop()
-    rows = rows_of(reader, GROUP_END)
-    return Table(cells_of(reader, rows))
+    return _table_of(reader, "subarray", rows_of(reader, GROUP_END))
 
 
 @handles(r"\multicolumn")

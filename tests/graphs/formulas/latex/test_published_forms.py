@@ -77,3 +77,11 @@ def test_a_dollar_is_an_operator(latex: str, slt: str, opt: str) -> None:
 )
 def test_a_symbol_over_another_is_an_operator_as_an_accent_is(latex: str, expected: str) -> None:
     assert trees(latex)[0] == expected
+
+
+@pytest.mark.parametrize("rows", [r"\substack{i<j\\ k}", r"\begin{subarray}{l}i<j\\ k\end{subarray}"])
+def test_lines_below_a_sum_are_a_list_of_a_matrix(rows: str) -> None:
+    assert trees(rf"\sum_{{{rows}}} a") == (
+        "[∑[V!a],u[M!2x1,w[V!i[<[V!j]],e[V!k]]]]",
+        "[+!O!sum,0[O!SUB,0[O!sum],1[M!L-1,0[M!M-2x1,0[M!R!,0[O!lt,0[V!i],1[V!j]]],1[M!R!,0[V!k]]]]],1[V!a]]",
+    )
