@@ -85,3 +85,24 @@ def test_lines_below_a_sum_are_a_list_of_a_matrix(rows: str) -> None:
         "[∑[V!a],u[M!2x1,w[V!i[<[V!j]],e[V!k]]]]",
         "[+!O!sum,0[O!SUB,0[O!sum],1[M!L-1,0[M!M-2x1,0[M!R!,0[O!lt,0[V!i],1[V!j]]],1[M!R!,0[V!k]]]]],1[V!a]]",
     )
+
+
+@pytest.mark.parametrize(
+    ("latex", "slt", "opt"),
+    [
+        (
+            r"A\otimes_R B\otimes_S C",
+            "[V!A[⊗[V!B[⊗[V!C],u[V!S]]],u[V!R]]]",
+            "[+!U!tensor-product,0[O!SUB,0[U!tensor-product],1[V!S]],"
+            "1[+!U!tensor-product,0[O!SUB,0[U!tensor-product],1[V!R]],1[V!A],2[V!B]],2[V!C]]",
+        ),
+        (
+            r"x+_1 y+_1 z",
+            "[V!x[+[V!y[+[V!z],u[N!1]]],u[N!1]]]",
+            "[+!U!plus,0[O!SUB,0[U!plus],1[N!1]],1[+!U!plus,0[O!SUB,0[U!plus],1[N!1]],1[V!x],2[V!y]],2[V!z]]",
+        ),
+        (r"a\cdot b\cdot c", "[V!a[⋅[V!b[⋅[V!c]]]]]", "[F!⋅,0[V!a],1[V!b],2[V!c]]"),
+    ],
+)
+def test_only_operators_without_scripts_share_their_operands(latex: str, slt: str, opt: str) -> None:
+    assert trees(latex) == (slt, opt)
