@@ -335,8 +335,8 @@ class Reader:
         """Read adjacent letters in an upright font as one name."""
         stack = self.stack
         word = letter
-        while stack and (stack[-1] in LETTERS or stack[-1][0] in _DIGITS):
-            word += stack.pop()
+        while stack and (stack[-1] in LETTERS or stack[-1][0] in _DIGITS or stack[-1].isspace()):
+            word += stack.pop().strip()
         return LETTERS[word] if len(word) == 1 else symbol("UNKNOWN", word)
 
     def _other(self, token: str) -> Node | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphs.formulas.latex import parse_latex
+from graphs.formulas.latex import parse_latex, read_macros
 
 
 def trees(latex: str) -> tuple[str, str]:
@@ -106,3 +106,29 @@ def test_lines_below_a_sum_are_a_list_of_a_matrix(rows: str) -> None:
 )
 def test_only_operators_without_scripts_share_their_operands(latex: str, slt: str, opt: str) -> None:
     assert trees(latex) == (slt, opt)
+
+
+@pytest.mark.parametrize(
+    ("latex", "slt", "opt"),
+    [
+        (r"\operatorname{\Gamma}(x)", "[V!Γ[M!()1x1,w[V!x]]]", "[F!Γ,0[V!x]]"),
+        (r"\operatorname{C\ell}", "[V!C[V!l]]", "[U!times,0[V!C],1[V!l]]"),
+        (
+            r"\operatorname{sinh^{-1}}(3)",
+            "[V!sinh[M!()1x1,w[N!3]],a[-[N!1]]]",
+            "[+!V!sinh,0[O!SUP,0[V!sinh],1[O!minus,0[N!1]]],1[N!3]]",
+        ),
+        (r"\operatorname*{\Large\sum}_i a", "[∑[V!a],u[V!i]]", "[+!O!sum,0[O!SUB,0[O!sum],1[V!i]],1[V!a]]"),
+        (r"\operatorname{ess\,sup}A", "[V!ess[V!sup[V!A]]]", "[+!,0[U!times,0[V!ess],1[V!sup]],1[V!A]]"),
+        (r"\operatorname{\bf Tr }A", "[V!Tr[V!A]]", "[F!Tr,0[V!A]]"),
+        (r"\operatorname{per cent}A", "[V!percent[V!A]]", "[F!percent,0[V!A]]"),
+        (r"\mathrm{per cent}A", "[V!percent[V!A]]", "[U!times,0[V!percent],1[V!A]]"),
+    ],
+)
+def test_the_name_of_an_operator_is_mathematics(latex: str, slt: str, opt: str) -> None:
+    assert trees(latex) == (slt, opt)
+
+
+def test_an_operator_may_be_declared_as_a_symbol() -> None:
+    macros = read_macros(r"\DeclareMathOperator{\epsilon}{\varepsilon}")
+    assert parse_latex(r"|x|<\epsilon", macros) == parse_latex(r"|x|<\varepsilon")
