@@ -166,9 +166,14 @@ _OPERANDS = frozenset(("ID", "NUMBER", "UNKNOWN"))
 
 def _mark(node: Node) -> Node:
     """Return the mark over or under a base: a single symbol is drawn as an operator, like a hat."""
-    if type(node) is Token and node.slt.startswith(("V!", "N!")):
-        return Token(node.role, node.value, node.slt[2:], node.opt, name=node.name)
+    if type(node) is Token:
+        return Token(node.role, node.value, _without_type(node.slt), node.opt, name=node.name)
     return node
+
+
+def _without_type(label: str) -> str:
+    """Return the label that a symbol has in the SLT if it is an operator."""
+    return label[2:] if label.startswith(("V!", "N!")) else label
 
 
 @handles(
@@ -210,7 +215,8 @@ def _binding(reader: Reader, token: str, out: list[Node]) -> Node | None:
         only = items[0]
         if only.role in kept:
             return only
-        return Token(role, only.value, only.slt, only.opt, name=only.name, limits=limits)
+        slt = only.slt if role == "ID" else _without_type(only.slt)
+        return Token(role, only.value, slt, only.opt, name=only.name, limits=limits)
     if not items:
         return None
     return Wrapped(reader.math_list(items), role, limits)

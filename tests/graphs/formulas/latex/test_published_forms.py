@@ -132,3 +132,17 @@ def test_the_name_of_an_operator_is_mathematics(latex: str, slt: str, opt: str) 
 def test_an_operator_may_be_declared_as_a_symbol() -> None:
     macros = read_macros(r"\DeclareMathOperator{\epsilon}{\varepsilon}")
     assert parse_latex(r"|x|<\epsilon", macros) == parse_latex(r"|x|<\varepsilon")
+
+
+@pytest.mark.parametrize(
+    ("latex", "slt", "opt"),
+    [
+        (r"a\mathbin{\triangle}b", "[V!a[△[V!b]]]", "[F!△,0[V!a],1[V!b]]"),
+        (r"x\mathrel{R}y", "[V!x[R[V!y]]]", "[F!R,0[V!x],1[V!y]]"),
+        (r"\mathop{\rm spec}R", "[spec[V!R]]", "[F!spec,0[V!R]]"),
+        (r"\mathop{\rm Res}_0 f", "[Res[V!f],u[N!0]]", "[+!V!Res,0[O!SUB,0[V!Res],1[N!0]],1[V!f]]"),
+        (r"a\mathord{R}b", "[V!a[V!R[V!b]]]", "[U!times,0[V!a],1[V!R],2[V!b]]"),
+    ],
+)
+def test_a_symbol_that_a_command_makes_an_operator_is_one_in_both_trees(latex: str, slt: str, opt: str) -> None:
+    assert trees(latex) == (slt, opt)
