@@ -146,3 +146,22 @@ def test_an_operator_may_be_declared_as_a_symbol() -> None:
 )
 def test_a_symbol_that_a_command_makes_an_operator_is_one_in_both_trees(latex: str, slt: str, opt: str) -> None:
     assert trees(latex) == (slt, opt)
+
+
+@pytest.mark.parametrize(
+    ("latex", "slt", "opt"),
+    [
+        (
+            r"a\equiv b\pmod{p}^2",
+            "[V!a[≡[V!b[M!()1x1,a[N!2],w[mod[V!p]]]]]]",
+            "[U!equivalent,0[V!a],1[O!annotated,0[V!b],1[O!SUP,0[F!pmod,0[V!p]],1[N!2]]]]",
+        ),
+        (
+            r"a\equiv b\pmod{p}_2 c",
+            "[V!a[≡[V!b[M!()1x1[V!c],b[N!2],w[mod[V!p]]]]]]",
+            "[E!,0[O!fragments],1[-!a],2[U!equivalent],3[-!b],4[O!SUB,0[F!pmod,0[V!p]],1[N!2]],5[-!c]]",
+        ),
+    ],
+)
+def test_a_script_after_a_modulus_belongs_to_it(latex: str, slt: str, opt: str) -> None:
+    assert trees(latex) == (slt, opt)
