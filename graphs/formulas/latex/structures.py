@@ -312,10 +312,18 @@ def _mod(reader: Reader, token: str, out: list[Node]) -> Node:
 
 @handles(r"\dots")
 def _dots(reader: Reader, token: str, out: list[Node]) -> Node:
-    """Raise dots before an operator."""
-    following = SYMBOLS.get(reader.next_token())
+    """Raise dots before an operator, also if a macro begins with it."""
+    token = reader.next_token()
+    for _ in range(_MACROS_IN_MACROS):
+        if not reader.is_macro(token):
+            break
+        token = next((part for part in reader.macros[token].body if not part.isspace()), "")
+    following = SYMBOLS.get(token)
     raised = following is not None and following.role in ("ADDOP", "MULOP", "RELOP")
     return SYMBOLS[r"\cdots" if raised else r"\ldots"]
+
+
+_MACROS_IN_MACROS = 10  # that dots look into
 
 
 @handles(r"\sideset")

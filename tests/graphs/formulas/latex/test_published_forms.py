@@ -165,3 +165,21 @@ def test_a_symbol_that_a_command_makes_an_operator_is_one_in_both_trees(latex: s
 )
 def test_a_script_after_a_modulus_belongs_to_it(latex: str, slt: str, opt: str) -> None:
     assert trees(latex) == (slt, opt)
+
+
+@pytest.mark.parametrize(
+    ("definition", "shown"),
+    [
+        (r"\newcommand{\low}{\le}", "⋯"),
+        (r"\let\low\le ", "⋯"),
+        (r"\newcommand{\lower}{ \le}\newcommand{\low}{\lower}", "⋯"),
+        (r"\newcommand{\low}{x}", "..."),
+        (r"\newcommand{\low}{}", "..."),
+    ],
+)
+def test_dots_are_raised_before_an_operator_of_a_macro(definition: str, shown: str) -> None:
+    assert f"V!{shown}" in trees(rf"{definition}a\le\dots\low b")[0]
+
+
+def test_dots_before_a_macro_that_never_ends_are_refused() -> None:
+    assert "uses of macros" in parse_latex(r"\def\a{\b}\def\b{\a}1+\dots\a").errors[0][1]
