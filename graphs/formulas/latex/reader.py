@@ -87,6 +87,7 @@ class Reader:
         self.stop = NOTHING
         self.expansions = 0
         self.expanded = 0
+        self.apart = False  # whether a space or a line end precedes the command that is read
         self.spanned = 0  # columns that cells of several columns take beyond their first
 
     def formula(self) -> MathList:
@@ -144,6 +145,7 @@ class Reader:
             else:
                 handler = HANDLERS.get(token)
                 if handler is not None:
+                    self.apart = spaced or broken
                     node = handler(self, token, out)
                     if node is None:
                         if token in SPLITTING:

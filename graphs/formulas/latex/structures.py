@@ -2,7 +2,7 @@ r"""Commands that build: scripts, fractions, roots, accents, arrows, boxes, nega
 
 from __future__ import annotations
 
-from graphs.formulas.latex.compounds import binomial
+from graphs.formulas.latex.compounds import binomial, joined
 from graphs.formulas.latex.grammar.constructs import fence
 from graphs.formulas.latex.nodes import (
     Accent,
@@ -36,11 +36,14 @@ _BINDING_ROLES = {
 
 @handles("{")
 def _group(reader: Reader, token: str, out: list[Node]) -> None:
+    apart = reader.apart
     items = reader.within(GROUP_END)
-    if items:
-        out.extend(items)
-    else:
+    if not items:
         out.append(EMPTY)
+    elif out and not apart and type(items[0]) is Fraction and joined(out, items[0], False):  # 29{5 \over 7}
+        out.extend(items[1:])
+    else:
+        out.extend(items)
 
 
 @handles("^", "_")

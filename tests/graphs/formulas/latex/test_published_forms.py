@@ -183,3 +183,17 @@ def test_dots_are_raised_before_an_operator_of_a_macro(definition: str, shown: s
 
 def test_dots_before_a_macro_that_never_ends_are_refused() -> None:
     assert "uses of macros" in parse_latex(r"\def\a{\b}\def\b{\a}1+\dots\a").errors[0][1]
+
+
+@pytest.mark.parametrize(
+    ("latex", "expected"),
+    [
+        (r"10{2\over 35}", "[U!plus,0[N!10],1[O!divide,0[N!2],1[N!35]]]"),
+        (r"29{{\frac57}}x", "[U!times,0[U!plus,0[N!29],1[O!divide,0[N!5],1[N!7]]],1[V!x]]"),
+        (r"29\,{5\over 7}", "[U!times,0[N!29],1[O!divide,0[N!5],1[N!7]]]"),
+        (r"29{5\over x}", "[U!times,0[N!29],1[O!divide,0[N!5],1[V!x]]]"),
+        (r"2^3{4\over 5}", "[U!times,0[O!SUP,0[N!2],1[N!3]],1[O!divide,0[N!4],1[N!5]]]"),
+    ],
+)
+def test_a_mixed_number_may_have_its_fraction_in_braces(latex: str, expected: str) -> None:
+    assert trees(latex)[1] == expected
