@@ -1,14 +1,15 @@
 r"""Renaming of variables as augmentation: the same formulas with other letters.
 
 In each graph that is drawn, variables trade their letters by one permutation, so a letter that occurs in several
-formulas of a post, or in both trees of one, has one new letter:
+formulas of a post, or in both trees of one, has one new letter. A letter may have a second label in operator trees,
+such as ``V!italic-ε``:
 
->>> names = ["V!x", "V!y", "V!\u03b1", "N!2", "V!sin", "equat"]
+>>> names = ["V!x", "V!y", "V!ε", "N!2", "V!sin", "V!italic-ε"]
 >>> variables_of(names).tolist()
-[0, 1, 2]
->>> labels, one_graph = torch.tensor([0, 3, 0, 1]), torch.zeros(4, dtype=torch.int64)
+[[0, 0], [1, 1], [2, 5]]
+>>> labels, one_graph = torch.tensor([0, 3, 2, 5]), torch.zeros(4, dtype=torch.int64)
 >>> rename(labels, one_graph, torch.tensor([[1, 2, 0]]), variables_of(names)).tolist()
-[1, 3, 1, 2]
+[1, 3, 0, 0]
 """
 
 from __future__ import annotations
@@ -25,10 +26,18 @@ _PREFIX = "V!"
 
 
 def variables_of(labels: Sequence[str]) -> Tensor:
-    """Return the ids of the labels that are variables of one letter, ascending (L,)."""
-    length = len(_PREFIX) + 1
-    variables = [place for place, name in enumerate(labels) if name.startswith(_PREFIX) and len(name) == length]
-    return torch.tensor([place for place in variables if labels[place][-1].isalpha()], dtype=torch.int64)
+    """Return two ids for each variable of one letter, ascending (L, 2): of its label and of its italic one.
+
+    Without an italic label, both ids are equal.
+    """
+    places = {name: place for place, name in enumerate(labels)}
+    letters = [name for name in places if name.startswith(_PREFIX) and len(name) == len(_PREFIX) + 1]
+    pairs = [
+        (places[name], places.get(f"{_PREFIX}italic-{name[-1]}", places[name]))
+        for name in letters
+        if name[-1].isalpha()
+    ]
+    return torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2)
 
 
 def rename(labels: Tensor, node_graph: Tensor, orders: Tensor, variables: Tensor) -> Tensor:
@@ -38,13 +47,17 @@ def rename(labels: Tensor, node_graph: Tensor, orders: Tensor, variables: Tensor
         labels: label of each node (N,).
         node_graph: graph of each node (N,).
         orders: permutation of the variables for each graph (B, L).
-        variables: ids of the variables, ascending (L,).
+        variables: ids of the labels of each variable (L, K), see :func:`variables_of`, or of its only label (L,).
     """
     if not len(variables):
         return labels
-    place = torch.searchsorted(variables, labels).clamp(max=len(variables) - 1)  # (N,)
-    is_variable = variables[place] == labels
-    return torch.where(is_variable, variables[orders[node_graph, place]], labels)
+    variables = variables.reshape(len(variables), -1)  # (L, K)
+    ids, order = variables.flatten().sort()  # (L * K,)
+    place = torch.searchsorted(ids, labels).clamp(max=len(ids) - 1)  # (N,)
+    variable = order[place] // variables.shape[1]
+    new = orders[node_graph, variable]
+    renamed = (ids[place] == labels) & (new != variable)
+    return torch.where(renamed, variables[new, 0], labels)
 
 
 def rename_variables(
@@ -54,7 +67,7 @@ def rename_variables(
 
     Args:
         batch: graphs on the CPU, B of them.
-        variables: ids of the variables, ascending (L,).
+        variables: ids of the labels of each variable (L, K), see :func:`variables_of`, or of its only label (L,).
         probability: share of the graphs that are changed.
         generator: source of random numbers.
     """

@@ -36,7 +36,7 @@ MAX_DEPTH: Final = 60
 MAX_EXPANSIONS: Final = 2_000
 """Uses of macros in one formula; more mean a macro that never ends."""
 MAX_TOKENS: Final = 40_000
-"""Tokens of a formula; its macros may add as many."""
+"""Tokens of a formula; its macros and the empty cells of its tables may add as many."""
 
 EMPTY: Final = Token("EMPTY", "", "", "")  # {} : a script after it has no base
 GROUP_END: Final = frozenset("}")
@@ -87,6 +87,8 @@ class Reader:
         self.stop = NOTHING
         self.expansions = 0
         self.expanded = 0
+        self.apart = False  # whether a space or a line end precedes the command that is read
+        self.spanned = 0  # columns that cells of several columns take beyond their first
 
     def formula(self) -> MathList:
         """Read the whole formula as one list."""
@@ -143,6 +145,7 @@ class Reader:
             else:
                 handler = HANDLERS.get(token)
                 if handler is not None:
+                    self.apart = spaced or broken
                     node = handler(self, token, out)
                     if node is None:
                         if token in SPLITTING:
@@ -175,12 +178,16 @@ class Reader:
         if self.expansions > MAX_EXPANSIONS:
             raise FormulaError(f"more than {MAX_EXPANSIONS:,} uses of macros; does {token} use itself?", kind="macros")
         found = expansion(self.macros[token], self.stack)
-        self.expanded += len(found)
+        self.count(len(found), token)
+        return found
+
+    def count(self, added: int, source: str) -> None:
+        """Count tokens of macros and empty cells; refuse a formula with too many."""
+        self.expanded += added
         if self.expanded > MAX_TOKENS:
             raise FormulaError(
-                f"macros expand to more than {MAX_TOKENS:,} tokens, the last is {token}", kind="too_long"
+                f"macros and empty cells add more than {MAX_TOKENS:,} tokens, the last are of {source}", kind="too_long"
             )
-        return found
 
     def math_list(self, items: list[Node], rule: str = "Anything") -> Node:
         """Make one part of the items: a list for the grammar, or the only item."""
@@ -330,8 +337,8 @@ class Reader:
         """Read adjacent letters in an upright font as one name."""
         stack = self.stack
         word = letter
-        while stack and (stack[-1] in LETTERS or stack[-1][0] in _DIGITS):
-            word += stack.pop()
+        while stack and (stack[-1] in LETTERS or stack[-1][0] in _DIGITS or stack[-1].isspace()):
+            word += stack.pop().strip()
         return LETTERS[word] if len(word) == 1 else symbol("UNKNOWN", word)
 
     def _other(self, token: str) -> Node | None:

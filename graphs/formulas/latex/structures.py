@@ -2,7 +2,7 @@ r"""Commands that build: scripts, fractions, roots, accents, arrows, boxes, nega
 
 from __future__ import annotations
 
-from graphs.formulas.latex.compounds import binomial
+from graphs.formulas.latex.compounds import binomial, joined
 from graphs.formulas.latex.grammar.constructs import fence
 from graphs.formulas.latex.nodes import (
     Accent,
@@ -36,11 +36,14 @@ _BINDING_ROLES = {
 
 @handles("{")
 def _group(reader: Reader, token: str, out: list[Node]) -> None:
+    apart = reader.apart
     items = reader.within(GROUP_END)
-    if items:
-        out.extend(items)
-    else:
+    if not items:
         out.append(EMPTY)
+    elif out and not apart and type(items[0]) is Fraction and joined(out, items[0], False):  # 29{5 \over 7}
+        out.extend(items[1:])
+    else:
+        out.extend(items)
 
 
 @handles("^", "_")
@@ -154,12 +157,26 @@ def _set_over(reader: Reader, token: str, out: list[Node]) -> Node:
         above = reader.argument("Anything,")
     items = [item for item in reader.argument_items() if item is not EMPTY]
     base = reader.math_list(items)
-    if token in (r"\overset", r"\underset") or (items and all(item.role in _OPERANDS for item in items)):
-        return Accent(above, base, token != r"\underset")
+    if token in (r"\overset", r"\underset"):
+        return Accent(_mark(above), base, token == r"\overset")
+    if items and all(item.role in _OPERANDS for item in items):
+        return Accent(above, base, True)
     return Script(base, ScriptMark(above, True, False, reader.depth), "mid", "RELOP")
 
 
 _OPERANDS = frozenset(("ID", "NUMBER", "UNKNOWN"))
+
+
+def _mark(node: Node) -> Node:
+    """Return the mark over or under a base: a single symbol is drawn as an operator, like a hat."""
+    if type(node) is Token:
+        return Token(node.role, node.value, _without_type(node.slt), node.opt, name=node.name)
+    return node
+
+
+def _without_type(label: str) -> str:
+    """Return the label that a symbol has in the SLT if it is an operator."""
+    return label[2:] if label.startswith(("V!", "N!")) else label
 
 
 @handles(
@@ -176,8 +193,8 @@ def _long_arrow(reader: Reader, token: str, out: list[Node]) -> Node:
     below = reader.optional("Anything,")
     above = reader.argument("Anything,")
     arrow = _LONG_ARROWS[token]
-    over = Accent(above, arrow, True, role="ARROW")
-    return over if below is None else Accent(below, over, False, role="ARROW")
+    over = Accent(_mark(above), arrow, True, role="ARROW")
+    return over if below is None else Accent(_mark(below), over, False, role="ARROW")
 
 
 _LONG_ARROWS = {
@@ -201,7 +218,8 @@ def _binding(reader: Reader, token: str, out: list[Node]) -> Node | None:
         only = items[0]
         if only.role in kept:
             return only
-        return Token(role, only.value, only.slt, only.opt, name=only.name, limits=limits)
+        slt = only.slt if role == "ID" else _without_type(only.slt)
+        return Token(role, only.value, slt, only.opt, name=only.name, limits=limits)
     if not items:
         return None
     return Wrapped(reader.math_list(items), role, limits)
@@ -297,10 +315,18 @@ def _mod(reader: Reader, token: str, out: list[Node]) -> Node:
 
 @handles(r"\dots")
 def _dots(reader: Reader, token: str, out: list[Node]) -> Node:
-    """Raise dots before an operator."""
-    following = SYMBOLS.get(reader.next_token())
+    """Raise dots before an operator, also if a macro begins with it."""
+    token = reader.next_token()
+    for _ in range(_MACROS_IN_MACROS):
+        if not reader.is_macro(token):
+            break
+        token = next((part for part in reader.macros[token].body if not part.isspace()), "")
+    following = SYMBOLS.get(token)
     raised = following is not None and following.role in ("ADDOP", "MULOP", "RELOP")
     return SYMBOLS[r"\cdots" if raised else r"\ldots"]
+
+
+_MACROS_IN_MACROS = 10  # that dots look into
 
 
 @handles(r"\sideset")

@@ -105,7 +105,7 @@ _TABLES = {
         \blacklozenge ◆ | \bigstar ★ | \circledS Ⓢ | \backprime ‵ | \complement ∁ complement | \diagup ╱
         \diagdown ╲ | \checkmark ✓ | \maltese ✠ | \circledR ® | \yen ¥ | \pounds £ | \copyright © | \S § | \P ¶
         \# # | \_ _ | \mapstochar ⸠ | \aa å | \AA Å | \o ø | \O Ø | \ss ß | \ae æ | \AE Æ | \oe œ | \OE Œ
-        \textdollar $ currency-dollar | \$ $ currency-dollar | \upharpoonright ↾ | \upharpoonleft ↿ | \restriction ↾
+        \upharpoonright ↾ | \upharpoonleft ↿ | \restriction ↾
         \degree ° | " " | @ @ | ? ? | ` ‘ | # #
     """,
     "ID": r"""
@@ -141,7 +141,7 @@ _TABLES = {
     """,
     "BIGOP": r"\forall ∀ for-all | \exists ∃ exists",
     "DIFFOP": r"\partial ∂ partial-differential",
-    "OPERATOR": r"\nabla ∇ | \surd √ square-root",
+    "OPERATOR": r"\nabla ∇ | \surd √ square-root | \textdollar $ currency-dollar | \$ $ currency-dollar",
     "FUNCTION": r"\nexists ∄ not-exists | \neg ¬ not | \lnot ¬ not",
     "ADDOP": r"""
         + + plus | - - minus | \pm ± plus-or-minus | \mp ∓ minus-or-plus | \cap ∩ intersection | \cup ∪ union

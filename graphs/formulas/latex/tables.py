@@ -17,26 +17,50 @@ _FENCES = {
 _ALIGNED = frozenset(("aligned", "split", "gathered", "alignedat", "multlined"))
 _PLACED = _ALIGNED - {"split"}  # an optional argument gives the vertical position
 _WITH_COLUMNS = frozenset(("array", "tabular", "subarray", "alignat", "alignedat", "xalignat", "darray"))
+_FILLED = frozenset(("array", "tabular", "darray"))  # short rows get empty cells, up to the columns that are declared
 _CASES = frozenset(("cases", "dcases", "rcases", "numcases"))
 _DETERMINANT = Token("LIMITOP", "det", "det", opt_label("determinant"))
 
 
-def rows_of(reader: Reader, end: frozenset[str]) -> list[list[list[Node]]]:
-    """Read the items of each cell, row by row, up to a token of ``end``."""
+def rows_of(reader: Reader, end: frozenset[str], columns: int = 0) -> list[list[list[Node]]]:
+    """Read the items of each cell, row by row, up to a token of ``end``; fill up rows of fewer than ``columns``."""
     rows: list[list[list[Node]]] = [[]]
+    spanned = reader.spanned
     while True:
-        rows[-1].append([item for item in reader.within(end | CELL_END) if item is not EMPTY])
+        row = rows[-1]
+        row.append([item for item in reader.within(end | CELL_END) if item is not EMPTY])
         stopped = reader.stopped
         if stopped == "&":
             continue
+        if stopped not in ENDS_LINE and len(rows) > 1 and row == [[]]:
+            rows.pop()
+            break
+        missing = columns - len(row) - (reader.spanned - spanned)
+        if missing > 0:
+            reader.count(missing, "the last row of a table")
+            row += [[]] * missing
+        spanned = reader.spanned
         if stopped not in ENDS_LINE:
             break
         if stopped == r"\\":
             _skip_options_of_line_end(reader.stack)
         rows.append([])
-    if len(rows) > 1 and rows[-1] in ([], [[]]):
-        rows.pop()
     return rows
+
+
+def _columns(specification: list[str]) -> int:
+    r"""Count the columns that the specification of an array declares.
+
+    >>> _columns(list(r"*{2}{c|}@{\quad}p{2cm}r"))
+    4
+    """
+    text = _NO_COLUMN.sub("", "".join(specification).replace(" ", ""))
+    return len(_COLUMN.findall(_REPEATED.sub(lambda found: found[2] * int(found[1]), text)))
+
+
+_COLUMN = re.compile("[clrpmb]")
+_NO_COLUMN = re.compile(r"(?:[@!<>]|(?<=[pmb]))\{(?:[^{}]|\{[^{}]*+\})*+\}")  # @{between}, p{width}
+_REPEATED = re.compile(r"\*\{?([0-9]{1,2})\}?(\{[^{}]*+\}|[clr])")
 
 
 def _skip_options_of_line_end(stack: list[str]) -> None:
@@ -67,9 +91,8 @@ def _environment(reader: Reader, token: str, out: list[Node]) -> Node | None:
     bare = name.rstrip("*")
     if bare in _WITH_COLUMNS or bare in _PLACED or name.endswith("matrix*"):
         bracketed(reader.stack)
-    if bare in _WITH_COLUMNS:
-        group(reader.stack)
-    rows = rows_of(reader, NOTHING)
+    specification = group(reader.stack) if bare in _WITH_COLUMNS else None
+    rows = rows_of(reader, NOTHING, _columns(specification) if specification and bare in _FILLED else 0)
     if reader.stopped == r"\end":
         reader.name_argument()
     return _table_of(reader, bare, rows)
@@ -123,6 +146,8 @@ def _table_of(reader: Reader, name: str, rows: list[list[list[Node]]]) -> Node |
         merged = reader.math_list([item for row in rows for cell in row for item in cell], "Anything,")
         return Dual(merged, table)
     table = Table(cells)
+    if name == "subarray":
+        return Dual(Named("list", [table]), table)
     fences = _FENCES.get(name)
     if fences is None:
         return table
@@ -136,17 +161,18 @@ def _table_of(reader: Reader, name: str, rows: list[list[list[Node]]]) -> Node |
 
 
 @handles(r"\substack")
-def _substack(reader: Reader, token: str, out: list[Node]) -> Node:
+def _substack(reader: Reader, token: str, out: list[Node]) -> Node | None:
     if reader.next_token() != "{":
         return reader.argument()
     reader.stack.pop()
-    rows = rows_of(reader, GROUP_END)
-    return Table(cells_of(reader, rows))
+    return _table_of(reader, "subarray", rows_of(reader, GROUP_END))
 
 
 @handles(r"\multicolumn")
 def _over_columns(reader: Reader, token: str, out: list[Node]) -> None:
     """Read the contents of a cell that spans columns."""
-    group(reader.stack)
+    number = reader.name_argument()
     group(reader.stack)
     out.extend(reader.argument_items())
+    if re.fullmatch("[1-9][0-9]?", number):
+        reader.spanned += int(number) - 1

@@ -2,7 +2,7 @@ r"""Commands for fonts, words and names: ``\mathbf``, ``\text``, ``\operatorname
 
 from __future__ import annotations
 
-from graphs.formulas.latex.nodes import Node, Text
+from graphs.formulas.latex.nodes import Node, Text, Token, Wrapped
 from graphs.formulas.latex.reader import Reader, handles
 from graphs.formulas.latex.symbols import symbol
 from graphs.formulas.latex.tokens import group
@@ -105,10 +105,11 @@ def _text(reader: Reader, token: str, out: list[Node]) -> Node | None:
 def _operator_name(reader: Reader, token: str, out: list[Node]) -> Node:
     limits = reader.star() or token == r"\operatornamewithlimits"
     limits = limits and reader.display
-    words = []
-    for piece in group(reader.stack) or []:
-        if piece in (r"\,", r"\ ", r"\;", r"\:", "~"):
-            words.append(" ")
-        elif piece[0] != "\\" and not piece.isspace() and piece not in "{}$":
-            words.append(piece)
-    return symbol("OPFUNCTION", "".join(words), limits=limits)
+    font, reader.font = reader.font, "rm"
+    name = reader.argument()
+    reader.font = font
+    if not isinstance(name, Token):
+        return Wrapped(name, "OPFUNCTION", limits)
+    if name.role in ("UNKNOWN", "NUMBER"):
+        return symbol("OPFUNCTION", name.value, limits=limits)
+    return Token("OPFUNCTION", name.value, name.slt, name.opt, name=name.name, limits=limits)

@@ -21,7 +21,7 @@ def renamed(batch: GraphBatch, probability: float, seed: int = 0) -> GraphBatch:
 
 
 def test_variables_are_single_letters() -> None:
-    assert VARIABLES.tolist() == [1, 2, 4, 6]
+    assert VARIABLES.tolist() == [[1, 1], [2, 2], [4, 4], [6, 6]]
 
 
 def test_renaming_is_consistent_and_changes_variables_alone() -> None:
@@ -36,6 +36,15 @@ def test_renaming_is_consistent_and_changes_variables_alone() -> None:
             seen.add(tuple(labels))
         assert found.edge_index.shape == (2, 0)
     assert len(seen) > 8  # graphs of one batch have permutations of their own
+
+
+def test_a_letter_is_renamed_in_both_trees() -> None:
+    labels = ["V!italic-ε", "V!a", "V!ε", "V!italic-sin"]
+    variables = variables_of(labels)
+    batch = batch_of(*([[0, 2, 1, 3]] * 20))
+    found = rename_variables(batch, variables, 1.0, torch.Generator().manual_seed(0)).labels.reshape(20, 4)
+    assert {tuple(row) for row in found.tolist()} == {(0, 2, 1, 3), (1, 1, 2, 3)}
+    assert rename_variables(batch, variables, 0.0, torch.Generator()).labels.tolist() == batch.labels.tolist()
 
 
 def test_some_graphs_are_renamed_or_none() -> None:

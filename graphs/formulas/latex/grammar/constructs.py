@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphs.formulas.latex.nodes import Dual, Infix, Named, Node, Prefix, Relations, Row, Script, Token
+from graphs.formulas.latex.nodes import Dual, Infix, Named, Node, Prefix, Relations, Row, Token
 from graphs.formulas.latex.symbols import CONDITIONAL, symbol
 
 LARGE = frozenset(("BIGOP", "SUMOP", "INTOP", "LIMITOP", "DIFFOP"))
@@ -102,12 +102,10 @@ def conditional(bar: Token) -> Token:
 
 
 def same(first: Node, second: Node) -> bool:
-    """Return whether two operators are equal, so that their operands may be in one list."""
+    """Return whether two operators are equal symbols, so that their operands may be in one list; scripts prevent it."""
     if first is second:
         return True
-    if type(first) is not type(second) or first.name != second.name or first.value != second.value:
-        return False
-    return type(first) is Token or type(first) is Script
+    return type(first) is type(second) is Token and (first.name, first.value) == (second.name, second.value)
 
 
 def _extended(product: Infix, factor: Node) -> Infix:

@@ -23,10 +23,8 @@ _ON_NOTHING = frozenset(("OPEN", "PUNCT"))
 _STARS = frozenset(("*", "∗"))
 _BARS = frozenset(("VERTBAR", "OPEN", "CLOSE"))
 _BETWEEN = frozenset(("VERTBAR", "MIDDLE"))
-_AFTER_MODIFIER = frozenset(
-    ("RELOP", "ARROW", "METARELOP", "CLOSE", "PUNCT", "PERIOD", "POSTSUBSCRIPT", "POSTSUPERSCRIPT")
-)
-_KEEPS_ROLE = frozenset(("METARELOP", "MODIFIEROP"))
+_AFTER_MODIFIER = frozenset(("RELOP", "ARROW", "METARELOP", "CLOSE", "PUNCT", "PERIOD", "POSTSUB", "POSTSUP"))
+_KEEPS_ROLE = frozenset(("METARELOP", "MODIFIEROP", "MODIFIER"))
 
 
 def mended(items: list[Node]) -> list[Node]:
