@@ -3,7 +3,8 @@
     mathamr evaluate --task 1 --qrels qrel_task1_2020.tsv --run my_run.tsv
     {"ndcg_prime": 0.3446, "map_prime": 0.1393, "p_prime_10": 0.1623, "bpref": 0.1261, "topics": 77}
 
-Task 2 is judged by visual id, and needs a formula TSV (or a folder of them) with the columns id and visual_id:
+Task 2 is judged by visual id, and needs a formula TSV (or a folder or zip of them) with the columns id and visual_id;
+judgments by formula id, such as those of 2020, are converted:
 
     mathamr evaluate --task 2 --qrels qrel_task2_2020_visual_id.tsv --run my_run.tsv \\
         --visual-ids latex_representation_v3/
