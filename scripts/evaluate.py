@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--task", type=int, choices=(1, 2), required=True)
     parser.add_argument("--qrels", type=Path, required=True, nargs="+", help="files of judgments")
     parser.add_argument("--run", type=Path, required=True)
-    parser.add_argument("--visual-ids", type=Path, help="Task 2: formula TSV, or a folder of them")
+    parser.add_argument("--visual-ids", type=Path, help="Task 2: formula TSV, or a folder or zip of them")
     parser.add_argument("--regime", choices=REGIMES, default="full", help="indexed posts")
     parser.add_argument(
         "--searched", "--collection", type=Path, help="regime mini: folder of the collection, or a file of ids"
