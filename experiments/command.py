@@ -7,7 +7,8 @@
 
 ``main()`` then returns an exit code: 0, or the number that the function returns; 1 after a fault of the program; 2
 after an error, with a message on standard error; 75 after training was stopped and has saved; 130 after Ctrl-C. Only
-the first of several ranks prints. A closed output (``| head``) is not an error.
+the first of several ranks prints. A closed output (``| head``) is not an error: the exit code stays, or is 141 as of
+other programs, if the command has not ended before.
 
 Every command takes ``--debug``, which raises the exception with its traceback.
 
@@ -63,6 +64,8 @@ _WAYS_OUT = {
 }
 STOPPED = 130
 """Exit code after Ctrl-C, as in shells: 128 plus the number of SIGINT."""
+CLOSED = 141
+"""Exit code of a command whose output was closed before its end: 128 plus the number of SIGPIPE."""
 
 
 class Main(Protocol):
@@ -80,9 +83,8 @@ def command(function: Callable[[Sequence[str] | None], str | int | None]) -> Mai
         debug = take_debug(words)
         try:
             result = _called(function, words)
-            if isinstance(result, str) and result and int(os.environ.get("RANK", "0")) == 0:
-                print(result)
-            sys.stdout.flush()
+            is_shown = isinstance(result, str) and int(os.environ.get("RANK", "0")) == 0
+            _write(f"{result}\n" if is_shown and result else "")
         except (Exception, KeyboardInterrupt) as error:
             if debug:
                 raise
@@ -97,8 +99,18 @@ def _called(function: Callable[[Sequence[str] | None], str | int | None], words:
     try:
         return function(words)
     except SystemExit:
-        sys.stdout.flush()
+        _write("")
         raise
+
+
+def _write(text: str) -> None:
+    """Write the end of a command's output, unless nobody reads it."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        if not _nobody_reads(error):
+            raise
 
 
 def take_debug(words: list[str]) -> bool:
@@ -119,7 +131,7 @@ def ended_by(error: Exception | KeyboardInterrupt) -> int:
         print("stopped; the same command resumes from the saved state", file=sys.stderr)
         return STOPPED
     if _nobody_reads(error):
-        return 0
+        return CLOSED
     if isinstance(error, MathAMRError):
         print(error, file=sys.stderr)
         return error.exit_code

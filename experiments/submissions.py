@@ -28,7 +28,7 @@ from mathamr.evaluation.metrics import evaluate, judged_results
 from mathamr.evaluation.result_names import ARQMATH
 from mathamr.evaluation.runs import Qrels, Run, Task, read_qrels, read_run, read_visual_ids, write_run
 from mathamr.evaluation.submission import FILE_NAME, Known, Problem, read_submission
-from mathamr.stages.retrieval.scoring import UNJUDGED
+from mathamr.stages.retrieval.scoring import formulas_of, in_ids_of
 from mathamr.stages.sources import open_data
 
 RUNS: dict[Task, str] = {1: "run.tsv", 2: "run-task2.tsv"}
@@ -182,7 +182,7 @@ class FileReport:
         problems: problems, in the order of lines.
         missing_topics: topics of the collection without a result; None: topics and ids were not looked up.
         scores: official scores by name; empty without judgments of its topics.
-        reason: reason for missing scores, where there are judgments.
+        reason: reason for missing scores, where there are judgments, or notes on the judgments.
     """
 
     path: Path
@@ -213,8 +213,7 @@ class FileReport:
             yield f"  {len(self.missing_topics)} topics have no result and score 0: {names}"
         if not FILE_NAME.fullmatch(self.path.name):
             yield "  the labs name files TEAM-task1-RUN-auto-both-P.tsv (auto or manual; both, math or text; P or A)"
-        if self.reason:
-            yield f"  {self.reason}"
+        yield from (f"  {line}" for line in self.reason.splitlines())
         if self.scores:
             *named, (_, judged) = self.scores.items()
             values = ", ".join(f"{name} {score:.4f}" for name, score in named)
@@ -250,12 +249,13 @@ def check(
         return replace(found, reason="no scores: there are lines that cannot be read")
     if task == 2 and visual_ids is None:
         return replace(found, reason="Task 2 is judged by visual id: give --visual-ids for its scores")
+    run, grades = read_run(path, task=task), read_qrels(*judged)
     mapped = None
     if task == 2 and visual_ids is not None:
-        mapped = read_visual_ids(visual_ids, {row.formula_id or "" for row in submission.rows})
-    run, grades = read_run(path, task=task), read_qrels(*judged)
+        mapped = read_visual_ids(visual_ids, formulas_of(run, grades))
+    grades, note = in_ids_of(run, grades, mapped)
     if not judged_results(run, grades, mapped):
-        return replace(found, reason=f"no scores: {UNJUDGED}")
+        return replace(found, reason=f"no scores: {note}")
     result = evaluate(run, grades, visual_ids=mapped)
     named = {title: result.aggregate[key] for key, title in ARQMATH.items()}
-    return replace(found, scores=named | {"topics": result.topics})
+    return replace(found, scores=named | {"topics": result.topics}, reason=note)

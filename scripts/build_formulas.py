@@ -4,9 +4,9 @@
 
 ``--corpus`` names a collection that publishes its formulas, by default ARQMath. The command reads its
 ``slt_representation_v3`` and ``opt_representation_v3``, packed or unpacked, and the formula files of the topics. It
-prints progress to standard error, with tables that it cannot read and a final table of formulas without a tree; the
-last line of standard output is one JSON object. ``--failures FILE`` lists these formulas, one JSON object per line,
-except those that no row of a representation lists.
+prints progress to standard error, with tables that it cannot read and a final table of missing trees (a formula may
+lack two); the last line of standard output is one JSON object. ``--failures FILE`` lists them, one JSON object per
+line, except those of formulas that no row of a representation lists.
 
 The same command resumes after any stop. Exit codes: 0 built; 2 an error, with a message; 130 stopped by Ctrl-C: run it
 again to resume.

@@ -3,7 +3,8 @@
     mathamr evaluate --task 1 --qrels qrel_task1_2020.tsv --run my_run.tsv
     {"ndcg_prime": 0.3446, "map_prime": 0.1393, "p_prime_10": 0.1623, "bpref": 0.1261, "topics": 77}
 
-Task 2 is judged by visual id, and needs a formula TSV (or a folder of them) with the columns id and visual_id:
+Task 2 is judged by visual id, and needs a formula TSV (or a folder or zip of them) with the columns id and visual_id;
+judgments by formula id, such as those of 2020, are converted:
 
     mathamr evaluate --task 2 --qrels qrel_task2_2020_visual_id.tsv --run my_run.tsv \\
         --visual-ids latex_representation_v3/
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--task", type=int, choices=(1, 2), required=True)
     parser.add_argument("--qrels", type=Path, required=True, nargs="+", help="files of judgments")
     parser.add_argument("--run", type=Path, required=True)
-    parser.add_argument("--visual-ids", type=Path, help="Task 2: formula TSV, or a folder of them")
+    parser.add_argument("--visual-ids", type=Path, help="Task 2: formula TSV, or a folder or zip of them")
     parser.add_argument("--regime", choices=REGIMES, default="full", help="indexed posts")
     parser.add_argument(
         "--searched", "--collection", type=Path, help="regime mini: folder of the collection, or a file of ids"

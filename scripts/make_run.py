@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     fuse.add_argument("--k", type=int, help="constant of reciprocal rank fusion; default: 60")
     fuse.add_argument("--weights", type=float, nargs="+", help="weight of each run")
     fuse.add_argument("--tune", type=Path, nargs="+", help="qrels that select the weights of two runs")
-    fuse.add_argument("--visual-ids", type=Path, help="Task 2: formula TSV, or a folder of them")
+    fuse.add_argument("--visual-ids", type=Path, help="Task 2: formula TSV, or a folder or zip of them")
     fuse.add_argument("--name", default="fused", help="last column of the run")
     fuse.set_defaults(run=of_runs)
     for one in (index, bm25, fuse):

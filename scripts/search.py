@@ -149,6 +149,8 @@ def show(
     print(printable(f"query: {answer.query.words}"), file=sys.stderr)
     if symbols := answer.query.words.symbols:
         print(f"note: read as variables: {' '.join(symbols)}; write LaTeX commands, such as \\le", file=sys.stderr)
+    if r"\qvar" in text:
+        print(r"note: there are no wildcards; \qvar{x} is read as the letters ? and x", file=sys.stderr)
     if answer.page.candidates is not None:
         print(f"filters: {answer.page.matching:,} of {answer.page.candidates:,} candidates match", file=sys.stderr)
     parts = ", ".join(f"{part} {seconds:.3f}" for part, seconds in answer.seconds.items())

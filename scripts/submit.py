@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_corpus(parser, required=False)
     parser.add_argument("--years", type=int, nargs="*", default=[], help="years of the topics, e.g. 2022")
     parser.add_argument("--qrels", type=Path, nargs="+", default=[], help="judgments for scores")
-    parser.add_argument("--visual-ids", type=Path, help="scores of Task 2: formula TSV, or a folder of them")
+    parser.add_argument("--visual-ids", type=Path, help="scores of Task 2: formula TSV, or a folder or zip of them")
     parser.add_argument("--json", action="store_true", help="one JSON object: files, problems, scores")
     given = parser.parse_args(arguments)
     if (given.experiment is None) == (given.check is None):

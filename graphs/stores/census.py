@@ -255,7 +255,7 @@ def table(census: Census) -> str:
         ("relations", f"{census.relations:,}"),
         ("labels", f"{census.labels_raw:,}"),
         ("  normalised", f"{census.labels_normalized:,}"),
-        ("  kept", f"{census.labels_kept:,}, for {census.coverage:.2%} of the nodes"),
+        ("  kept", f"{census.labels_kept:,} with the reserved ones, for {census.coverage:.2%} of the nodes"),
     ]
     width = max(len(name) for name, _ in rows) + 2
     return "\n".join(f"{name:{width}}{text}" for name, text in rows)

@@ -379,13 +379,14 @@ class GraphStore:
         yield from self.too_large.values()
 
     def _select(self, columns: str, post_ids: Sequence[str], join: str = "") -> dict[str, tuple[Any, ...]]:
+        if isinstance(post_ids, str):
+            raise StoreError(f"{post_ids!r} is one post id; give a list of ids: [{post_ids!r}]", path=self.path)
         rows: dict[str, tuple[Any, ...]] = {}
         for start in range(0, len(post_ids), _IDS_PER_QUERY):
             ids = post_ids[start : start + _IDS_PER_QUERY]
             query = f"SELECT g.post_id, {columns} FROM graph g{join} WHERE g.post_id IN ({','.join('?' * len(ids))})"
-            rows |= {row[0]: row[1:] for row in self._connection.execute(query, ids).fetchall()}
-        for post_id in self.too_large:
-            rows.pop(post_id, None)
+            found = self._connection.execute(query, ids).fetchall()
+            rows |= {row[0]: row[1:] for row in found if row[0] not in self.too_large}
         for post_id in post_ids:
             if post_id not in rows:
                 raise StoreError(self._why_missing(post_id), path=self.path)

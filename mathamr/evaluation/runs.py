@@ -295,7 +295,7 @@ def read_visual_ids(path: str | os.PathLike[str], wanted: Container[str] | None 
     except CorpusError as error:
         raise EvaluationError(error.message, path=path) from error
     if not files:
-        raise EvaluationError("the folder has no *.tsv file; name the folder of the formula TSVs", path=path)
+        raise EvaluationError("the folder has no *.tsv file; name the folder or the zip of the formula TSVs", path=path)
     # A formula in MathML can be longer than the csv module's default of 131,072 characters a field.
     csv.field_size_limit(max(csv.field_size_limit(), min(sys.maxsize, 2**31 - 1)))
     visual_ids: dict[str, str] = {}

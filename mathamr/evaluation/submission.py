@@ -109,8 +109,9 @@ class Submission:
         before: Row | None = None
         seen: dict[str, set[str]] = {}  # documents by topic
         name = self.rows[0].name if self.rows else ""
-        count = 0
-        for row in self.rows:
+        count = rank = 0
+        lines = [0, *(row.line for row in self.rows)]
+        for row, line in zip(self.rows, lines, strict=False):
             topic, document = row.topic_id, row.formula_id or row.post_id
             if document in seen.get(topic, ()):
                 yield Problem(row.line, "repeated", f"{document} is in topic {topic} twice; keep one")
@@ -123,10 +124,14 @@ class Submission:
                     yield Problem(
                         row.line, "topic", f"topic {topic} continues after other topics; keep its lines together"
                     )
-                before, count = None, 0
+                before, count, rank = None, 0, 0
             count += 1
-            rank = 1 if before is None else before.rank + 1  # from the line before: one gap is one problem
-            if row.rank != rank:
+            rank += 1
+            unread = row.line - line - 1  # malformed lines in between, which may have ranks
+            if rank < row.rank <= rank + unread:
+                rank = row.rank
+            # After a wrong rank, the next line may count from it or from the right one: one gap is one problem.
+            if row.rank != rank and not (before and 0 < row.rank - before.rank <= 1 + unread):
                 message = (
                     f"rank {row.rank} of topic {topic} should be {rank}: ranks count 1, 2, 3 ... from line to line"
                 )

@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from numbers import Integral
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -290,5 +291,7 @@ def check(task: str, k: int) -> None:
     """Refuse an unknown task, or a number of results out of range."""
     if task not in TASKS:
         raise ConfigError(f"unknown task {task!r}; choose from: {', '.join(TASKS)}")
+    if not isinstance(k, Integral):
+        raise ConfigError(f"k={k!r} is no number of results; give a whole number")
     if not 1 <= k <= MAX_RESULTS:
         raise ConfigError(f"k={k}; from 1 to {MAX_RESULTS:,} results can be shown")

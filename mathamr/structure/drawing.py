@@ -131,14 +131,14 @@ class _Drawing:
             return Drawn("mrow", role, children=self.row(self._below[node]["w"], depth + 1))
         if label == "W!":
             return Drawn("mrow")
-        text = _NAMES.sub(lambda found: _NAMED[found[0]], label[2:] if label[:2] in _LEAVES else label)
+        text = plain(label[2:] if label[:2] in _LEAVES else label)
         return Drawn(_LEAVES.get(label[:2], "mi" if label[:1] == "?" else "mo"), role, text)
 
     def _box(self, node: int, label: str, role: Role, depth: int) -> Drawn:
         """Return a fenced row, a table, or both."""
         found = _BOX.fullmatch(label)
         signs, rows, columns = (found[1], int(found[2] or 1), int(found[3] or 1)) if found else (label, 1, 1)
-        fences = [_NAMES.sub(lambda name: _NAMED[name[0]], sign) for sign in _FENCE.findall(signs)]
+        fences = [plain(sign) for sign in _FENCE.findall(signs)]
         cells: list[tuple[Drawn, ...]] = []
         cell = self._below[node].get("w")
         while cell is not None:
@@ -153,6 +153,15 @@ class _Drawing:
         opening = [Drawn("mo", role, sign) for sign in fences[:1]]
         closing = [Drawn("mo", role, sign) for sign in fences[1:]]
         return Drawn("mrow", children=(*opening, *inner, *closing))
+
+
+def plain(label: str) -> str:
+    """Return a label with the characters that Tangent names.
+
+    >>> plain("&quest;")
+    '?'
+    """
+    return _NAMES.sub(lambda found: _NAMED[found[0]], label)
 
 
 def _one(elements: tuple[Drawn, ...]) -> Drawn:

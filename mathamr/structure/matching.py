@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from graphs.formulas.tree import FormulaTree, ParsedFormula
-from mathamr.structure.drawing import Drawn, Role, draw
+from mathamr.structure.drawing import Drawn, Role, draw, plain
 from mathamr.structure.index import Alignment, StructureIndex
 
 MAX_NODES = 1000  # of a layout tree that is drawn
@@ -70,10 +70,10 @@ def match_of(index: StructureIndex, formula: ParsedFormula, number: int) -> Matc
     alignment = index.alignments(formula, number)["slt"]
     roles = roles_of(alignment, query, tree)
     others: dict[int, Role] = {alignment.nodes[node]: role for node, role in roles.items()}
-    pairs = {own[2:]: other[2:] for own, other in alignment.renaming.items() if own != other}
+    pairs = {plain(own[2:]): plain(other[2:]) for own, other in alignment.renaming.items() if own != other}
     drawings = draw(query, roles), draw(tree, others)
     changed = [(query.labels[own], tree.labels[alignment.nodes[own]]) for own in roles if roles[own] == "changed"]
-    named = dict.fromkeys((own[2:], other[2:]) for own, other in changed if own != other)
+    named = dict.fromkeys((plain(own[2:]), plain(other[2:])) for own, other in changed if own != other)
     return Match(*drawings, len(roles), len(query), tuple(sorted(pairs.items())), tuple(named))
 
 

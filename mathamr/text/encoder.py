@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 Side = Literal["query", "document"]
 SIDES: tuple[Side, ...] = get_args(Side)
 DTYPES = ("fp32", "bf16")
+CARD = "README.md"
+FINE_TUNED = "Text encoder fine-tuned from "
+"""First words of the card of an encoder that this package has trained."""
 POOLINGS = ("mean", "cls", "max", "lasttoken", "weightedmean", "mean_sqrt_len_tokens")
 # Names of the prompt of each side, in the order of sentence-transformers' encode_query and encode_document.
 _PROMPTS: dict[Side, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
@@ -325,6 +328,9 @@ def _prompts(model: SentenceTransformer, name: str) -> tuple[str, str, str]:
         known = Known(name, query, document) if query or document else _known(name)
     if known is not None:
         return known.query, known.document, ""
+    card = Path(place_of(name)) / CARD
+    if card.is_file() and FINE_TUNED in card.read_text(encoding="utf-8", errors="replace"):
+        return "", "", ""  # it was trained without prompts
     notice = (
         f"{name} has no prompts in its configuration, so texts are read as they are; if its authors name prompts, set "
         "text.query_prompt and text.document_prompt"

@@ -74,18 +74,19 @@ class ModelQueries:
 
     def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
         asked = self._answers.ask(self._model, questions_for(statements, names))
-        return [_queries_of(answer, name) for answer, name in zip(asked, names, strict=True)]
+        return [self._queries_of(answer, name) for answer, name in zip(asked, names, strict=True)]
+
+    def _queries_of(self, answer: str | NoAnswer, name: str) -> list[str] | Failure:
+        if isinstance(answer, NoAnswer):
+            return Failure(name, "queries", "no answer", str(answer))
+        return questions_of(answer) or Failure(
+            name, "queries", "no question in the answer", self._answers.unreadable(answer)
+        )
 
 
 def questions_for(statements: Sequence[Statement], names: Sequence[str]) -> list[Question]:
     """Return the questions to a model about statements; ``names`` are their ids."""
     return [Question(name, messages(one)) for one, name in zip(statements, names, strict=True)]
-
-
-def _queries_of(answer: str | NoAnswer, name: str) -> list[str] | Failure:
-    if isinstance(answer, NoAnswer):
-        return Failure(name, "queries", "no answer", str(answer))
-    return questions_of(answer) or Failure(name, "queries", "no question in the answer", answer[:200])
 
 
 def queries_from_paper(statement: Statement) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments import cli
+from experiments.command import CLOSED
 from experiments.run import start
 from tests.scripts.in_process import run_script
 
@@ -87,20 +88,39 @@ def test_an_output_that_nobody_reads_is_no_error(tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as closed:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""}
         done = subprocess.run(command, cwd=ROOT, stdout=closed, stderr=subprocess.PIPE, env=environment, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("buffering", [1, -1])
-@pytest.mark.parametrize("words", [["--version"], ["data", "--help"], ["data", "check", "--root", "."]])
-def test_every_command_ends_quietly_if_its_reader_has_gone(
-    words: list[str], buffering: int, posts: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--version"], 0),
+        (["data", "--help"], 0),
+        (["data", "check", "--root", "."], 0),
+        (["submit", "--check", "faulty.tsv"], 1),
+    ],
+)
+def test_a_command_whose_reader_has_gone_ends_quietly_and_keeps_its_code(
+    words: list[str],
+    code: int,
+    buffering: int,
+    posts: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A command that writes line by line ends at its first line, before its code is known."""
     monkeypatch.chdir(posts)
+    Path("faulty.tsv").write_text("A.1\t255\t7\t2.5\tme\n")
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w", buffering=buffering) as closed:
         monkeypatch.setattr(sys, "stdout", closed)
-        assert cli.main(words) == 0
+        try:
+            ended = cli.main(words)
+        except SystemExit as end:
+            ended = int(end.code or 0)
+        assert ended == (CLOSED if buffering == 1 and "check" in " ".join(words) else code)
     assert "pipe" not in capsys.readouterr().err

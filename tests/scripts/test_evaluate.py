@@ -35,11 +35,30 @@ def test_task_1_and_task_2_print_one_object(tmp_path: Path) -> None:
         "--task", "2", "--qrels", tmp_path / "q", "--run", tmp_path / "two", "--visual-ids", tmp_path / "ids.tsv"
     )
     assert json.loads(done.stdout)["ndcg_prime"] == 0.5
-    (tmp_path / "q").write_text("B.1\t0\t7\t3\n")  # by formula id
+    (tmp_path / "q").write_text("B.1\t0\tother\t3\n")
     done = evaluate(
         "--task", "2", "--qrels", tmp_path / "q", "--run", tmp_path / "two", "--visual-ids", tmp_path / "ids.tsv"
     )
-    assert "no result is judged: the judgments may have other ids" in done.stderr
+    assert "no result of 2020 is judged: the judgments may have other ids" in done.stderr
+
+
+def test_judgments_by_formula_id_are_converted_year_by_year(tmp_path: Path) -> None:
+    """ARQMath published those of 2020 so; formula 13 has another's visual id as its id."""
+    (tmp_path / "2020").write_text("B.1\t0\t7\t3\nB.1\t0\t8\t2\nB.1\t0\t13\t0\nB.1\t0\t99\t2\n")
+    (tmp_path / "2021").write_text("B.201\t0\t13\t3\n")
+    rows = [("B.1", "9", 1), ("B.1", "13", 2), ("B.1", "10", 3), ("B.201", "8", 1)]
+    lines = [f"{topic}\t{formula}\t255\t{rank}\t{5 - rank}\tme\n" for topic, formula, rank in rows]
+    (tmp_path / "run").write_text("".join(lines))
+    (tmp_path / "ids.tsv").write_text("id\tvisual_id\n7\t20\n9\t20\n8\t13\n10\t13\n13\t30\n")
+    command = ["--task", "2", "--run", tmp_path / "run", "--visual-ids", tmp_path / "ids.tsv", "--qrels"]
+    done = evaluate(*command, tmp_path / "2020", tmp_path / "2021")
+    note = "4 judgments of 2020 by formula id are converted to visual ids; 1 of unknown formulas left out\n"
+    assert done.stderr == note
+    printed = json.loads(done.stdout)
+    # B.1 is 20 (relevant), 30 (irrelevant), 13 (relevant): MAP' is (1/1 + 2/3) / 2, and 1 for B.201.
+    assert (printed["map_prime"], printed["topics"]) == (pytest.approx((5 / 6 + 1) / 2), 2)
+    (tmp_path / "both").write_text((tmp_path / "2020").read_text() + (tmp_path / "2021").read_text())
+    assert evaluate(*command, tmp_path / "both").stdout == done.stdout
 
 
 def test_a_grade_above_all_judgments_is_noted(tmp_path: Path) -> None:

@@ -158,6 +158,8 @@ def test_a_search_says_what_of_the_query_the_model_knows(index: Path, capsys: py
     assert "note" not in captured
     assert scripts.search.main([f"index={index}", "k=1", "Is $p ≤ q$ or $q ∈ \\{p\\}$?"]) == 0
     assert "note: read as variables: ≤ ∈; write LaTeX commands, such as \\le\n" in capsys.readouterr().err
+    assert scripts.search.main([f"index={index}", "k=1", r"Is $\qvar{p}^2$ irrational?"]) == 0
+    assert r"note: there are no wildcards; \qvar{x} is read as" in capsys.readouterr().err
 
 
 def test_a_search_as_json_with_options_as_other_commands_have_them(

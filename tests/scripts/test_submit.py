@@ -157,11 +157,15 @@ def test_judgments_with_other_ids_are_named_instead_of_a_score_of_0(
 ) -> None:
     path, qrels = tmp_path / "run.tsv", tmp_path / "qrels.tsv"
     path.write_text("F.1\ta1:0\ta1\t1\t2\tme\n")
-    qrels.write_text("F.1\t0\ta1:0\t3\n")  # by formula id
-    assert (
-        submit.main(["--check", str(path), "--qrels", str(qrels), "--visual-ids", str(collection / "visual.tsv")]) == 0
-    )
+    command = ["--check", str(path), "--qrels", str(qrels), "--visual-ids", str(collection / "visual.tsv")]
+    qrels.write_text("F.1\t0\tother\t3\n")
+    assert submit.main(command) == 0
     assert "no scores: no result is judged" in capsys.readouterr().out
+    qrels.write_text("F.1\t0\ta1:0\t3\n")  # by formula id
+    assert submit.main(command) == 0
+    printed = capsys.readouterr().out
+    assert "  1 judgments by formula id are converted to visual ids\n" in printed
+    assert "nDCG' 1.0000" in printed
 
 
 def test_a_judged_topic_without_a_result_scores_0_and_other_judgments_do_not_count(
@@ -205,7 +209,7 @@ def test_many_problems_of_a_kind_are_counted(tmp_path: Path, capsys: pytest.Capt
     assert submit.main(["--check", str(path), "--qrels", str(qrels)]) == 1
     printed = capsys.readouterr().out
     assert printed.count("should be") == submissions.SHOWN
-    assert "and 25 more of kind rank" in printed
+    assert "and 24 more of kind rank" in printed
     assert "no scores: there are lines that cannot be read" in printed
 
 

@@ -59,7 +59,7 @@ def build_formula_trees(
     for file, why in files.unread:
         console.say(f"not read: {file}: {why}")
     wanted = None if posts is None else frozenset(posts)
-    with console.stage("formula trees", unit="formulas") as stage:
+    with console.stage("formula trees", unit="rows") as stage:
         summary = build(
             out,
             files,
@@ -71,7 +71,7 @@ def build_formula_trees(
     console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
     again = {key: number for key, number in summary.failures.items() if key[1] == DUPLICATE}
     without = {key: number for key, number in summary.failures.items() if key not in again}
-    console.failures("formulas without a tree from MathML (made from LaTeX instead)", without)
+    console.failures("trees missing from MathML (made from LaTeX instead)", without)
     console.failures("rows with another tree than an earlier row of their formula, which counts", again)
     return summary
 

@@ -143,7 +143,7 @@ class StatementPairs:
         if self.model is None:
             return PaperQueries()
         kept = self._kept()
-        console.say(f"  answers of {self.model.name} are kept in {kept.path}")
+        console.say(f"  answers of {self.model.name} are kept in {kept.path}; remove a line to ask again")
         return ModelQueries(self.model, kept)
 
     def _kept(self) -> KeptAnswers:

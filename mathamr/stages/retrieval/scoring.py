@@ -6,19 +6,21 @@ scored.values   # {'ndcg_prime': 0.3446, 'map_prime': 0.1393, 'p_prime_10': 0.16
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphs.corpus.arqmath.rekeying import rekey
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Judgment, Post
 from graphs.errors import EvaluationError
 from mathamr.evaluation.metrics import Regime, evaluate, judged_results, relevant_grade
-from mathamr.evaluation.runs import Task, read_qrels, read_run, read_visual_ids, repeated_lines
+from mathamr.evaluation.runs import Qrels, Run, Task, qrels_of, read_qrels, read_run, read_visual_ids, repeated_lines
+from mathamr.ranking.judged import year_of
 
 UNJUDGED = (
     "no result is judged: the judgments may have other ids than the results (Task 1 is judged by post id, Task 2 by "
-    "visual id, in files *_visual_id.tsv)"
+    "visual id or formula id)"
 )
 PRINTED = ("ndcg_prime", "map_prime", "p_prime_10", "bpref")
 
@@ -61,20 +63,65 @@ def score_files(run_file: Path, qrels_files: Sequence[Path], settings: ScoreSett
     mini = settings.regime == "mini"
     visual_ids = None
     if settings.visual_ids is not None:
-        # The regime mini asks for all formulas of the collection, the others for those of the run.
-        wanted = None if mini else {hit.doc_id for hits in run.rankings.values() for hit in hits}
-        visual_ids = read_visual_ids(settings.visual_ids, wanted)
+        # The regime mini asks for all formulas of the collection, the others for those of run and judgments.
+        visual_ids = read_visual_ids(settings.visual_ids, None if mini else formulas_of(run, qrels))
     searched = None
     if settings.searched is not None:
         searched = searched_ids(settings.searched, settings.task)
     elif mini and visual_ids is not None:
         searched = set(visual_ids.values())
-    judgments = (Judgment(topic, doc, grade) for topic, docs in qrels.items() for doc, grade in docs.items())
-    relevant, note = relevant_grade(judgments, settings.relevant_grade)
+    qrels, ids_note = in_ids_of(run, qrels, visual_ids)
+    relevant, note = relevant_grade(judgments_of(qrels), settings.relevant_grade)
     result = evaluate(run, qrels, regime=settings.regime, collection=searched, visual_ids=visual_ids, relevant=relevant)
-    notes = [note, repeated_lines(run), "" if judged_results(run, qrels, visual_ids) else UNJUDGED]
+    notes = [note, repeated_lines(run), ids_note]
     values = {name: result.aggregate[name] for name in PRINTED} | {"topics": result.topics}
     return Scored(values, "\n".join(filter(None, notes)))
+
+
+def formulas_of(run: Run, qrels: Qrels) -> set[str]:
+    """Return the ids whose visual ids a run of Task 2 is scored with."""
+    return {hit.doc_id for hits in run.rankings.values() for hit in hits}.union(*qrels.values())
+
+
+def in_ids_of(run: Run, qrels: Qrels, visual_ids: Mapping[str, str] | None) -> tuple[Qrels, str]:
+    """Return the judgments by visual id in Task 2, and a note on converted ones and on years without a judged result.
+
+    ARQMath published the judgments of one year by formula id. Each year has the kind of ids that judges more results.
+
+    >>> from mathamr.evaluation.runs import Hit
+    >>> run = Run("me", {"B.1": [Hit("7", 2.0, "a1"), Hit("8", 1.0, "a1")]}, task=2)
+    >>> in_ids_of(run, {"B.1": {"7": 3, "9": 2}}, {"7": "v", "8": "w"})
+    ({'B.1': {'v': 3}}, '2 judgments of 2020 by formula id are converted to visual ids; 1 of unknown formulas left out')
+
+    Args:
+        visual_ids: visual ids of the formulas in run and judgments; None in Task 1.
+    """
+    years: dict[int | None, Qrels] = {}
+    for topic, docs in qrels.items():
+        years.setdefault(year_of(topic), {})[topic] = docs
+    read: Qrels = {}
+    notes: list[str] = []
+    for year, judged in years.items():
+        of_year = f" of {year}" if year else ""
+        count = judged_results(run, judged, visual_ids)
+        if visual_ids is not None:
+            rekeyed, counts = rekey(judgments_of(judged), visual_ids)
+            converted = qrels_of(rekeyed)
+            if (converted_count := judged_results(run, converted, visual_ids)) > count:
+                left_out = f"; {counts.unknown:,} of unknown formulas left out" if counts.unknown else ""
+                notes.append(
+                    f"{counts.judgments:,} judgments{of_year} by formula id are converted to visual ids{left_out}"
+                )
+                judged, count = converted, converted_count
+        if not count and not judged.keys().isdisjoint(run.rankings):
+            notes.append(UNJUDGED.replace("no result", f"no result{of_year}", 1))
+        read |= judged
+    return read, "\n".join(notes)
+
+
+def judgments_of(qrels: Qrels) -> Iterator[Judgment]:
+    """Yield the judgments of a table."""
+    return (Judgment(topic, doc, grade) for topic, docs in qrels.items() for doc, grade in docs.items())
 
 
 def searched_ids(path: Path, task: Task) -> set[str]:

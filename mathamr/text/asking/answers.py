@@ -134,6 +134,10 @@ class KeptAnswers:
         different = {one.prompt_hash: one for one in questions}
         return [one for one in different.values() if (model, one.prompt_hash) not in self._texts]
 
+    def unreadable(self, answer: str) -> str:
+        """Return the beginning of an answer that cannot be read, with the way to ask again."""
+        return f"{answer[:200]} (kept in {self.path}; remove its line there to ask again)"
+
     def estimate(self, model: str, questions: Sequence[Question], tokens_out: int = 60) -> Estimate:
         """Return an estimate of what :meth:`ask` would ask.
 

@@ -124,7 +124,7 @@ def ask(
             continue
         found[paper] = read_answer(answer)
         if not found[paper].concepts:
-            failures.append(Failure(paper, "concepts", "no concept in the answer", answer[:200]))
+            failures.append(Failure(paper, "concepts", "no concept in the answer", answers.unreadable(answer)))
     return merged(found, least_papers=least_papers), failures
 
 

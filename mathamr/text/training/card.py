@@ -20,9 +20,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mathamr.text.encoder import TextEncoder
+from mathamr.text.encoder import CARD, FINE_TUNED, TextEncoder
 
-CARD = "README.md"
 _LATE = (
     "It was trained for late interaction: MaxSim over the vectors of tokens, which "
     "`mathamr.text.encoder.open_encoder(FOLDER).encode_tokens` gives. This code gives one vector for each text:",
@@ -47,7 +46,7 @@ def write_card(encoder: TextEncoder, folder: Path, *, linearize: bool, tokens: b
         "pipeline_tag: sentence-similarity",
         "---",
         "",
-        f"Text encoder fine-tuned from {Path(encoder.name).name}: {encoder.dimension} numbers, of unit length. "
+        f"{FINE_TUNED}{Path(encoder.name).name}: {encoder.dimension} numbers, of unit length. "
         f"Texts are cut at {encoder.model.max_seq_length} tokens. {formulas} Prompts: {encoder.prompt('query')!r} "
         f"before queries, {encoder.prompt('document')!r} before documents; the code adds them.",
         "",

@@ -52,6 +52,7 @@ def test_the_counts_of_a_small_collection(tmp_path: Path, workers: int) -> None:
     text = census.table(counted)
     assert "mean 4.0, median 4.5, largest 5" in text
     assert "amr: crash" in text
+    assert "10 with the reserved ones, for 43.75% of the nodes" in text
     assert json.loads(counted.to_json())["failures"][0]["posts_without_graph"] == 1
 
 

@@ -224,6 +224,8 @@ def test_post_that_does_not_convert_is_a_record(vocabulary: Vocabulary, tmp_path
         store.load(["30", "1"])
     assert "no graph of post 1: " in str(refused.value)
     assert reason in str(refused.value)
+    with pytest.raises(StoreError, match=r"'77' is one post id; give a list of ids: \['77'\]"):
+        store.load("77")
     with pytest.raises(StoreError, match="no graph of post 77, nor a record of why"):
         store.sizes(["77"])
 

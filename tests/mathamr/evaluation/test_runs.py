@@ -133,6 +133,8 @@ def test_visual_ids_come_from_the_column_of_that_name(tmp_path: Path) -> None:
         for file in sorted(folder.iterdir()):
             archive.write(file, f"latex_representation_v3/{file.name}")
     assert read_visual_ids(tmp_path / "latex.zip") == {"1": "v1", "3": "v1"}
+    with pytest.raises(EvaluationError, match=r"no \*\.tsv file; name the folder or the zip"):
+        read_visual_ids(tmp_path)
     (folder / "2.tsv.gz").write_bytes(gzip.compress((folder / "2.tsv").read_bytes()))
     assert read_visual_ids(folder / "2.tsv.gz") == {"3": "v1"}
     (tmp_path / "latex.zip").write_bytes(b"PK")

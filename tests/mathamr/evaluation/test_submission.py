@@ -87,6 +87,15 @@ def test_faults_of_a_topic(tmp_path: Path) -> None:
     assert found(write(tmp_path / "many.tsv", many)) == [(1001, "count")]
     gap = [f"A.1\t{n}\t{n + 5 * (n > 3)}\t{-n}\tme" for n in range(1, 9)]
     assert found(write(tmp_path / "gap.tsv", gap)) == [(4, "rank")]
+    unread = [*gap[:3], gap[3].replace("\t-4", "\tnan"), *gap[4:]]
+    assert found(write(tmp_path / "unread.tsv", unread)) == [(4, "form"), (5, "rank")]
+    good = [f"A.1\t{n}\t{n}\t{-n}\tme" for n in range(1, 9)]
+    for line in (1, 4):  # the first one, which has the byte order mark, or another one
+        one = [row.replace(f"\t{-line}\t", "\tnan\t") for row in good]
+        assert found(write(tmp_path / "one.tsv", one)) == [(line, "form")]
+    assert found(write(tmp_path / "blank.tsv", [*good[:4], "", *good[4:]])) == [(5, "form")]
+    swapped = [*good[:3], good[4], good[3], *good[5:]]
+    assert found(write(tmp_path / "swapped.tsv", swapped)) == [(4, "rank"), (5, "rank"), (5, "score")]
     assert found(write(tmp_path / "good.tsv", GOOD)) == []
     assert found(write(tmp_path / "windows.tsv", GOOD, "\r\n")) == []
 

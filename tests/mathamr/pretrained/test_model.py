@@ -134,6 +134,8 @@ def test_an_index_finds_what_is_most_similar(model: MathAMR, tmp_path: Path) -> 
         assert (len(index), repr(index)) == (3, "PostIndex(3 posts)")
         with pytest.raises(RetrievalError, match="is not a text; search one text at a time"):
             index.search([query])  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match=r"k=1\.5 is no number of results; give a whole number"):
+            index.search(query, k=1.5)  # type: ignore[arg-type]
     posts = [Post("a", "answer", body="Let $x=1$.", markup="text"), Post("b", "answer", body="Even.", markup="text")]
     with model.index(posts, tmp_path / "index") as kept:
         assert {result.post.post_id for result in kept.search("Is $x$ even?")} == {"a", "b"}

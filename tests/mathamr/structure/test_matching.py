@@ -57,6 +57,10 @@ def test_names_of_functions_are_changed_and_never_renamed() -> None:
     assert str(matched(r"x^N", r"y^\infty")) == "2 of 2 symbols, x is y, N is changed to ∞"
 
 
+def test_signs_that_tangent_names_are_shown_as_signs() -> None:
+    assert str(matched("?^2+b^2", "N^2+b^2")) == "5 of 5 symbols, ? is changed to N"
+
+
 def test_a_letter_that_another_one_takes_is_not_changed_to_itself() -> None:
     match = matched("x+y+y", "x+x+x")
     assert str(match) == "5 of 5 symbols, y is x"

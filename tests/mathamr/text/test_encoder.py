@@ -18,6 +18,7 @@ from mathamr.text import encoder as module
 from mathamr.text.encoder import Opening, TextEncoder, open_encoder
 from mathamr.text.sources.statistics import tokenizer_of
 from mathamr.text.training.adapting import fingerprint, limit_length, separate
+from mathamr.text.training.card import write_card
 from mathamr.text.training.tiny import make_tiny
 
 pytestmark = pytest.mark.skipif(
@@ -150,6 +151,8 @@ def test_a_model_without_prompts_says_so_and_takes_given_ones(tiny: tuple[TextEn
     assert "no prompts in its configuration" in open_encoder(name).notice
     encoder = open_encoder(name, opening=Opening(query_prompt="ring: ", document_prompt=""))
     assert (encoder.prompt("query"), encoder.prompt("document"), encoder.notice) == ("ring: ", "", "")
+    write_card(open_encoder(name), Path(name), linearize=False)  # as one that was trained here, without prompts
+    assert open_encoder(name).notice == ""
 
 
 def test_an_exported_encoder_gives_unit_vectors_to_the_library(tiny: tuple[TextEncoder, Path], tmp_path: Path) -> None:

@@ -20,13 +20,12 @@ from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, TrainingError
 from mathamr.negatives.text import Mining
 from mathamr.text import finetuning
-from mathamr.text.encoder import Opening, TextEncoder, open_encoder
+from mathamr.text.encoder import CARD, Opening, TextEncoder, open_encoder
 from mathamr.text.finetuning import tidy
 from mathamr.text.linearize import linearized
 from mathamr.text.pairs import write_pairs
 from mathamr.text.training import adapting
 from mathamr.text.training.adapting import limit_length
-from mathamr.text.training.card import CARD
 from tests.mathamr.text.tiny_pairs import file_of, opened, pairs_of, settings, weights
 from tests.warm_process import start
 

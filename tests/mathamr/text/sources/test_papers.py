@@ -193,6 +193,7 @@ def test_statements_without_a_query_are_counted(tmp_path: Path) -> None:
     assert isinstance(first, Failure)
     assert isinstance(third, Failure)
     assert (first.kind, second, third.kind) == ("no question in the answer", ["Why?"], "no answer")
+    assert first.message == f"I cannot. (kept in {tmp_path}/a.jsonl; remove its line there to ask again)"
 
 
 def test_a_paper_without_statements_of_a_part_asks_nothing(tmp_path: Path) -> None:
