@@ -47,14 +47,13 @@ def rename(labels: Tensor, node_graph: Tensor, orders: Tensor, variables: Tensor
         labels: label of each node (N,).
         node_graph: graph of each node (N,).
         orders: permutation of the variables for each graph (B, L).
-        variables: ids of the labels of each variable (L, K), see :func:`variables_of`, or of its only label (L,).
+        variables: ids of the two labels of each variable (L, 2), see :func:`variables_of`.
     """
     if not len(variables):
         return labels
-    variables = variables.reshape(len(variables), -1)  # (L, K)
-    ids, order = variables.flatten().sort()  # (L * K,)
+    ids, order = variables.flatten().sort()  # (2 L,)
     place = torch.searchsorted(ids, labels).clamp(max=len(ids) - 1)  # (N,)
-    variable = order[place] // variables.shape[1]
+    variable = order[place] // 2
     new = orders[node_graph, variable]
     renamed = (ids[place] == labels) & (new != variable)
     return torch.where(renamed, variables[new, 0], labels)
@@ -67,7 +66,7 @@ def rename_variables(
 
     Args:
         batch: graphs on the CPU, B of them.
-        variables: ids of the labels of each variable (L, K), see :func:`variables_of`, or of its only label (L,).
+        variables: ids of the two labels of each variable (L, 2), see :func:`variables_of`.
         probability: share of the graphs that are changed.
         generator: source of random numbers.
     """

@@ -105,7 +105,6 @@ _TABLES = {
         \blacklozenge ◆ | \bigstar ★ | \circledS Ⓢ | \backprime ‵ | \complement ∁ complement | \diagup ╱
         \diagdown ╲ | \checkmark ✓ | \maltese ✠ | \circledR ® | \yen ¥ | \pounds £ | \copyright © | \S § | \P ¶
         \# # | \_ _ | \mapstochar ⸠ | \aa å | \AA Å | \o ø | \O Ø | \ss ß | \ae æ | \AE Æ | \oe œ | \OE Œ
-        \upharpoonright ↾ | \upharpoonleft ↿ | \restriction ↾
         \degree ° | " " | @ @ | ? ? | ` ‘ | # #
     """,
     "ID": r"""
@@ -151,7 +150,7 @@ _TABLES = {
         \unlhd ⊴ subgroup-of-or-equals | \unrhd ⊵ contains-as-subgroup-or-equals | \oplus ⊕ direct-sum
         \ominus ⊖ symmetric-difference | \top ⊤ top | \bot ⊥ bottom | \dotplus ∔ | \Cap ⋒ double-intersection
         \doublecap ⋒ double-intersection | \Cup ⋓ double-union | \doublecup ⋓ double-union | \barwedge ⊼ not-and
-        \veebar ⊻ exclusive-or | \doublebarwedge ⩞ | \boxminus ⊟ | \boxplus ⊞ | \curlywedge ⋏ | \curlyvee ⋎
+        \veebar ⊻ exclusive-or | \doublebarwedge ⩞ | \boxminus ⊟ | \boxplus ⊞ | \curlywedge ⋏ and | \curlyvee ⋎ or
         \circleddash ⊝ | \intercal ⊺ | \And & and | \& & and
     """,
     "MULOP": r"""
@@ -160,7 +159,7 @@ _TABLES = {
         \dag † | \ddagger ‡ | \ddag ‡ | \amalg ⨿ coproduct | \boxtimes ⊠ | \boxdot ⊡ | \divideontimes ⋇
         \ltimes ⋉ left-normal-factor-semidirect-product | \rtimes ⋊ right-normal-factor-semidirect-product
         \leftthreetimes ⋋ left-semidirect-product | \rightthreetimes ⋌ right-semidirect-product | \circledast ⊛
-        \circledcirc ⊚ | \centerdot ⋅ | \backslash \ | \slash / divide
+        \circledcirc ⊚ | \centerdot ∙ | \backslash \ | \slash / divide
     """,
     "RELOP": r"""
         = = equals | < < less-than | > > greater-than | \lt < less-than | \gt > greater-than | := := assign
@@ -235,7 +234,7 @@ _TABLES = {
         \twoheadrightarrow ↠ | \rightarrowtail ↣ | \looparrowright ↬ | \curvearrowright ↷ | \circlearrowright ↻
         \Rsh ↱ | \downdownarrows ⇊ | \downharpoonright ⇂ | \nleftarrow ↚ | \nrightarrow ↛ | \nLeftarrow ⇍
         \nRightarrow ⇏ | \nleftrightarrow ↮ | \nLeftrightarrow ⇎ | \dashrightarrow ⇢ | \dashleftarrow ⇠
-        \leftrightsquigarrow ↭
+        \leftrightsquigarrow ↭ | \upharpoonright ↾ | \upharpoonleft ↿ | \restriction ↾
     """,
     "METARELOP": r"""
         : : | \colon : | \vcentcolon : | \leftrightarrow ↔ | \Leftrightarrow ⇔ | \iff ⇔ iff | \rightleftharpoons ⇌

@@ -197,3 +197,52 @@ def test_dots_before_a_macro_that_never_ends_are_refused() -> None:
 )
 def test_a_mixed_number_may_have_its_fraction_in_braces(latex: str, expected: str) -> None:
     assert trees(latex)[1] == expected
+
+
+RARE = {
+    r"\frac{dy}{dx}\bigg|_{x=0}>0": (
+        "[M!1x1[>[N!0]],b[V!x[=[N!0]]],w[O!divide[|],o[V!d[V!y]],u[V!d[V!x]]]]",
+        "[O!gt,0[O!evaluated-at,0[O!divide,0[U!times,0[V!d],1[V!y]],1[U!times,0[V!d],1[V!x]]],1[U!eq,0[V!x],1[N!0]]],1[N!0]]",
+    ),
+    r"U(\subseteq V)\to S": (
+        "[V!U[M!()1x1[→[V!S]],w[⊆[V!V]]]]",
+        "[F!→,0[O!annotated,0[V!U],1[O!subset,0[W!],1[V!V]]],1[V!S]]",
+    ),
+    "cov(": ("[V!c[V!o[V!v[(]]]]", "[E!,0[O!fragments],1[T!cov],2[V!(]]"),
+    "y=-ax+h": (
+        "[V!y[=[-[V!a[V!x[+[V!h]]]]]]]",
+        "[U!eq,0[V!y],1[U!plus,0[O!minus,0[U!times,0[V!a],1[V!x]]],1[V!h]]]",
+    ),
+    "P''": ("[V!P,a[′′]]", "[O!SUP,0[V!P],1[V!′′]]"),
+    "y'^2": ("[V!y,a[′[N!2]]]", "[O!SUP,0[V!y],1[M!L-2,0[V!′],1[N!2]]]"),
+    r"\{i: x = 1\}": (
+        "[M!{}1x1,w[V!i[:[V!x[=[N!1]]]]]]",
+        "[O!conditional-set,0[V!i],1[U!eq,0[V!x],1[N!1]]]",
+    ),
+    r"p \quad \colon = \quad (n, 0).": (
+        "[V!p[:[=[M!()1x2[.],w[V!n[&comma;],e[N!0]]]]]]",
+        "[O!assign,0[V!p],1[O!interval(O-O),0[V!n],1[N!0]]]",
+    ),
+    r"\langle R, S_2 . . \rangle": (
+        "[⟨[V!R[&comma;[V!S[.[.[⟩]]],b[N!2]]]]]",
+        "[M!L-2,0[V!R],1[O!SUB,0[V!S],1[N!2]]]",
+    ),
+    r"\lVert{Y}\rVert": ("[M!∥∥1x1,w[V!Y]]", "[M!D-∥,0[V!Y]]"),
+    r"p \curlywedge q": ("[V!p[⋏[V!q]]]", "[U!and,0[V!p],1[V!q]]"),
+    r"f\upharpoonright A": ("[V!f[↾[V!A]]]", "[F!↾,0[V!f],1[V!A]]"),
+    r"a \centerdot b": ("[V!a[∙[V!b]]]", "[F!∙,0[V!a],1[V!b]]"),
+    "k >= 3": ("[V!k[>=[N!3]]]", "[O!geq,0[V!k],1[N!3]]"),
+    r"2^k-x\bigm|y-1": (
+        "[N!2[-[V!x[|[V!y[-[N!1]]]]]],a[V!k]]",
+        "[E!,0[O!fragments],1[O!SUP,0[N!2],1[V!k]],2[O!minus],3[-!x],4[V!|],5[-!y],6[O!minus],7[N!1]]",
+    ),
+    r"\sum_n \vert 2n\rangle \langle n \vert": (
+        "[∑[|[N!2[V!n[⟩[⟨[V!n[|]]]]]]],u[V!n]]",
+        "[+!O!sum,0[O!SUB,0[O!sum],1[V!n]],1[U!times,0[O!ket,0[U!times,0[N!2],1[V!n]]],1[O!bra,0[V!n]]]]",
+    ),
+}
+
+
+@pytest.mark.parametrize("latex", RARE)
+def test_rare_forms_of_real_posts_have_their_trees(latex: str) -> None:
+    assert trees(latex) == RARE[latex]

@@ -128,7 +128,7 @@ def test_variables_are_renamed_in_training_and_keys_stay(store: GraphStore, pair
     with ranks("cpu") as world:
         for config in (plain, renaming):
             batches = TrainingBatches(store, split, config, world)
-            batches._variables = torch.tensor(variables)  # this collection has none of one letter
+            batches._variables = torch.tensor([variables, variables]).T  # this collection has none of one letter
             made.append(batches.batch(tuple(split.train[:8]), 0, 0))
     one, other = made
     labels, changed = one.chunks[0].labels, other.chunks[0].labels
