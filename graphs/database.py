@@ -23,7 +23,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -105,7 +105,7 @@ class _ReadOnly(Connection):
     """A connection that its last reference closes: no other thread could do so for the one that opened it."""
 
     def __del__(self) -> None:
-        with suppress(sqlite3.ProgrammingError):  # it was never open
+        if hasattr(self, "path"):  # else it was never open
             self.close()
 
 

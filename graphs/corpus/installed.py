@@ -35,6 +35,7 @@ _TEXTS = {
 }
 _POSTS, _LISTS = ("posts", "posts_as_read", "completed"), {"topics": Topic, "judgments": Judgment}
 _DOCUMENTS, _BENCHMARK = ("name", "posts", "formulas", "fingerprints"), ("tasks", *_LISTS)
+_FURTHER = ("is_incomplete", "links", "related", "tests", "test")  # members of the other protocols
 _CHECKED: dict[str, type] = dict.fromkeys(_POSTS, Post) | dict.fromkeys(("pairs", "pairs_of"), Pair) | _LISTS
 
 
@@ -82,7 +83,8 @@ class Opener:
         for name in ("fingerprints", *_CHECKED):
             if name not in known and hasattr(corpus, name):  # a collection may be opened twice
                 object.__setattr__(corpus, name, _Checked(self, name, getattr(corpus, name)))
-        for name in (*_DOCUMENTS, *_BENCHMARK):  # since Python 3.12, a protocol does not see what ``__getattr__`` gives
+        # Since Python 3.12, a protocol does not see what ``__getattr__`` gives.
+        for name in (*_DOCUMENTS, *_BENCHMARK, *_FURTHER):
             if inspect.getattr_static(corpus, name, None) is None and hasattr(corpus, name):
                 object.__setattr__(corpus, name, getattr(corpus, name))
         return corpus

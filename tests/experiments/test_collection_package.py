@@ -10,7 +10,9 @@ import pytest
 
 from experiments.run import run
 from graphs.corpus import installed
-from graphs.corpus.corpus import Benchmark, Documents, TrainingPairs, open_corpus
+from graphs.corpus.corpus import Benchmark, Completed, Documents, TrainingPairs, open_corpus
+from graphs.corpus.pairs import Linked, Related
+from graphs.corpus.queries.collection import NamedTests
 from graphs.errors import ConfigError, MathAMRError
 from graphs.extensions import COLLECTIONS
 from tests.documents.blocks import blocks_of
@@ -120,6 +122,8 @@ class Own:
     @staticmethod
     def topics(task, years): return []
     def judgments(self, task, years): return []
+    def links(self): return [("1", "2")]
+    def related(self): return []
 
 class Around:
     def __init__(self, root): self.own = Own(root)
@@ -137,6 +141,9 @@ def test_methods_of_every_form_are_checked(kind: str, tmp_path: Path, monkeypatc
     assert corpus.fingerprints().posts != "p"
     assert [post.post_id for post in corpus.posts()] == ["faq"]
     assert pickle.dumps(corpus)  # for another process
+    assert isinstance(corpus, Linked)
+    assert isinstance(corpus, Related)
+    assert not isinstance(corpus, Completed | NamedTests | TrainingPairs)
 
 
 RECORDS = """

@@ -20,6 +20,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.model.encoding import device_of
 from mathamr.retrieval.formulas import query_vectors, rerank_by_context
 from mathamr.retrieval.index import Ranking, Strategy
+from mathamr.retrieval.strategies import search
 from mathamr.search.catalog import Catalog
 from mathamr.search.query import EncodedQuery, QueryEncoder, is_same_parser, query_sets
 from mathamr.stages.console import Console
@@ -157,16 +158,20 @@ def _check_same_formulas(graphs: Collection, topics: Sequence[Topic]) -> None:
 
 def _answers(catalog: Catalog, queries: VectorSets, settings: IndexSearch, console: Console) -> list[Ranking]:
     """Return the best answers for each query; of an index without answers, the best posts."""
-    questions = frozenset(catalog.texts.post_ids("question")).intersection(catalog.vectors.post_ids())
-    if len(questions) == len(catalog):
-        questions = frozenset()
-    elif questions:
-        console.say(f"note: a run of Task 1 has answers alone; questions of the index are left out: {len(questions):,}")
-    depth = settings.k
+    strategy, k = settings.strategy, settings.k
+    indexed = catalog.vectors.post_ids()
+    questions = frozenset(catalog.texts.post_ids("question")).intersection(indexed)
+    if len(questions) in (0, len(indexed)):
+        return catalog.search(queries, strategy, k)
+    console.say(f"note: a run of Task 1 has answers alone; questions of the index are left out: {len(questions):,}")
+    if catalog.index is catalog.vectors:
+        answers = [post_id for post_id in indexed if post_id not in questions]
+        return search(catalog.vectors.only(answers), queries, strategy, k)
+    depth = k
     while True:
-        found = catalog.search(queries, settings.strategy, depth)
-        kept = [[one for one in ranking if one[0] not in questions][: settings.k] for ranking in found]
-        if not questions or depth >= len(catalog) or all(len(ranking) == settings.k for ranking in kept):
+        found = catalog.search(queries, strategy, depth)
+        kept = [[one for one in ranking if one[0] not in questions][:k] for ranking in found]
+        if all(len(own) == k or len(whole) < depth for own, whole in zip(kept, found, strict=True)):
             return kept
         depth *= 2
 
