@@ -204,6 +204,23 @@ def test_a_cost_that_is_no_number_leaves_out_costs_alone(rings: Path, value: obj
     assert f"Left out: time_per_epoch_s of ring-seed2 is {value!r}, no number" in text
     assert text.count("Left out: ") == 1
     assert "| ring | 0.510 ± 0.014* |" in text
+    columns = {"ndcg_prime": ("nDCG'", 1.0), "time_per_epoch_s": ("Time/epoch (s)", 1.0)}  # of the terminal's table
+    table = tables.mean_table(results.read(rings).rows, columns)
+    assert table[1:3] == [["none", "0.410 ± 0.014", "11.5 ± 0.7", "2"], ["ring", "0.510 ± 0.014", "–", "2"]]
+
+
+def test_a_cost_that_is_no_number_has_no_value_in_tables_of_scores(tmp_path: Path) -> None:
+    """The thesis's tables of this experiment have a cost beside the scores: QPS."""
+    folder = write_plan(tmp_path / "retrieval_strategy", ["maxsim_hnsw", "single_vector_hnsw"], [1, 2])
+    for seed, gain in ((1, 0.0), (2, 0.02)):
+        finish(folder, "maxsim_hnsw", seed, 0.4 + gain)
+        finish(folder, "single_vector_hnsw", seed, 0.5 + gain, queries_per_second="fast" if seed == 2 else 120.0)
+    text = written(folder)
+    means = text.split("## Mean over seeds")[1].split("##")[0]
+    assert re.search(r"\n\| maxsim_hnsw † \| 0\.410 ± 0\.014 \|.*\| 120 \| 87\.2 ± 6\.7 \|\n", means)
+    assert re.search(r"\n\| single_vector_hnsw \| 0\.510 ± 0\.014\* \|.*\| – \| 131\.7 ± 1\.4 \|\n", means)
+    assert "differences are significant" in means
+    assert text.count("Left out: queries_per_second of single_vector_hnsw-seed2 is 'fast', no number") == 1
 
 
 def test_a_result_that_cannot_be_read_is_named(rings: Path) -> None:
