@@ -179,22 +179,42 @@ def test_a_broken_file_is_named_in_its_place(rings: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "title", "error"),
+    ("name", "content", "title", "why"),
     [
-        ("weights.json", '{"a": 1}', "Learned weights", "KeyError('rankers')"),
-        ("weighting.json", "[1]", "Other weights of virtual nodes", "IndexError("),
-        ("log.jsonl", '{"kind": "epoch"}', "Learning curves", "KeyError('epoch')"),
-        ("log.jsonl", "[" * 100_000, "Learning curves", "RecursionError("),
+        ("weights.json", '{"a": 1}', "Learned weights", "no learned weights (KeyError('features'))"),
+        ("weighting.json", "[1]", "Other weights of virtual nodes", "no scores of ways (AttributeError("),
+        ("log.jsonl", '{"kind": "epoch"}', "Learning curves", "no records of epochs (KeyError('epoch'))"),
+        (
+            "log.jsonl",
+            '{"kind": "epoch", "epoch": 0, "val_loss": [1]}',
+            "Learning curves",
+            "no records of epochs (TypeError(",
+        ),
+        ("log.jsonl", "[" * 100_000, "Learning curves", "no records of epochs (RecursionError("),
     ],
 )
 def test_a_file_of_another_form_leaves_out_its_part_alone(
-    rings: Path, name: str, content: str, title: str, error: str
+    rings: Path, name: str, content: str, title: str, why: str
 ) -> None:
-    (rings / "jobs" / "ring-seed1" / name).write_text(content)
+    path = rings / "jobs" / "ring-seed1" / name
+    path.write_text(content)
     text = written(rings)
-    assert f"## {title}\n\nLeft out: a file of the jobs is damaged or of another version ({error}" in text
+    assert f"## {title}\n\nLeft out: {path}: {why}" in text
     assert text.count("Left out: ") == 1
     assert "| ring | 0.510 ± 0.014* |" in text
+
+
+def test_a_fault_of_the_program_is_no_damaged_file(
+    rings: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def faulty(*_: object, **__: object) -> Table:
+        raise KeyError("typo")
+
+    monkeypatch.setattr(writing, "plain_table", faulty)
+    text = written(rings)
+    assert "## Efficiency\n\nLeft out: a fault of the program, or jobs of different versions (KeyError('typo'))" in text
+    assert "| ring | 0.510 ± 0.014* |" in text
+    assert 'raise KeyError("typo")' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("value", ["fast", float("nan"), [1], 10**400])
