@@ -150,8 +150,8 @@ def mean_table(
 ) -> list[list[str]]:
     """Return a header and one line for each condition: mean ± standard deviation (n - 1) over its finished seeds.
 
-    ``columns`` maps a key of the rows to its title and the divisor for its unit. Conditions of :func:`not_run` have no
-    line. Copies of one result (:func:`without_copies`) count as one seed.
+    ``columns`` maps a key of the rows to its title and the divisor for its unit. A cell with a value that is no number
+    is "–". Conditions of :func:`not_run` have no line. Copies of one result (:func:`without_copies`) count as one seed.
     """
     table = [["Condition", *(title for title, _ in columns.values()), "Seeds"]]
     left_out = not_run(rows)
@@ -165,14 +165,9 @@ def mean_table(
 
 
 def _values(rows: Sequence[Row], key: str, unit: float) -> list[float]:
-    values = []
-    for row in rows:
-        if (value := row.get(key)) is not None:
-            if not is_number(value):
-                job = f"{row['condition']}-seed{row['seed']}"
-                raise StoreError(f"{key} of {job} is {value!r}, no number; remove its result.json and run it again")
-            values.append(value / unit)
-    return values
+    """Return the values of a column, or no value if one is no number: the mean of the others would lack a seed."""
+    values = [value for row in rows if (value := row.get(key)) is not None]
+    return [value / unit for value in values] if all(map(is_number, values)) else []
 
 
 def results_table(
@@ -329,11 +324,20 @@ def p_value(value: float) -> str:
 
 
 def plain_table(experiment: Experiment, columns: Mapping[str, tuple[str, float]], caption: str = "") -> Table | None:
-    """Return means of the columns that any job has; None without such a column."""
+    """Return means of the columns that any job has; None without such a column.
+
+    Raises:
+        StoreError: a value that is no number.
+    """
     done = [row for rows in experiment.done().values() for row in rows]
     known = {key: column for key, column in columns.items() if any(row.get(key) is not None for row in done)}
     if not known:
         return None
+    for row in done:
+        for key in known:
+            if (value := row.get(key)) is not None and not is_number(value):
+                job = f"{row['condition']}-seed{row['seed']}"
+                raise StoreError(f"{key} of {job} is {value!r}, no number; remove its result.json and run it again")
     table = mean_table(experiment.rows, known, amount)
     return Table([table[0], *([experiment.label(line[0]), *line[1:]] for line in table[1:])], caption)
 

@@ -13,12 +13,14 @@
 from __future__ import annotations
 
 import statistics
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
 from experiments.analyses import weighting
 from experiments.report.blocks import Block, Table, Text
 from experiments.report.results import Experiment, content_of
 from experiments.report.tables import spread
+from graphs.errors import StoreError
 from mathamr.analysis.weighting import AS_IT_IS
 from mathamr.evaluation.result_names import file_name, title
 
@@ -29,7 +31,7 @@ def virtual_node_weights(experiment: Experiment) -> list[Block]:
     """Return the table of all ways; empty if no job has the analysis."""
     contents: dict[str, list[dict[str, float]]] = {}
     for condition, rows in experiment.done().items():
-        found = [one for row in rows if (one := content_of(experiment.place(row) / weighting.FILE))]
+        found = [one for row in rows if (one := _scores(experiment.place(row) / weighting.FILE))]
         if found:
             contents[condition] = found
     if not contents:
@@ -49,30 +51,76 @@ def virtual_node_weights(experiment: Experiment) -> list[Block]:
     return [Table(table, "nDCG' with other weights"), Text(note)]
 
 
+def _scores(path: Path) -> dict[str, float]:
+    """Return way -> score of one job; empty if it has no such file.
+
+    Raises:
+        StoreError: a file of another form.
+    """
+    content = content_of(path)
+    if not content:
+        return {}
+    try:
+        scores = {str(way): float(score) for way, score in content.items()}
+        if AS_IT_IS not in scores:
+            raise KeyError(AS_IT_IS)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"no scores of ways ({error!r}); run the job again", path=path) from error
+    return scores
+
+
 def learned_weights(experiment: Experiment) -> list[Block]:
     """Return a table of mean learned weights over seeds for each condition and task; empty without any."""
     tables: list[Block] = []
     for condition, rows in experiment.done().items():
         for task in experiment.tasks:
             name = file_name(task, _RANKERS)
-            found = [one for row in rows if (one := content_of(experiment.place(row) / name))]
+            found = [one for row in rows if (one := _learned(experiment.place(row) / name))]
             if found:
                 of_task = f", {title(task)}" if len(experiment.tasks) > 1 else ""
                 tables.append(_table(experiment, f"{experiment.label(condition)}{of_task}", found))
     return [*tables, Text(_LEARNED)] if tables else []
 
 
-def _table(experiment: Experiment, name: str, contents: list[dict[str, Any]]) -> Table:
-    head = ["Feature"]
-    columns = []
-    for place, own in enumerate(contents[0]["rankers"]):
-        head.append("all years" if own["left_out"] is None else f"{own['left_out']} left out")
-        columns.append([content["rankers"][place]["weights"] for content in contents])
-    rows = [head]
-    for feature in contents[0]["features"]:
-        cells = [f"{statistics.fmean(one[feature] for one in of_seeds):+.3f}" for of_seeds in columns]
-        rows.append([experiment.label(feature) if feature in experiment.conditions else feature, *cells])
-    return Table(rows, f"{name}: {contents[0]['learner']}")
+@dataclass(frozen=True)
+class _Learned:
+    """Learned weights of one job: title of a ranker -> feature -> weight."""
+
+    learner: str
+    features: list[str]
+    rankers: dict[str, dict[str, float]]
+
+
+def _learned(path: Path) -> _Learned | None:
+    """Read the learned weights of one job; None if it has no such file.
+
+    Raises:
+        StoreError: a file of another form.
+    """
+    content = content_of(path)
+    if not content:
+        return None
+    try:
+        features = [str(feature) for feature in content["features"]]
+        rankers = {
+            "all years" if own["left_out"] is None else f"{own['left_out']} left out": {
+                feature: float(own["weights"][feature]) for feature in features
+            }
+            for own in content["rankers"]
+        }
+        return _Learned(str(content["learner"]), features, rankers)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"no learned weights ({error!r}); run the job again", path=path) from error
+
+
+def _table(experiment: Experiment, name: str, of_seeds: list[_Learned]) -> Table:
+    first = of_seeds[0]
+    rows = [["Feature", *first.rankers]]
+    for feature in first.features:
+        means = [statistics.fmean(one.rankers[ranker][feature] for one in of_seeds) for ranker in first.rankers]
+        label = experiment.label(feature) if feature in experiment.conditions else feature
+        rows.append([label, *(f"{mean:+.3f}" for mean in means)])
+    return Table(rows, f"{name}: {first.learner}")
 
 
 _LEARNED = (

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import io
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -169,7 +170,9 @@ def _part(title: str, build: Callable[[], list[Block]]) -> list[Block]:
     except MathAMRError as error:
         blocks = [Text(f"Left out: {error}")]
     except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
-        blocks = [Text(f"Left out: a file of the jobs is damaged or of another version ({error!r}); run them again")]
+        traceback.print_exc()
+        why = f"a fault of the program, or jobs of different versions ({error!r})"
+        blocks = [Text(f"Left out: {why}; standard error has the traceback")]
     return [Heading(title, 2), *blocks] if blocks else []
 
 

@@ -43,10 +43,14 @@ CANDIDATES = 1000  # best results that a search with a filter looks at
 MAX_FILTERS = 50  # phrases and exclusions of a query; each is compared with each candidate
 KINDS = ("", "answer", "question")
 FORMULAS = ("", "with", "without")
-_QUOTES = str.maketrans("“”„", '"' * 3)  # of phones and word processors
+_QUOTES = str.maketrans("”„", '"“')  # of phones and word processors; „German“ phrases end with “
 _COVER = "\ue000"  # character in place of those of a formula: no space, no letter, no sign
+# scripts from Thai to Chinese
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_PRIMED = rf"[^\W{_UNSPACED}]|[){_COVER}]"  # after these, " is a double prime or a sign of inches
+_OPENING = rf'(?:(?<!{_PRIMED})["“]|(?P<attached>“)(?=[\w{_COVER}]))'
 _FILTER = re.compile(
-    rf'(?<!\S)-"(?P<excluded>[^"]+)"|(?<![\w){_COVER}])"(?P<phrase>[^"]+)(?<!\s-)"'
+    rf'(?<!\S)-["“](?P<excluded>[^"“]+)["“]|{_OPENING}(?P<phrase>[^"“]+)(?<!\s-)["“]'
     rf"|(?<!\S)-(?P<without>(?:[^\W\d_]|{_COVER})[\w{_COVER}’'-]+)"
 )
 _WORD = re.compile(r"[^\W_]+")
@@ -165,9 +169,10 @@ def read_filters(query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return a query without filter signs, its phrases between ``"``, and what it excludes with ``-``.
 
     Words, formulas and phrases are excluded. A sign within a formula is never a filter. ``-`` before a space or a
-    single letter is a dash or minus; ``"`` after a letter, digit, formula or ``)`` is a double prime or a sign of
-    inches, unless it ends a phrase. A phrase stays in the query; what is excluded is removed. A query that is too long
-    is passed on unchanged, and the engine refuses it.
+    single letter is a dash or minus. ``"`` after a letter, digit, formula or ``)`` is a double prime or a sign of
+    inches, unless it ends a phrase or the letter is of a script without spaces, such as Chinese. ``“`` also begins a
+    phrase there if a letter, digit or formula follows. A phrase stays in the query; what is excluded is removed. A
+    query that is too long is passed on unchanged, and the engine refuses it.
     """
     if len(query) > MAX_CHARACTERS:
         return query, (), ()
@@ -185,7 +190,7 @@ def read_filters(query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         kind = "excluded" if match["phrase"] is None else "phrase"
         phrase = query[slice(*match.span(kind))]
         if kind == "phrase":
-            pieces.append(phrase)
+            pieces.append(f" {phrase}" if match["attached"] else phrase)
         if _words_of(phrase).strip():
             (phrases if kind == "phrase" else without).append(phrase)
     text = "".join([*pieces, query[position:]])
@@ -193,7 +198,7 @@ def read_filters(query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
 
 
 def _covered(query: str) -> str:
-    """Return a query of the same length without the signs within its formulas, and with one form of quotation marks."""
+    """Cover the formulas of a query, and write its quotation marks as ``"`` or ``“``; its length stays the same."""
     pieces: list[str] = []
     position = 0
     for start, end, _ in find(query):

@@ -47,6 +47,11 @@ def matching(chosen: Selection, count: int) -> tuple[int | None, int | None]:
         ('roots "?!" of unity', ("roots ?! of unity", (), ())),
         ("primes -“the book” “at most”", ("primes  at most", ("at most",), ("the book",))),
         ("primes -„das Buch“", ("primes", (), ("das Buch",))),
+        ('定理"有限环"的证明', ("定理有限环的证明", ("有限环",), ())),
+        ("关于“有限环”的定理", ("关于有限环的定理", ("有限环",), ())),
+        ("see“finite ring” or $R$“$p$-group”", ("see finite ring or $R$ $p$-group", ("finite ring", "$p$-group"), ())),
+        ('is α" = β" -"a b"', ('is α" = β"', (), ("a b",))),
+        ("f“ = g“ -„das Buch“", ("f“ = g“", (), ("das Buch",))),
     ],
 )
 def test_quotation_marks_are_filters_where_they_enclose_words(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.report.blocks import Figure
-from experiments.report.results import Row
+from experiments.report.results import CURVES, Row
 from mathamr.analysis.plot_styles import COLOURS, plot_style
 from mathamr.evaluation.significance import Comparison, TopicScores, bootstrap_interval
 
@@ -147,13 +147,12 @@ def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
 
 
 def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str, alt: str) -> str:
-    panels = {"train_loss": "Training loss", "val_loss": "Validation loss", "val_mrr": "Validation MRR"}
     from matplotlib.ticker import MaxNLocator
 
     names = shortened(logs)
     last = max((epoch for seeds in logs.values() for epoch, _ in _means(seeds, "train_loss")), default=1)
-    with canvas(1, len(panels), 3.4 + 0.2 * (len(logs) // 4)) as (figure, axes):
-        for ax, (key, title) in zip(axes[0], panels.items(), strict=True):
+    with canvas(1, len(CURVES), 3.4 + 0.2 * (len(logs) // 4)) as (figure, axes):
+        for ax, (key, title) in zip(axes[0], CURVES.items(), strict=True):
             for number, (condition, seeds) in enumerate(logs.items()):
                 style = plot_style(number)
                 if len(seeds) > 1:

@@ -179,22 +179,42 @@ def test_a_broken_file_is_named_in_its_place(rings: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "title", "error"),
+    ("name", "content", "title", "why"),
     [
-        ("weights.json", '{"a": 1}', "Learned weights", "KeyError('rankers')"),
-        ("weighting.json", "[1]", "Other weights of virtual nodes", "IndexError("),
-        ("log.jsonl", '{"kind": "epoch"}', "Learning curves", "KeyError('epoch')"),
-        ("log.jsonl", "[" * 100_000, "Learning curves", "RecursionError("),
+        ("weights.json", '{"a": 1}', "Learned weights", "no learned weights (KeyError('features'))"),
+        ("weighting.json", "[1]", "Other weights of virtual nodes", "no scores of ways (AttributeError("),
+        ("log.jsonl", '{"kind": "epoch"}', "Learning curves", "no records of epochs (KeyError('epoch'))"),
+        (
+            "log.jsonl",
+            '{"kind": "epoch", "epoch": 0, "val_loss": [1]}',
+            "Learning curves",
+            "no records of epochs (TypeError(",
+        ),
+        ("log.jsonl", "[" * 100_000, "Learning curves", "no records of epochs (RecursionError("),
     ],
 )
 def test_a_file_of_another_form_leaves_out_its_part_alone(
-    rings: Path, name: str, content: str, title: str, error: str
+    rings: Path, name: str, content: str, title: str, why: str
 ) -> None:
-    (rings / "jobs" / "ring-seed1" / name).write_text(content)
+    path = rings / "jobs" / "ring-seed1" / name
+    path.write_text(content)
     text = written(rings)
-    assert f"## {title}\n\nLeft out: a file of the jobs is damaged or of another version ({error}" in text
+    assert f"## {title}\n\nLeft out: {path}: {why}" in text
     assert text.count("Left out: ") == 1
     assert "| ring | 0.510 ± 0.014* |" in text
+
+
+def test_a_fault_of_the_program_is_no_damaged_file(
+    rings: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def faulty(*_: object, **__: object) -> Table:
+        raise KeyError("typo")
+
+    monkeypatch.setattr(writing, "plain_table", faulty)
+    text = written(rings)
+    assert "## Efficiency\n\nLeft out: a fault of the program, or jobs of different versions (KeyError('typo'))" in text
+    assert "| ring | 0.510 ± 0.014* |" in text
+    assert 'raise KeyError("typo")' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("value", ["fast", float("nan"), [1], 10**400])
@@ -204,6 +224,23 @@ def test_a_cost_that_is_no_number_leaves_out_costs_alone(rings: Path, value: obj
     assert f"Left out: time_per_epoch_s of ring-seed2 is {value!r}, no number" in text
     assert text.count("Left out: ") == 1
     assert "| ring | 0.510 ± 0.014* |" in text
+    columns = {"ndcg_prime": ("nDCG'", 1.0), "time_per_epoch_s": ("Time/epoch (s)", 1.0)}  # of the terminal's table
+    table = tables.mean_table(results.read(rings).rows, columns)
+    assert table[1:3] == [["none", "0.410 ± 0.014", "11.5 ± 0.7", "2"], ["ring", "0.510 ± 0.014", "–", "2"]]
+
+
+def test_a_cost_that_is_no_number_has_no_value_in_tables_of_scores(tmp_path: Path) -> None:
+    """The thesis's tables of this experiment have a cost beside the scores: QPS."""
+    folder = write_plan(tmp_path / "retrieval_strategy", ["maxsim_hnsw", "single_vector_hnsw"], [1, 2])
+    for seed, gain in ((1, 0.0), (2, 0.02)):
+        finish(folder, "maxsim_hnsw", seed, 0.4 + gain)
+        finish(folder, "single_vector_hnsw", seed, 0.5 + gain, queries_per_second="fast" if seed == 2 else 120.0)
+    text = written(folder)
+    means = text.split("## Mean over seeds")[1].split("##")[0]
+    assert re.search(r"\n\| maxsim_hnsw † \| 0\.410 ± 0\.014 \|.*\| 120 \| 87\.2 ± 6\.7 \|\n", means)
+    assert re.search(r"\n\| single_vector_hnsw \| 0\.510 ± 0\.014\* \|.*\| – \| 131\.7 ± 1\.4 \|\n", means)
+    assert "differences are significant" in means
+    assert text.count("Left out: queries_per_second of single_vector_hnsw-seed2 is 'fast', no number") == 1
 
 
 def test_a_result_that_cannot_be_read_is_named(rings: Path) -> None:
