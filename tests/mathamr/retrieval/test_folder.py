@@ -75,3 +75,25 @@ def test_an_index_that_is_switched_while_it_is_opened_is_opened_again(
     index = open_index(backend, path=tmp_path)
     assert len(index) == 20
     index.close()
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("a file of the index"), StoreError("no index here")])
+def test_an_error_is_raised_unless_the_index_has_been_switched(error: Exception, tmp_path: Path) -> None:
+    def write() -> None:
+        with folder.building(tmp_path) as data:
+            folder.switch(tmp_path, data, {})
+
+    switches = [write] * folder.SWITCHES
+
+    def open_() -> str:
+        if switches:
+            switches.pop()()
+            raise error
+        return "opened"
+
+    write()
+    assert folder.opened(tmp_path, open_) == "opened"
+    switches.append(lambda: None)
+    with pytest.raises(type(error), match=str(error)):
+        folder.opened(tmp_path, open_)
+    assert not switches
