@@ -25,7 +25,8 @@ def mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap:
     """Make an array in a new ``.npy`` file, to be filled by memory-mapped writes.
 
     The file would have holes, and a disk that fills up while they are written ends the process with SIGBUS, without a
-    message. So the whole file is reserved first.
+    message. So the whole file is reserved first. On a file system without ``fallocate``, as NFS 3, the C library writes
+    to every block of 4 KiB for this, which takes some seconds for each GiB.
 
     Raises:
         OSError: the disk has no room for the file.
