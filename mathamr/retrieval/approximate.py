@@ -40,6 +40,7 @@ from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import scan
 from mathamr.retrieval.exact.index import DType, ExactIndex
+from mathamr.retrieval.exact.mapped import read_ids
 from mathamr.retrieval.folder import building, opened, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_search
 
@@ -108,11 +109,13 @@ class ApproximateIndex:
             segments = []
             for number in range(header["segments"]):
                 exact = ExactIndex.open(data / f"segment-{number}", model_hash=header["model_hash"])
-                removed = np.load(data / f"removed-{number}.npy", mmap_mode="r", allow_pickle=False)
+                removed = read_ids(data / f"removed-{number}.npy")
                 segments.append(Segment(exact.without(removed.tolist()), removed))
             folder_bytes = sum(file.stat().st_size for file in data.rglob("*") if file.is_file())
-        except (OSError, KeyError, TypeError, ValueError, OverflowError, RetrievalError) as error:
+        except (OSError, KeyError, TypeError, RetrievalError) as error:
             raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
+        if not segments or not all(len(one.exact) and one.exact.dim == segments[0].exact.dim for one in segments):
+            raise StoreError("the index is damaged: its files do not fit its header; build it again", path=data)
         index = cls(segments, model_hash=header["model_hash"])
         index._folder_bytes = folder_bytes
         return index

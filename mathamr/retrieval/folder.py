@@ -98,7 +98,7 @@ def opened(path: Path, open_: Callable[[], T]) -> T:
         try:
             return open_()
         except (MathAMRError, OSError):
-            if _named(path) in (before, None):
+            if _named(path) == before:
                 raise
     return open_()
 

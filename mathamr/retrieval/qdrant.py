@@ -34,6 +34,7 @@ from graphs.errors import RetrievalError, StoreError
 from mathamr.evaluation.efficiency import bytes_on_disk
 from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
+from mathamr.retrieval.exact.mapped import read_ids
 from mathamr.retrieval.folder import building, opened, read_header, switch
 from mathamr.retrieval.index import (
     BackendName,
@@ -152,13 +153,14 @@ class EmbeddedIndex:
     @classmethod
     def _open(cls, path: Path, *, model_hash: str | None, temporary: Path | None) -> EmbeddedIndex:
         header, data = read_header(path, FORMAT, VERSION, model_hash=model_hash)
-        try:
-            post_ids = np.load(data / "post_ids.npy", allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
+        post_ids = read_ids(data / "post_ids.npy")
         shard = _call(data / "shard", lambda: qdrant_edge.EdgeShard.load(str(data / "shard")))
-        index = cls(shard, header, data, post_ids, temporary=temporary)
-        if not len(post_ids) == header["documents"] == shard.count(qdrant_edge.CountRequest()):
+        try:
+            index = cls(shard, header, data, post_ids, temporary=temporary)
+        except (KeyError, TypeError, RetrievalError) as error:  # of a header that somebody has written by hand
+            shard.close()
+            raise StoreError(f"the index is damaged: {error!r}; build it again", path=data) from error
+        if not len(post_ids) == header.get("documents") == shard.count(qdrant_edge.CountRequest()):
             index.close()
             raise StoreError("the index is damaged: its points do not fit its header; build it again", path=data)
         return index

@@ -206,7 +206,8 @@ class Catalog:
         self._name: str = header.get("name", "mathamr")
         self.model = data / "model"
         self._data = data
-        self.has_formulas: bool = header["formulas"] > 0
+        self.num_formulas: int = header["formulas"]
+        self.has_formulas = self.num_formulas > 0
         self._formulas: FormulaIndex | None = None
         self.structured: StructuredFormulas | None = None
         if header.get("structured"):  # an index of an earlier version has none

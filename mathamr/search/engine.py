@@ -31,6 +31,7 @@ from graphs.stores.posts import PostText, PostTexts
 from mathamr.evaluation.runs import Hit
 from mathamr.retrieval import backends
 from mathamr.retrieval.explanation import Explanation
+from mathamr.retrieval.folder import opened
 from mathamr.retrieval.index import STRATEGIES, Strategy
 from mathamr.search.catalog import Catalog
 from mathamr.search.query import EncodedQuery, QueryEncoder, TypedQuery, is_same_parser
@@ -93,12 +94,18 @@ class Engine:
         Raises :class:`MathAMRError` for an index that cannot be opened, or was not made by the checkpoint ``model``.
         """
         wanted = None if model is None else checkpoint.weights_hash(model)
-        catalog = Catalog.open(index, model_hash=wanted)
+        return opened(index, lambda: cls._open(index, wanted, device))
+
+    @classmethod
+    def _open(cls, index: Path, model_hash: str | None, device: str) -> Engine:
+        catalog = Catalog.open(index, model_hash=model_hash)
         try:
             encoder = checkpoint.load_encoder(catalog.model, config_hash=catalog.config_hash, device=device)
             engine = cls(catalog, QueryEncoder(encoder, catalog.vocabulary, catalog.spec))
             query = engine._encode(r"Let $x \le \frac{1}{2}$ be a number. Is $\int_0^1 f(x)\,dx$ finite?")
             engine._posts(query, catalog.search(query.vectors, k=1)[0], Strategy())
+            if catalog.has_formulas and catalog.structured is None:
+                _ = catalog.formulas  # opened now: an update of the index removes its files
         except BaseException:
             catalog.close()
             raise
@@ -122,8 +129,7 @@ class Engine:
     def about(self) -> dict[str, Any]:
         """Return the searched index and its search options, as JSON."""
         catalog = self.catalog
-        vectors = len(catalog.formulas) if catalog.has_formulas else 0
-        formulas = vectors if catalog.structured is None else len(catalog.structured)
+        formulas = catalog.num_formulas if catalog.structured is None else len(catalog.structured)
         return {
             "system": "graph",
             "posts": len(catalog),

@@ -1,6 +1,7 @@
 """Index folders that others may send: a manifest names no file outside the index."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from graphs.corpus.post import Post
 from graphs.errors import StoreError
 from graphs.stores import posts
+from mathamr import search_index
 from mathamr.retrieval.bm25 import BM25Index
 from mathamr.retrieval.folder import HEADER, building, switch
 from mathamr.search.settings import read
@@ -37,16 +39,39 @@ def write(path: Path, manifest: Any, count: Any = 1) -> Path:
     return path
 
 
-def test_an_index_is_whole_when_its_build_is_stopped_after_the_switch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def built(tmp_path: Path) -> Callable[[str, str], None]:
+    """Function that writes a small index to the folder ``index``, by a job's key and condition."""
     posts.build(tmp_path / "posts.db", [Post("7", "answer", body="Yes.", markup="text")], [])
     words = BM25Index.build(["7"], [["yes"]])
 
-    def built(key: str, condition: str) -> None:
+    def build(key: str, condition: str) -> None:
         job = IndexedJob("e", condition, 1, "jsonl-1", key, posts=1)
         write_index(tmp_path / "index", tmp_path / "posts.db", lambda folder: _words(words, folder), job)
 
+    return build
+
+
+def test_an_index_that_is_updated_while_it_is_opened_is_opened_again(
+    built: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built("first", "c")
+    opened = search_index._opened
+
+    def slow(*given: Any) -> Any:
+        monkeypatch.undo()
+        built("second", "d")
+        return opened(*given)
+
+    monkeypatch.setattr(search_index, "_opened", slow)
+    engine, header = open_index(tmp_path / "index")
+    engine.close()
+    assert header["key"] == "second"
+
+
+def test_an_index_is_whole_when_its_build_is_stopped_after_the_switch(
+    built: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     built("first", "c")
     rmtree, removed = shutil.rmtree, list[Path]()
 

@@ -36,7 +36,7 @@ from torch import Tensor
 from mathamr.retrieval.exact import kernel
 from mathamr.retrieval.exact.kernel import LANES, Slabs
 from mathamr.retrieval.exact.layout import blocks
-from mathamr.retrieval.exact.mapped import mapped
+from mathamr.retrieval.exact.mapped import mapped, read_array
 
 __all__ = ["CodedQuery", "Codes", "blocks", "principal_axes"]
 
@@ -119,17 +119,17 @@ class Codes:
     def read(cls, folder: Path, header: Mapping[str, object] | None, vectors: Tensor, slabs: Slabs) -> Codes | None:
         """Map the files of :meth:`written`; None if they are missing or of an earlier layout.
 
-        Raises OSError or ValueError for files that do not fit.
+        Raises :class:`graphs.errors.StoreError` for files that cannot be read, ValueError for those that do not fit.
         """
         if not header or header.get("layout") != LAYOUT:
             return None
         parts = []
         for name, size in zip(FILES, _sizes(vectors), strict=True):
-            part = np.load(folder / name, mmap_mode="c", allow_pickle=False) if size else np.empty(0, np.int8)
+            part = read_array(folder / name, "c") if size else np.empty(0, np.int8)
             if part.dtype != np.int8 or part.shape != (size,):
                 raise ValueError(f"{name} does not fit the vectors")
             parts.append(torch.from_numpy(part))
-        axes = np.load(folder / "axes.npy", mmap_mode="c", allow_pickle=False)
+        axes = read_array(folder / "axes.npy", "c")
         if axes.dtype != np.float32 or axes.shape != (vectors.shape[1], vectors.shape[1]):
             raise ValueError("axes.npy does not fit the vectors")
         scale, error, length = (float(str(header[name])) for name in ("scale", "error", "length"))

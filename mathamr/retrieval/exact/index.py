@@ -37,7 +37,7 @@ from mathamr.retrieval.exact import rescoring, scan
 from mathamr.retrieval.exact.codes import Codes
 from mathamr.retrieval.exact.kernel import Slabs
 from mathamr.retrieval.exact.layout import blocks, is_layout, on_device
-from mathamr.retrieval.exact.mapped import mapped
+from mathamr.retrieval.exact.mapped import mapped, read_array, read_ids
 from mathamr.retrieval.exact.places import Places
 from mathamr.retrieval.folder import HEADER, building, opened, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
@@ -157,24 +157,22 @@ class ExactIndex:
     @classmethod
     def _open(cls, path: Path, device: torch.device | str, model_hash: str | None) -> ExactIndex:
         header, data = read_header(path, FORMAT, VERSION, model_hash=model_hash)
+        vectors = read_array(data / "vectors.npy", "c")  # torch takes no read-only array
+        post_ids, sizes = read_ids(data / "post_ids.npy"), read_array(data / "sizes.npy", "r")
         try:
-            # "c": pages are shared with the file and never written back; torch takes no read-only array.
-            vectors = np.load(data / "vectors.npy", mmap_mode="c", allow_pickle=False)
-            post_ids = np.asarray(np.load(data / "post_ids.npy", mmap_mode="r", allow_pickle=False))
-            sizes = np.load(data / "sizes.npy", mmap_mode="r", allow_pickle=False)
             documents, shape, block = header["documents"], (header["vectors"], header["dim"]), header["block"]
-        except (KeyError, OSError, ValueError, OverflowError) as error:
-            raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
+        except KeyError as error:
+            raise StoreError(f"the index is damaged: its header lacks {error}; build it again", path=data) from error
         fit = is_layout(sizes, block) and vectors.dtype in (np.float32, np.float16) and vectors.flags.c_contiguous
         fit = fit and (vectors.shape, len(vectors)) == (shape, sizes.sum())
-        if not fit or post_ids.dtype.kind != "U" or not (post_ids.shape == sizes.shape == (documents,)):
+        if not fit or not (post_ids.shape == sizes.shape == (documents,)):
             raise StoreError("the index is damaged: its files do not fit its header; build it again", path=data)
         placed, block = on_device(torch.from_numpy(vectors), sizes, block, device)
         index = cls(post_ids, sizes, placed, block=block, model_hash=header["model_hash"])
         if placed.device.type == "cpu":  # no search on a GPU uses codes
             try:
                 index._codes = Codes.read(data, header.get("codes"), index._vectors, index._slabs)
-            except (AttributeError, KeyError, OSError, ValueError) as error:
+            except (AttributeError, KeyError, ValueError) as error:
                 raise StoreError(f"the index is damaged: {error}; build it again", path=data) from error
         index._files = [path / HEADER, *data.iterdir()]
         return index

@@ -1,28 +1,32 @@
-"""Arrays in files, with room on the disk for all of their numbers.
+"""Arrays in files: written with room on the disk for all of their numbers, and read as files that others may send.
 
 >>> import tempfile
 >>> file = Path(tempfile.mkdtemp()) / "vectors.npy"
 >>> array = mapped(file, "float32", (2, 3))
 >>> array[:] = 1
 >>> array.flush()
->>> np.load(file).sum()
-np.float32(6.0)
+>>> float(read_array(file, "r").sum())
+6.0
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
+
+from graphs.errors import StoreError
 
 
 def mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap:
     """Make an array in a new ``.npy`` file, to be filled by memory-mapped writes.
 
     The file would have holes, and a disk that fills up while they are written ends the process with SIGBUS, without a
-    message. So the whole file is reserved first.
+    message. So the whole file is reserved first. On a file system without ``fallocate``, as NFS 3, the C library writes
+    to every block of 4 KiB for this, which takes some seconds for each GiB.
 
     Raises:
         OSError: the disk has no room for the file.
@@ -32,3 +36,29 @@ def mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap:
         with path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
     return array
+
+
+def read_array(path: Path, mode: Literal["r", "c"]) -> np.ndarray:
+    """Open the array of a ``.npy`` file, memory-mapped: read-only, or with ``c`` writable without a change to the file.
+
+    Neither an archive nor Python objects are read.
+
+    Raises:
+        StoreError: the file cannot be read, or holds something else.
+    """
+    try:
+        return np.asarray(np.lib.format.open_memmap(path, mode=mode))
+    except Exception as error:  # numpy's errors in a header written by hand are of many kinds, TokenError among them
+        raise StoreError(f"the index is damaged: {error!r}; build it again", path=path) from error
+
+
+def read_ids(path: Path) -> np.ndarray:
+    """Open the ids (N,) of a ``.npy`` file, memory-mapped.
+
+    Raises:
+        StoreError: the file cannot be read, or holds something else.
+    """
+    ids = read_array(path, "r")
+    if ids.dtype.kind != "U" or ids.ndim != 1:
+        raise StoreError("the index is damaged: the file holds no list of ids; build it again", path=path)
+    return ids

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +272,16 @@ def giant(file: Path, shape: tuple[int, ...], dtype: str) -> None:
         np.lib.format.write_array_header_1_0(opened, {"descr": dtype, "fortran_order": False, "shape": shape})
 
 
+def written(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+
+
+def archive() -> bytes:
+    file = BytesIO()
+    np.savez(file, np.array([2, 2], np.int32))
+    return file.getvalue()
+
+
 @pytest.mark.parametrize(
     "write",
     [
@@ -282,6 +293,10 @@ def giant(file: Path, shape: tuple[int, ...], dtype: str) -> None:
         pytest.param(lambda data: np.save(data / "sizes.npy", np.array([2, 2], ">i4")), id="other-byte-order"),
         pytest.param(lambda data: giant(data / "sizes.npy", (10**13,), "<i4"), id="giant"),
         pytest.param(lambda data: giant(data / "post_ids.npy", (10**30,), "<U2"), id="more-than-an-address"),
+        pytest.param(lambda data: written(data / "sizes.npy", b""), id="nothing"),
+        pytest.param(lambda data: written(data / "sizes.npy", b"PK\x03\x04 and no archive"), id="no-archive"),
+        pytest.param(lambda data: written(data / "sizes.npy", archive()), id="archive"),
+        pytest.param(lambda data: written(data / "sizes.npy", b"\x93NUMPY\x01\x00v\x00" + b"(" * 118), id="brackets"),
         pytest.param(lambda data: np.save(data / "post_ids.npy", np.array([1, 2])), id="numbers-as-ids"),
         pytest.param(lambda data: np.save(data / "vectors.npy", np.eye(4)), id="float64"),
         pytest.param(

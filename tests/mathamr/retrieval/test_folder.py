@@ -1,19 +1,24 @@
-"""The folder of an index: a build that fails or is stopped leaves a whole index."""
+"""The folder of an index: a failed or stopped build leaves a whole index, and one from elsewhere is checked."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from graphs.errors import StoreError
+from mathamr.maxsim import VectorSets
 from mathamr.retrieval import folder
 from mathamr.retrieval.backends import build, open_index
+from tests.mathamr.retrieval.test_exact import giant
 
 
 @pytest.mark.parametrize("backend", ["exact", "approximate", "qdrant"])
@@ -75,3 +80,62 @@ def test_an_index_that_is_switched_while_it_is_opened_is_opened_again(
     index = open_index(backend, path=tmp_path)
     assert len(index) == 20
     index.close()
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("a file of the index"), StoreError("no index here")])
+def test_an_error_is_raised_unless_the_index_has_been_switched(error: Exception, tmp_path: Path) -> None:
+    def write() -> None:
+        with folder.building(tmp_path) as data:
+            folder.switch(tmp_path, data, {})
+
+    switches = [write] * folder.SWITCHES
+
+    def open_() -> str:
+        if switches:
+            switches.pop()()
+            raise error
+        return "opened"
+
+    write()
+    assert folder.opened(tmp_path, open_) == "opened"
+    switches.append(lambda: None)
+    with pytest.raises(type(error), match=str(error)):
+        folder.opened(tmp_path, open_)
+    assert not switches
+
+
+@pytest.mark.parametrize(
+    ("backend", "write"),
+    [
+        pytest.param("qdrant", lambda data: giant(data / "post_ids.npy", (10**13,), "<U2"), id="giant"),
+        pytest.param("qdrant", lambda data: np.save(data / "post_ids.npy", np.array(5)), id="one-number-as-ids"),
+        pytest.param("qdrant", lambda data: np.save(data / "post_ids.npy", np.array(["a"])), id="fewer-ids"),
+        pytest.param("qdrant", lambda data: {"dim": None}, id="no-dim"),
+        pytest.param("qdrant", lambda data: {"documents": None}, id="no-number-of-documents"),
+        pytest.param("qdrant", lambda data: {"hnsw": {"x": 1}}, id="unknown-setting"),
+        pytest.param("qdrant", lambda data: {"hnsw": {"m": -1}}, id="negative-setting"),
+        pytest.param("approximate", lambda data: np.save(data / "removed-0.npy", np.array("a")), id="no-list-of-ids"),
+        pytest.param(
+            "approximate", lambda data: np.save(data / "removed-0.npy", np.array(["a", "b"])), id="all-removed"
+        ),
+        pytest.param(
+            "approximate", lambda data: np.save(data / "removed-0.npy", np.array(["c"])), id="unknown-removed"
+        ),
+        pytest.param("approximate", lambda data: {"segments": 0}, id="no-segment"),
+        pytest.param("approximate", lambda data: {"segments": -1}, id="fewer-than-no-segment"),
+        pytest.param("approximate", lambda data: {"segments": "1"}, id="segments-as-text"),
+    ],
+)
+def test_an_index_from_elsewhere_whose_parts_do_not_fit_is_refused(
+    backend: str, write: Callable[[Path], dict[str, Any] | None], tmp_path: Path
+) -> None:
+    """Digests do not help: the author of such an index can compute them."""
+    build(backend, ["a", "b"], VectorSets.of([torch.eye(4)[:2], torch.eye(4)[2:]]), path=tmp_path).close()
+    header = json.loads((tmp_path / folder.HEADER).read_text())
+    data = tmp_path / header["data"]
+    changed = header | (write(data) or {})
+    left = ("sha256", "data", "files")
+    switched = {name: value for name, value in changed.items() if name not in left and value is not None}
+    folder.switch(tmp_path, data, switched)
+    with pytest.raises(StoreError, match="the index is damaged"):
+        open_index(backend, path=tmp_path)

@@ -103,3 +103,15 @@ def test_posts_without_vectors_or_with_others_are_missing(tmp_path: Path) -> Non
     place.extend(encoding(new, ["p1"]), ["p1"], "posts")
     assert list(place.missing(["p2", "p1"])) == []
     assert torch.equal(place.sets(["p1"]).vectors, new.vectors)
+
+
+def test_posts_that_are_added_leave_the_contents_of_earlier_ones(tmp_path: Path) -> None:
+    def added(name: str, content: str) -> list[str]:
+        place = EncodedPosts(tmp_path, "hash")
+        place.forget_changed({name: content})
+        missing = list(place.missing([name]))
+        place.extend(encoding(sets(2), missing), missing, "topics")
+        return missing
+
+    given = [("a", "1"), ("b", "1"), ("a", "1"), ("a", "2"), ("b", "1")]
+    assert [added(*one) for one in given] == [["a"], ["b"], [], ["a"], []]
