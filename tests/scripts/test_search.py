@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -23,7 +24,7 @@ from mathamr.retrieval.folder import HEADER, refuse_other_files, unwritten
 from mathamr.search.catalog import Catalog, alone
 from mathamr.search_index import FORMAT as SYSTEM_FORMAT
 from mathamr.stages.console import Console
-from mathamr.stages.retrieval import indexing
+from mathamr.stages.retrieval import index_runs, indexing
 from mathamr.stages.retrieval.index_runs import IndexSearch, search_index
 from tests.scripts.small_collection import ANSWERS, index_arguments
 
@@ -316,6 +317,23 @@ def test_topics_without_their_query_formula_are_named(index: Path, capsys: pytes
         found(*topics[1:])
     with pytest.raises(RetrievalError, match="the topics name no query formula; Task 2 needs one in each"):
         found(topics[2])
+
+
+def test_formulas_are_found_though_an_update_removes_their_files(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = [Topic("B.1", Post("query", "topic", body="Is $x^2$ odd?", markup="text"), formula_id="query:0")]
+    expected = search_index(index, topics, IndexSearch(task=2), Console()).run
+    encoded = index_runs._encoded
+
+    def updated_meanwhile(*given: Any) -> Any:
+        (data,) = (tmp_path / "index").glob("data-*")
+        shutil.rmtree(data)
+        return encoded(*given)
+
+    monkeypatch.setattr(index_runs, "_encoded", updated_meanwhile)
+    shutil.copytree(index, tmp_path / "index")
+    assert search_index(tmp_path / "index", topics, IndexSearch(task=2), Console()).run == expected
 
 
 def test_topics_of_another_collection_are_noted(

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphs.corpus.post import Topic
 from graphs.corpus.text.placeholders import extract
@@ -18,6 +19,7 @@ from graphs.stores.collection import Collection
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, Task, check_k
 from mathamr.maxsim import VectorSets
 from mathamr.model.encoding import device_of
+from mathamr.retrieval.folder import opened
 from mathamr.retrieval.formulas import query_vectors, rerank_by_context
 from mathamr.retrieval.index import Ranking, Strategy
 from mathamr.retrieval.strategies import search
@@ -25,6 +27,9 @@ from mathamr.search.catalog import Catalog
 from mathamr.search.query import EncodedQuery, QueryEncoder, is_same_parser, query_sets
 from mathamr.stages.console import Console
 from mathamr.training import checkpoint
+
+if TYPE_CHECKING:
+    from mathamr.model.encoder import Encoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +84,7 @@ def search_index(index: Path, topics: Sequence[Topic], settings: IndexSearch, co
         StoreError: an index of another model, or graphs of other texts than those of the topics.
     """
     wanted = None if settings.model is None else checkpoint.weights_hash(settings.model)
-    catalog = Catalog.open(index, model_hash=wanted)
-    device = device_of(settings.device)
-    encoder = checkpoint.load_encoder(catalog.model, config_hash=catalog.config_hash, device=device)
+    catalog, encoder = opened(index, lambda: _opened(index, wanted, settings))
     reader = QueryEncoder(encoder, catalog.vocabulary, catalog.spec, formulas_db=settings.formulas_db)
     encoded_topics, queries = _encoded(reader, topics, settings.topic_graphs, catalog.parser, console)
     start = time.perf_counter()
@@ -94,6 +97,16 @@ def search_index(index: Path, topics: Sequence[Topic], settings: IndexSearch, co
     seconds = time.perf_counter() - start
     catalog.close()
     return FoundRun(Run.from_results(settings.name, results, task=settings.task), seconds)
+
+
+def _opened(index: Path, model_hash: str | None, settings: IndexSearch) -> tuple[Catalog, Encoder]:
+    """Return all of an index that the search reads: an update removes files that are opened later."""
+    catalog = Catalog.open(index, model_hash=model_hash)
+    device = device_of(settings.device)
+    encoder = checkpoint.load_encoder(catalog.model, config_hash=catalog.config_hash, device=device)
+    if settings.task == 2:
+        _ = catalog.formulas
+    return catalog, encoder
 
 
 def _encoded(
