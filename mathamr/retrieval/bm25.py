@@ -173,12 +173,13 @@ class BM25Index:
         Raises:
             StoreError: a file is missing or damaged.
         """
+        bm25s = _bm25s()
         try:
             post_ids = np.load(folder / _IDS, allow_pickle=False)
             if not (folder / _SCORES).is_dir():
                 return cls(post_ids, None)
-            scorer = _bm25s().BM25.load(folder / _SCORES, mmap=True, show_progress=False)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            scorer = bm25s.BM25.load(folder / _SCORES, mmap=True, show_progress=False)
+        except Exception as error:  # numpy's errors in a header written by hand are of many kinds
             raise StoreError(f"cannot be read as an index of BM25: {error}; build it again", path=folder) from error
         if scorer.scores["num_docs"] != len(post_ids):
             raise StoreError("damaged: not as many ids as documents; build it again", path=folder)
