@@ -16,11 +16,11 @@ Every occurrence of a formula has its own number, in the order of the post, the 
   like money or the two do not belong together; its id, and that of a span without one, is ``{post_id}:{i}``.
 
 Placeholders are separate words, as a parser's tokenizer needs them: ``FORMULA_0-th`` becomes ``FORMULA_0 th``,
-``non-FORMULA_0`` ``non FORMULA_0``, ``f(FORMULA_0)`` ``f (FORMULA_0)``; closing punctuation stays at the placeholder
-and is followed by a space. A word of the post itself that a parser may return as a placeholder becomes two:
-``FORMULA_3`` is written ``FORMULA 3``, ``Formula-3`` and ``Formula3`` ``Formula 3``. A formula that ends with the full
-stop of its sentence ends the sentence. A paragraph of formulas only goes with the paragraph before it, and what follows
-in small letters with both: "Let / FORMULA_0 / be fields" is one sentence.
+``non-FORMULA_0`` ``non FORMULA_0``, ``FORMULA_0-1`` ``FORMULA_0 - 1``, ``f(FORMULA_0)`` ``f (FORMULA_0)``; closing
+punctuation stays at the placeholder and is followed by a space. A word of the post itself that a parser may return as
+a placeholder becomes two: ``FORMULA_3`` is written ``FORMULA 3``, ``Formula-3`` and ``Formula3`` ``Formula 3``. A
+formula that ends with the full stop of its sentence ends the sentence. A paragraph of formulas only goes with the
+paragraph before it, and what follows in small letters with both: "Let / FORMULA_0 / be fields" is one sentence.
 """
 
 from __future__ import annotations
@@ -116,8 +116,10 @@ def _literal(piece: str, after: str | None, before: bool) -> str:
     if after is not None:
         piece = _after_formula(piece, after, before)
     if before and piece:
-        if piece[-1] in _HYPHENS and piece[-2:-1].isalnum():  # non-FORMULA_0
+        if piece[-1] in _HYPHENS and piece[-2:-1].isalpha():  # non-FORMULA_0
             piece = piece[:-1]
+        elif piece[-1] in _HYPHENS and piece[-2:-1].isdigit():  # 1-FORMULA_0
+            piece = f"{piece[:-1]} {piece[-1]} "
         if not piece[-1].isspace() and not _OPENS.search(piece[-4:] if len(piece) > 4 else piece):
             opening = re.search(r"[(\[{\"“‘«]+\Z", piece[-4:])
             if opening is None:
@@ -138,7 +140,7 @@ def _after_formula(piece: str, latex: str, before: bool) -> str:
     if not piece or piece[0].isspace():
         return piece
     if piece[0] in _HYPHENS:
-        if piece[1:2].isalnum():  # FORMULA_0-th
+        if piece[1:2].isalpha():  # FORMULA_0-th
             return " " + piece[1:]
         return " " + piece[0] + " " + piece[1:].lstrip()
     if _POSSESSIVE.match(piece):
@@ -147,7 +149,7 @@ def _after_formula(piece: str, latex: str, before: bool) -> str:
     if closed is None or (piece[0] in ".," and piece[1:2].isdigit()):
         return " " + piece
     rest = piece[closed.end() :]
-    if rest[:1] in _HYPHENS and rest[1:2].isalnum():  # (FORMULA_0)-adic
+    if rest[:1] in _HYPHENS and rest[1:2].isalpha():  # (FORMULA_0)-adic
         rest = rest[1:]
     return closed.group() + rest if not rest or rest[0].isspace() else f"{closed.group()} {rest}"
 
