@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.command import CONFIG_DIR, quoted, setting
-from experiments.config import register, validated
+from experiments.config import ExperimentConfig, register, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from graphs.amr import parsers
 from graphs.errors import ConfigError
@@ -118,4 +119,5 @@ def known_keys() -> list[str]:
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = cast(dict[str, Any], OmegaConf.to_container(compose("config")))
     groups = {name: values for name, values in config.items() if isinstance(values, dict)}
+    groups["experiment"] = dict.fromkeys(one.name for one in fields(ExperimentConfig))  # none is composed here
     return [*config, *(f"{group}.{name}" for group, values in groups.items() for name in values)]

@@ -127,9 +127,11 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
     In a group, the keys of this group count first, also by their initials, and then those of other groups:
 
-    >>> words = ["train", "train.beta", "train.learning_rate", "graph.connectivity"]
-    >>> suggestion("train.lr", words), suggestion("train.conectivity", words), suggestion("train.speed", words)
+    >>> words = ["train", "train.seed", "train.learning_rate", "graph.connectivity", "experiment.seeds"]
+    >>> suggestion("train.lr", words), suggestion("train.conectivity", words), suggestion("train.height", words)
     ('; did you mean train.learning_rate?', '; did you mean graph.connectivity?', '')
+    >>> suggestion("experiment.seed", words), suggestion("graph.seed", words)
+    ('; did you mean experiment.seeds?', '; did you mean train.seed?')
     """
     words = list(known)
     group, dot, key = name.rpartition(".")
@@ -137,7 +139,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     others = [word for word in words if not dot or not f"{word}.".startswith(group + dot)]
     initials = [one for one in own if "_" in one and "".join(part[:1] for part in one.split("_")) == key]
     meant = (
-        [word for word in words if word.split(".")[-1] == key]
+        [own[one] for one in difflib.get_close_matches(key, own, n=1, cutoff=0.85)]
+        or [word for word in words if word.split(".")[-1] == key]
         or [own[one] for one in initials or difflib.get_close_matches(key, own, n=1)]
         or difflib.get_close_matches(name, others, n=1)
     )

@@ -44,6 +44,8 @@ def test_a_build_says_what_is_wrong(posts: Path, words: list[str], message: str)
     [
         (["train.epcohs=3"], "unknown key train.epcohs; did you mean train.epochs?"),
         (["data.hidden_dims=8"], "unknown key data.hidden_dims; did you mean model.hidden_dim?"),
+        (["seeds=[42]"], "unknown key seeds; did you mean experiment.seeds?"),
+        (["experiment.seed=[42]"], "unknown key experiment.seed; did you mean experiment.seeds?"),
         (["+exp=trial", 'experiment.title="Keep track: results"', "train.epoch=3"], "did you mean train.epochs?"),
         (["train.device=cuda:99"], "cuda:99"),
         (["outputs=/proc/none/x", "track=bm25"], "/proc/none"),
