@@ -8,7 +8,8 @@
 ``main()`` then returns an exit code: 0, or the number that the function returns; 1 after a fault of the program; 2
 after an error, with a message on standard error; 75 after training was stopped and has saved; 130 after Ctrl-C. Only
 the first of several ranks prints. A closed output (``| head``) is not an error: the exit code stays, or is 141 as of
-other programs, if the command has not ended before.
+other programs, if the command has not ended before. A character that the output's encoding lacks is printed as
+``\\xe9`` or ``\\u03b1``.
 
 Every command takes ``--debug``, which raises the exception with its traceback.
 
@@ -26,6 +27,7 @@ import argparse
 import ast
 import contextlib
 import errno
+import io
 import os
 import re
 import shlex
@@ -81,6 +83,8 @@ def command(function: Callable[[Sequence[str] | None], str | int | None]) -> Mai
     def main(arguments: Sequence[str] | None = None) -> int:
         words = list(sys.argv[1:] if arguments is None else arguments)
         debug = take_debug(words)
+        if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+            sys.stdout.reconfigure(errors="backslashreplace")  # as standard error does
         try:
             result = _called(function, words)
             is_shown = isinstance(result, str) and int(os.environ.get("RANK", "0")) == 0

@@ -1,6 +1,7 @@
 """All scripts: their help is quick, they import no other script, and they end in one way."""
 
 import ast
+import io
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -81,3 +82,10 @@ def test_only_the_first_rank_prints(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setenv("RANK", "1")
     assert command(lambda arguments: "trained")([]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_characters_that_an_output_cannot_show_are_printed_as_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", output)
+    assert command(lambda _: "Poincaré, π")() == 0
+    assert output.buffer.getvalue() == "Poincaré, \\u03c0\n".encode("latin-1")
