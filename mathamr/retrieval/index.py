@@ -48,6 +48,12 @@ class Strategy:
     def __str__(self) -> str:
         return f"{'exact' if self.exact else 'approximate'} {self.name}"
 
+    def not_in(self, backend: str) -> RetrievalError:
+        """Return the error for a strategy of :data:`STRATEGIES` that a backend does not know."""
+        return RetrievalError(
+            f"the backend {backend} has no strategy {self.name}; docs/extending.md says how to add one"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Hnsw:

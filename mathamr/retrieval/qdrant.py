@@ -283,6 +283,8 @@ def _request(vectors: list[list[float]], strategy: Strategy, k: int) -> qdrant_e
         return qdrant_edge.QueryRequest(limit=k, query=by_document, params=params)
     if strategy.name == "maxsim":
         return qdrant_edge.QueryRequest(limit=k, query=by_set, params=params)
+    if strategy.name != "doc_vn_maxsim":
+        raise strategy.not_in("qdrant")
     pool = qdrant_edge.Prefetch(limit=strategy.pool, query=by_document, params=params)
     return qdrant_edge.QueryRequest(limit=k, query=by_set, prefetches=[pool], params=exact)
 

@@ -231,6 +231,8 @@ class ServerIndex:
             return models.QueryRequest(query=vectors[-1], using="doc", params=params, **wanted)
         if strategy.name == "maxsim":
             return models.QueryRequest(query=vectors, using="all", params=params, **wanted)
+        if strategy.name != "doc_vn_maxsim":
+            raise strategy.not_in("qdrant")
         pool = models.Prefetch(query=vectors[-1], using="doc", limit=strategy.pool, params=params)
         return models.QueryRequest(query=vectors, using="all", prefetch=[pool], params=exact, **wanted)
 

@@ -54,6 +54,8 @@ def search_reference(
     post_ids: Sequence[str], documents: VectorSets, queries: VectorSets, strategy: Strategy, k: int
 ) -> list[Ranking]:
     """Return the results of :func:`search` for ``documents``, computed by the definition, as a reference."""
+    if strategy.name not in ("single_vector", "doc_vn_maxsim", "maxsim"):
+        raise strategy.not_in("reference")
     single = maxsim.scores_reference(queries.documents_only(), documents.documents_only())
     multi = maxsim.scores_reference(queries, documents)
     rankings = []

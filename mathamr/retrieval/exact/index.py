@@ -255,6 +255,8 @@ class ExactIndex:
         heads = queries.documents_only()
         if strategy.name == "single_vector":
             return self._rank(heads, self._single_vector, k)
+        if strategy.name != "doc_vn_maxsim":
+            raise strategy.not_in("exact")
         rankings = []
         bounds = queries.ptr.tolist()
         for number, places in enumerate(self._best(heads, self._single_vector, strategy.pool)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ import torch
 from graphs.errors import ConfigError, RetrievalError
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval import Strategy, build, search
+from mathamr.retrieval.index import STRATEGIES
+from mathamr.retrieval.strategies import search_reference
 
 
 def test_an_unknown_strategy_is_refused_with_those_there_are(collection: Any) -> None:
@@ -44,3 +47,18 @@ def test_an_unknown_backend_is_refused(collection: Any) -> None:
         build("faiss", collection.post_ids, collection.documents)
     with pytest.raises(ConfigError, match="belongs to the backend qdrant"):
         build("exact", collection.post_ids, collection.documents, location="embedded")
+
+
+@pytest.mark.parametrize("backend", ["exact", "approximate", "qdrant"])
+def test_a_backend_refuses_a_strategy_that_it_does_not_know(
+    backend: str, collection: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a new name would rank as one of the others."""
+    monkeypatch.setattr("mathamr.retrieval.index.STRATEGIES", (*STRATEGIES, "best_three"))
+    index = build(backend, collection.post_ids, collection.documents, path=tmp_path / "index")
+    with pytest.raises(
+        RetrievalError, match=f"the backend {backend if backend == 'qdrant' else 'exact'} has no strategy best_three"
+    ):
+        search(index, collection.queries, "best_three")
+    with pytest.raises(RetrievalError, match="the backend reference has no strategy"):
+        search_reference(collection.post_ids, collection.documents, collection.queries, Strategy("best_three"), 10)
