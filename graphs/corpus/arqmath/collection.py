@@ -42,6 +42,7 @@ from pathlib import Path
 from typing import get_args
 
 from graphs.corpus.accepted import Posts, accepted_pairs
+from graphs.corpus.arqmath.cut_latex import published_latex, with_whole_latex
 from graphs.corpus.arqmath.inventory import Inventory, inventory_of
 from graphs.corpus.arqmath.judgments import Judgments, JudgmentSet
 from graphs.corpus.arqmath.layout import FormulaFolder, Layout, Place
@@ -219,15 +220,19 @@ class ArqMath:
             topics.append(Topic(number, post, query))
         if not topics:
             raise CorpusError("holds no <Topic>", path=path)
-        found = {number_of(topic.topic_id): named_formulas(topic.post.title + topic.post.body) for topic in topics}
-        named = {number: known for number, known in found.items() if known is not None}
         tables = self._topic_tables(year, "latex")
-        if not tables or not named:
+        if not tables:
             return topics
         latex = tables.get(task) or next(iter(tables.values()))
-        listed = listed_formulas([latex], "topic_id", named)
+        found = {number_of(topic.topic_id): named_formulas(topic.post.title + topic.post.body) for topic in topics}
+        named = {number: known for number, known in found.items() if known is not None}
+        listed = listed_formulas([latex], "topic_id", named) if named else {}
+        published = published_latex(latex)
         return [
-            Topic(topic.topic_id, with_ids(topic.post, listed.get(number_of(topic.topic_id), {})), topic.formula_id)
+            replace(
+                topic,
+                post=with_whole_latex(with_ids(topic.post, listed.get(number_of(topic.topic_id), {})), published),
+            )
             for topic in topics
         ]
 

@@ -40,7 +40,7 @@ def with_ids(post: Post, listed: dict[str, list[str]]) -> Post:
     left = {latex: list(ids) for latex, ids in listed.items()}
 
     def named(match: re.Match[str]) -> str:
-        ids = left.get(_comparable(match[1]))
+        ids = left.get(comparable(match[1]))
         return f'<span class="math-container" id="{ids.pop(0)}">{match[1]}</span>' if ids else match[0]
 
     title = _NAMELESS_SPAN.sub(named, post.title)
@@ -60,13 +60,13 @@ def listed_formulas(files: Sequence[PackedFile], owner: str, named: Mapping[str,
                 before = row.split(b"\t", at_owner + 1)  # most rows are of other posts, and need no reader
                 key = before[at_owner].decode(errors="replace") if closed and len(before) > at_owner else ""
                 key = key if owner == "post_id" else number_of(key)
-                columns = _fields(row) if key in named else []
+                columns = fields_of(row) if key in named else []
                 if len(columns) == len(header) and columns[at_id] not in named[key]:
-                    listed[key][_comparable(columns[at_formula])].append(columns[at_id])
+                    listed[key][comparable(columns[at_formula])].append(columns[at_id])
     return listed
 
 
-def _fields(row: bytes) -> list[str]:
+def fields_of(row: bytes) -> list[str]:
     """Return the columns of a row; none if it is broken."""
     try:
         return next(csv.reader([row.decode(errors="replace")], delimiter="\t"), [])
@@ -74,7 +74,7 @@ def _fields(row: bytes) -> list[str]:
         return []
 
 
-def _comparable(latex: str) -> str:
+def comparable(latex: str) -> str:
     """LaTeX as posts and TSVs agree on it: references resolved, dollars and white space gone."""
 
     return re.sub(r"[\s$]+", "", strip_delimiters(html.unescape(html.unescape(latex))))

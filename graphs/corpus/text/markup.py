@@ -79,6 +79,12 @@ _BOUNDARIES = _PARAGRAPHS | _ITEMS | _HEADINGS
 _KNOWN = _BOUNDARIES | _INLINE
 _MUTED = frozenset(["pre", "script", "style"])
 _MAX_ID = 200
+_MARKS = {"sup": "^", "sub": "_"}
+_MAX_RAISED = 8
+"""Elements ``<sup>`` and ``<sub>`` in each other that are read."""
+_ONE_SYMBOL = re.compile(rf"\w+|{FORMULA}")
+# Endings of ordinal numbers, signs of notes and marks, prose.
+_NO_SCRIPT = re.compile(r"\A(?:st|nd|rd|th|er|i?[eè]me|TM|SM|[*†‡§®™]+|\[[^\]]*\])\Z|\.\Z|\s[^\W\d_]{3}|[^\W\d_]{3}\s")
 _BLANK_LINES = re.compile(r"\n[ \t]*+\n[ \t\n]*+")
 _ITEM_LINE = re.compile(r"\n(?=[ \t]*+(?:[-*•]|\d{1,3}[.)]|\([a-z\d]{1,3}\)|[a-z]\))[ \t])")
 _BULLET = re.compile(r"\A(?:[-*•]|\d{1,3}[.)]) ")
@@ -176,7 +182,7 @@ class _Reader:
         self.formula_id: str | None = None
         self.formula_pieces: list[str] | None = None
         self.inner_spans = 0
-        self.raised: str | None = None
+        self.raised: list[tuple[str, int]] = []  # open <sup> and <sub>: their mark, and their first piece
 
     def read(self) -> list[Block]:
         markup = self.markup
@@ -233,10 +239,6 @@ class _Reader:
         if self.formula_pieces is not None:
             self.formula_pieces.append(text)
         elif self.muted is None:
-            if self.raised and text.strip():
-                mark, self.raised = self.raised, None
-                if text.strip().isdigit():
-                    self.pieces.append(mark)
             self.pieces.append(text)
 
     def tag(self, name: str, is_end: bool, match: re.Match[str]) -> None:
@@ -251,10 +253,23 @@ class _Reader:
         elif name in ("td", "th"):
             if not is_end and any(piece.strip() for piece in self.pieces):
                 self.pieces.append(", ")
-        elif name in ("sup", "sub"):  # 10<sup>2</sup> is not 102, but n<sup>th</sup> is "nth"
-            self.raised = None if is_end else "^" if name == "sup" else "_"
+        elif name in _MARKS:
+            if is_end:
+                self.lower()
+            elif len(self.raised) < _MAX_RAISED:
+                self.raised.append((_MARKS[name], len(self.pieces)))
         elif name in _MUTED:
             self.mute(name, is_end, match.end())
+
+    def lower(self) -> None:
+        """End a ``<sup>`` or ``<sub>``: 10<sup>2</sup> is not 102, 3<sup>n+1</sup> not 3n+1; n<sup>th</sup> is nth."""
+        if not self.raised:
+            return
+        mark, first = self.raised.pop()
+        content = "".join(self.pieces[first:])
+        script = content.strip()
+        if script and not _NO_SCRIPT.search(script):
+            self.pieces[first:] = [mark, script if _ONE_SYMBOL.fullmatch(script) else f"({script})"]
 
     def span(self, is_end: bool, attributes: str) -> None:
         if is_end:
@@ -300,6 +315,8 @@ class _Reader:
 
     def close_block(self, following: BlockKind = "paragraph") -> None:
         self.close_formula()
+        while self.raised:
+            self.lower()
         text = " ".join("".join(self.pieces).split())
         if text:
             self.blocks.append(Block(text, self.kind, self.formulas))
@@ -308,4 +325,3 @@ class _Reader:
         elif self.kind == "line":
             self.kind = following
         self.pieces = []
-        self.raised = None

@@ -30,12 +30,13 @@ import re
 from graphs.corpus import post_limits
 from graphs.corpus.post import FormulaRef, PlaceholderText, Post
 from graphs.corpus.text.markup import FORMULA, Block, read_html, read_text
-from graphs.corpus.text.sentences import split
+from graphs.corpus.text.sentences import UNSPACED, split
 from graphs.corpus.text.text_formulas import find
 
 _URL = re.compile(r"(?:\b(?:https?|ftp)://|\bwww\.)[^\s<>\"'$\\" + FORMULA + r"]+(?<![.,;:!?)\]])")
 _OWN_PLACEHOLDER = re.compile(r"(formula)[_-]?(?=\d)", re.IGNORECASE)  # as mathamr_plus reads placeholders
-_OVERLONG = re.compile(r"(\S{100})\S+")  # data or a drawing: no word, and no parser's vocabulary
+_LONG = rf"[^\s{UNSPACED}]"
+_OVERLONG = re.compile(rf"({_LONG}{{100}}){_LONG}+")  # data or a drawing: no word, and no parser's vocabulary
 _ESCAPED_DOLLAR = re.compile(r"\\\$")
 # What may stand right before a placeholder, and right after it.
 _OPENS = re.compile(r"(?:\A|\s)[(\[{\"“‘«']+\Z")
@@ -86,7 +87,11 @@ def _with_placeholders(block: Block, post: Post, formulas: list[FormulaRef]) -> 
             latex.append(next(spans))
         pieces.append(between[-1])
         if start < len(text):
-            latex.append((None, source))
+            inner = [next(spans) for _ in range(text.count(FORMULA, start, end))]
+            for _, own in inner:
+                source = source.replace(FORMULA, f"${own}$", 1)
+            latex += [(None, source), *inner]
+            pieces += [""] * len(inner)
         position = end
     out: list[str] = []
     for number, piece in enumerate(pieces):

@@ -8,6 +8,7 @@
 A sentence ends at ``.``, ``!``, ``?`` or ``…`` (with closing quotes and brackets) before white space, unless what
 is on either side speaks against it: an abbreviation, an initial, the number of an enumeration, an ellipsis in mid
 sentence, a small letter after a factorial. ``FORMULA_i`` counts as a word and as a possible beginning.
+``。``, ``！`` and ``？`` end a sentence, with the closing quotes and brackets after them.
 No sentence is longer than :data:`MAX_WORDS` words: AMR parsers read a few hundred tokens at most, and a post without
 any punctuation should cost one of its cuts, not its graph.
 """
@@ -16,6 +17,8 @@ from __future__ import annotations
 
 import re
 
+#: Characters of the scripts that are written without spaces, Thai to Chinese, in a class of a regular expression.
+UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 #: Words in a sentence, at most; a longer one is cut at a semicolon, a comma or, failing that, between two words.
 MAX_WORDS = 200
 
@@ -58,6 +61,7 @@ _CANDIDATE = re.compile(
         (?=(?P<next> \S ))""",
     re.VERBOSE,
 )
+_WIDE_STOP = re.compile(r"(?<=[。！？])(?![。！？”’」』》）])|(?<=[。！？][”’」』》）])")
 _LAST_WORD = re.compile(r"[^\s()\[\]{}\"“”‘«»,;:]*\Z")
 _NEXT_WORD = re.compile(r"[A-Za-z]+")
 _INITIAL = re.compile(r"(?:[A-Za-z]\.)*[A-Za-z]\Z")
@@ -80,6 +84,8 @@ def split(text: str) -> list[str]:
             start = match.end("gap")
     if start < len(text):
         sentences.append(text[start:])
+    if _WIDE_STOP.search(text):
+        sentences = [part.strip() for sentence in sentences for part in _WIDE_STOP.split(sentence) if part.strip()]
     return [piece for sentence in sentences for piece in _bounded(sentence)]
 
 

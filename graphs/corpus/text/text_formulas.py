@@ -45,6 +45,9 @@ _SHORT_WORDS = frozenset(
     so the to too two up us was we who you""".split()  # noqa: SIM905
 )
 _ATOM = re.compile(r"[-−]?\s*(?:[A-Za-z]'*|\d+(?:[.,]\d+)?)\s*")
+# With a blank at a dollar: lists with a letter or a bracket, and names of polygons.
+_PART = r"\s*[-−]?(?:[A-Za-z]'*|\d+(?:\.\d+)?)\s*"
+_LIST = re.compile(rf"(?=.*[A-Za-z\[(])[\[(]?{_PART}(?:,{_PART})+[\])]?|[A-Z]{{2,5}}", re.DOTALL)
 #: Characters between two dollars, at most: what is longer is text that happens to stand between them.
 MAX_INLINE = 4000
 
@@ -69,13 +72,13 @@ def find(text: str) -> list[tuple[int, int, str]]:
             close = closes[token].get(start, _NOWHERE)
             if close == _NOWHERE:
                 close = nearest(_CLOSING[token], position)
-            if close == _NOWHERE or nearest(FORMULA, position) < close:
+            if close == _NOWHERE or (token != "\\[" and nearest(FORMULA, position) < close):
                 continue
             end = close + len(token)
             latex = text[position:close].strip()
         elif opening["environment"] and opening["environment"].rstrip("*") in _ENVIRONMENTS:
             end = _environment_end(text, opening["environment"], position, nearest)
-            if end < 0 or nearest(FORMULA, position) < end:
+            if end < 0:
                 continue
             latex = strip_delimiters(text[start:end])
         else:
@@ -161,6 +164,8 @@ def is_formula(inner: str, before: str, after: str) -> bool:
     evidence = has_command or _OPERATOR.search(bare) is not None
     found = {word.lower() for word in _WORD.findall(bare)} - _FUNCTIONS
     words = [word for word in found if len(word) > 3 or word in _SHORT_WORDS]
+    if loose and _LIST.fullmatch(inner.strip()):
+        return inner.strip().lower() not in _SHORT_WORDS
     if loose:  # "$ x+1 $" is a formula; between "$a$, and $b$" the middle is not
         if not evidence or (inner[0] in ",.;:?!)" and not has_command):
             return False

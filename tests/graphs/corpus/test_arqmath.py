@@ -136,6 +136,14 @@ def test_topics_are_posts_with_the_prefix_of_their_year(root: Path) -> None:
     assert (topic.topic_id, topic.formula_id) == ("B.1", "2020:q_1")
 
 
+def test_latex_of_topics_that_the_xml_cuts_is_that_of_the_tsv(root: Path) -> None:
+    table = root / "topics" / "Topics_2020_Formulas_latex.tsv"
+    for published, latex in (("z&lt;1 \\implies z", "z<1 \\implies z"), ("y<1", "z")):
+        table.write_text(f"id\ttopic_id\tthread_id\ttype\tformula\nq_1\tA.1\t7\ttitle\t{published}\n")
+        (topic,) = ArqMath(root).topics(2, [2020])
+        assert [(f.formula_id, f.latex) for f in extract(topic.post).formulas] == [("2020:q_1", latex)]
+
+
 def test_judgments_read_every_form_of_qrels_and_task_2_by_visual_id(root: Path) -> None:
     corpus = ArqMath(root)
     assert corpus.judgments(1, [2020]) == [Judgment("A.1", "2", 2), Judgment("A.1", "3", 0), Judgment("A.1", "99", 3)]

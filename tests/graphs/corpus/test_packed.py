@@ -73,6 +73,7 @@ def test_content_before_the_end_of_a_truncated_gzip_file_is_read(gz: PackedFile)
     assert len(found) > len(CONTENT) // 3
     assert CONTENT.startswith(found)
     assert gz.head(100) == CONTENT[:100]
+    assert gz.head(len(CONTENT)) == found
 
 
 @pytest.mark.parametrize("content", [b"", b"no gzip at all", gzip.compress(CONTENT)[:-8] + b"\0" * 8])

@@ -79,3 +79,10 @@ def test_a_source_is_the_first_pairs_and_their_posts_alone(tmp_path: Path) -> No
     prints = {source.fingerprints() for source in (some, everything, Source(corpus, 3))}
     assert len(prints | {corpus.fingerprints()}) == 4
     assert Source(corpus, 2).fingerprints() == some.fingerprints()
+
+
+def test_broken_records_of_a_source_are_its_failures(tmp_path: Path) -> None:
+    posts = [{"post_id": "q1", "kind": "question", "body": "?"}, {"post_id": 7.5}]
+    posts.append({"post_id": "a1", "kind": "answer", "body": "No.", "parent_id": "q1"})
+    source = Source(open_corpus("jsonl", written(tmp_path / "posts", "posts.jsonl", posts)))
+    assert [type(post) for post in source.posts()] == [Post, Failure, Post]

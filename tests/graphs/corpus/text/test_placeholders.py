@@ -85,9 +85,49 @@ def test_a_formula_that_ends_with_a_full_stop_ends_the_sentence() -> None:
 
 
 def test_code_is_dropped_links_and_emphasis_keep_their_text() -> None:
-    body = f'<p>See <a href="http://x.y">the <em>page</em></a> at http://x.y/z.</p><pre>code {formula(1)}</pre><img>'
+    body = f'<p>See <a href="http://x.y">the <em>page</em></a> at http://x.y/z.</p><pre>code {formula(1)}</pre><img>End'
     text = read(body)
-    assert text.sentences == ("See the page at link.", "FORMULA_0")
+    assert text.sentences == ("See the page at link.", "FORMULA_0", "End")
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("10<sup>2</sup> and H<sub>2</sub>O", "10^2 and H_2O"),
+        ("3<sup>2n+2</sup>+56n, m<sup>-1</sup>", "3^(2n+2)+56n, m^(-1)"),
+        ("a<sup><em>b</em></sup>, x<sub>max</sub>", "a^b, x_max"),
+        ("a<sup>a<sup>b</sup></sup> and 2<sup>k", "a^(a^b) and 2^k"),
+        ("the n<sup>th</sup> term, as noted<sup>[12]</sup> by X<sup>TM</sup>", "the nth term, as noted[12] by XTM"),
+        ("compact <sup>i.e.</sup> finite, odd<sup>a note on it</sup>", "compact i.e. finite, odda note on it"),
+        (f"2<sup>{formula(1)}</sup> is even", "2^ FORMULA_0 is even"),
+    ],
+)
+def test_raised_and_lowered_text_keeps_its_mark(body: str, expected: str) -> None:
+    assert read(body).sentences == (expected,)
+
+
+def test_an_environment_keeps_the_spans_in_it_and_is_a_formula() -> None:
+    inner = formula(5, "x>0")
+    text = read(rf"<p>Let \begin{{cases}}1&amp;\text{{if {inner}}}\end{{cases}} and {formula(6, 'y')} be odd.</p>")
+    assert text.sentences == ("Let FORMULA_0 FORMULA_1 and FORMULA_2 be odd.",)
+    assert [(one.formula_id, one.latex) for one in text.formulas] == [
+        ("7:0", r"\begin{cases}1&\text{if $x>0$}\end{cases}"),
+        ("5", "x>0"),
+        ("6", "y"),
+    ]
+    assert read(rf"<p>\[ z \mbox{{ if {inner}}} \]</p>").formulas[0].latex == r"z \mbox{ if $x>0$}"
+
+
+def test_mathml_is_read_by_its_annotation_in_tex() -> None:
+    note = '<annotation encoding="application/x-tex">x&lt;1</annotation>'
+    text = read(f"<p>Is <math><semantics><mi>x</mi>{note}</semantics></math> so?</p>")
+    assert ([one.latex for one in text.formulas], text.sentences) == (["x<1"], ("Is FORMULA_0 so?",))
+
+
+def test_text_without_spaces_is_kept_and_long_data_is_cut() -> None:
+    chinese = "证明连续函数在闭区间上有界" * 12
+    assert read(f"{chinese}。{chinese}！").sentences == (f"{chinese}。", f"{chinese}！")
+    assert read("a" * 101 + " b").sentences == ("a" * 100 + " b",)
 
 
 def test_a_word_that_looks_like_a_placeholder_does_not_collide() -> None:

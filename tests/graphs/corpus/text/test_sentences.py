@@ -35,6 +35,8 @@ def test_these_are_one_sentence(text: str) -> None:
         ("It holds for all x in A. Then B is empty.", ["It holds for all x in A.", "Then B is empty."]),
         ("i tried this. any help is welcome", ["i tried this.", "any help is welcome"]),
         ("It equals 3. Now let y be 4.", ["It equals 3.", "Now let y be 4."]),
+        ("Yes. Then it is odd.", ["Yes.", "Then it is odd."]),
+        ("他说：“是。” 好！ Then x。", ["他说：“是。”", "好！", "Then x。"]),
         ("I wonder... Maybe not.", ["I wonder...", "Maybe not."]),
         ("It is zero.Then we stop.", ["It is zero.", "Then we stop."]),
         ("Use sets, groups, etc. The rest is clear.", ["Use sets, groups, etc.", "The rest is clear."]),

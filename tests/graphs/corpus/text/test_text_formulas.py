@@ -44,6 +44,8 @@ def test_no_formula_here(text: str) -> None:
         (r"$f(x)=\text{the sum of all of the digits of } x$", [r"f(x)=\text{the sum of all of the digits of } x"]),
         (r"$x=\$5$", [r"x=\$5"]),
         ("$ x + y $", ["x + y"]),
+        ("on $[a,b] $, $ [-1,1]$ and $ A', B $", ["[a,b]", "[-1,1]", "A', B"]),
+        ("in $ ABDE $ and $ABC$ and $abc$", ["ABDE", "ABC", "abc"]),
         (
             r"$f=\begin{cases}1&\text{if $x>0$}\\0&\text{if $x\le\{0\}$}\end{cases}$, $y$",
             [r"f=\begin{cases}1&\text{if $x>0$}\\0&\text{if $x\le\{0\}$}\end{cases}", "y"],
