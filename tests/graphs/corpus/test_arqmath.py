@@ -150,6 +150,16 @@ def test_judgments_read_every_form_of_qrels_and_task_2_by_visual_id(root: Path) 
     assert corpus.judgments(2, [2020]) == [Judgment("B.1", "6", 2)]
 
 
+def test_topics_and_judgments_of_several_years_are_those_of_each_year(root: Path) -> None:
+    topics = (root / "topics" / "Topics_Task1_2020.xml").read_text()
+    (root / "topics" / "Topics_Task1_2021.xml").write_text(topics.replace("A.1", "A.201"))
+    (root / "qrels" / "qrel_task1_2021.tsv").write_text("A.201\t0\t3\t1\n")
+    corpus = ArqMath(root)
+    assert corpus.judgments(1, [2021]) == [Judgment("A.201", "3", 1)]
+    assert corpus.judgments(1, [2020, 2021]) == [*corpus.judgments(1, [2020]), Judgment("A.201", "3", 1)]
+    assert [topic.topic_id for topic in corpus.topics(1, [2020, 2021])] == ["A.1", "A.201"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
