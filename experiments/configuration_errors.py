@@ -81,7 +81,7 @@ def _unreadable(override: str, text: str) -> ConfigError:
     if not re.fullmatch(r"[+~]*[\w./@:-]+", key, re.ASCII):
         way_out = "use a key of conf/"
     elif value.startswith(("[", "{", '"', "'")):
-        way_out = "close brackets and quotation marks, and put texts in quotation marks"
+        way_out = "close brackets and quotation marks, and put values (not keys) with other signs in quotation marks"
     elif value.startswith("~/"):  # a shell puts the folder in at the start of a word only
         way_out = f"write \"{key}='$HOME{value[1:]}'\""
     else:

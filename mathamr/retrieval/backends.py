@@ -45,7 +45,9 @@ def check(backend: str, strategy: Strategy, *, location: str | None = None, hnsw
         raise ConfigError(f"unknown backend {backend!r}; choose from: {', '.join(get_args(BackendName))}")
     if backend != "qdrant":
         if location is not None:
-            raise ConfigError(f"location={location} belongs to the backend qdrant; {backend} takes only a path")
+            raise ConfigError(
+                f"location={location} belongs to the backend qdrant; leave location out (index.location=null)"
+            )
         if hnsw is not None and hnsw.m_all:
             raise ConfigError(f"m_all={hnsw.m_all} belongs to the backend qdrant; {backend} has no HNSW graph")
         if not strategy.exact and backend == "exact":
