@@ -37,10 +37,10 @@ its formula node as the only constituent. A sentence root that is a formula node
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from enum import IntEnum
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -100,6 +100,15 @@ class VirtualNodeSpec:
                 f"graph.thread={self.thread} joins the document nodes of posts, and graphs of structure 'none' have no "
                 "such node; use graph.structure=full or global"
             )
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> VirtualNodeSpec:
+        """Return the virtual nodes of ``settings``, the group ``graph`` with all its settings.
+
+        Raises:
+            ConfigError: an unknown value, or values that exclude each other.
+        """
+        return cls(**{one.name: settings[one.name] for one in fields(cls)})
 
     def content(self) -> dict[str, str]:
         """Return the settings as they are written to files; hashes stay unchanged where no thread takes part."""

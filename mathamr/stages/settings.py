@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, cast, get_type_hints
+from typing import Any, ClassVar, get_type_hints
 
 from graphs.graph.connectivity import edge_identity
-from graphs.graph.virtual_nodes import FormulaMode, Structure, ThreadMode, VirtualNodeSpec
+from graphs.graph.virtual_nodes import VirtualNodeSpec
 from mathamr.evaluation.result_names import TestName
 from mathamr.evaluation.runs import Task
 from mathamr.training.config import TrainConfig
@@ -220,12 +220,7 @@ class GraphConfig:
         Raises:
             ConfigError: an unknown value, or values that exclude each other.
         """
-        return VirtualNodeSpec(
-            structure=cast(Structure, self.structure),
-            connectivity=self.connectivity,
-            formulas=cast(FormulaMode, self.formulas),
-            thread=cast(ThreadMode, self.thread),
-        )
+        return VirtualNodeSpec.of(vars(self))
 
     def key_parts(self) -> dict[str, Any]:
         """Return the settings that models depend on; ``thread`` only if it is set, so that older keys stay valid."""
