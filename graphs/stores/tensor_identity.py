@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from itertools import product
-from typing import get_args
 
 from graphs import digests
 from graphs.errors import StoreError
-from graphs.graph.connectivity import connectivities, edge_identity
-from graphs.graph.virtual_nodes import FormulaMode, Structure, ThreadMode, VirtualNodeSpec
+from graphs.graph.connectivity import edge_identity
+from graphs.graph.virtual_nodes import FormulaMode, VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
 
 FILE_FORMAT = 2  # of the file: goes up when the stored form changes
@@ -38,12 +36,10 @@ def file_hash(formulas: FormulaMode, vocabulary: Vocabulary) -> str:
 
 def spec_of_hash(config: str | None, default: VirtualNodeSpec, vocabulary: Vocabulary) -> VirtualNodeSpec:
     """Return the virtual nodes of a configuration hash; ``default`` without a hash, or without such virtual nodes."""
-    for structure, connectivity, thread in product(get_args(Structure), connectivities(), get_args(ThreadMode)):
-        if structure == "none" and thread != "none":
-            continue
-        spec = VirtualNodeSpec(structure, connectivity, default.formulas, thread)
-        if config is not None and config_hash(spec, vocabulary) == config:
-            return spec
+    if config is not None:
+        for spec in default.every(formulas=default.formulas):
+            if config_hash(spec, vocabulary) == config:
+                return spec
     return default
 
 

@@ -9,9 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import fields
-from itertools import product
 from pathlib import Path
-from typing import get_args
 
 import pytest
 import torch
@@ -20,9 +18,8 @@ from graphs import database
 from graphs.errors import GraphError, StoreError
 from graphs.graph import mathamr_plus, tensors, virtual_nodes
 from graphs.graph.batching import GraphBatch, collate
-from graphs.graph.connectivity import connectivities
 from graphs.graph.tensors import to_arrays
-from graphs.graph.virtual_nodes import Structure, VirtualNodeSpec
+from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Row, Vocabulary, count
 from graphs.row_digests import row_digest
 from graphs.stores.store import PURPOSE, GraphStore, build, config_hash
@@ -137,8 +134,7 @@ def test_wrong_hash_prints_both(path: Path, vocabulary: Vocabulary) -> None:
 def test_one_file_serves_all_virtual_nodes(path: Path, vocabulary: Vocabulary) -> None:
     texts = {post_id: text for post_id, text, _ in ROWS}
     wanted = ["50", "10", "5990", "10"]
-    for structure, connectivity in product(get_args(Structure), connectivities()):
-        spec = VirtualNodeSpec(structure, connectivity)
+    for spec in VirtualNodeSpec.every(formulas="both", thread="none"):
         store = GraphStore(path, spec)
         graphs = [to_arrays(mathamr_plus.decode(texts[p], {"FORMULA_0": "17"}), spec, vocabulary) for p in wanted]
         assert equal(store.load(wanted), collate(graphs))
