@@ -223,11 +223,15 @@ class GraphConfig:
         return VirtualNodeSpec.of(vars(self))
 
     def key_parts(self) -> dict[str, Any]:
-        """Return the settings that models depend on; ``thread`` only if it is set, so that older keys stay valid."""
-        values = asdict(self)
-        if self.thread == "none":
-            del values["thread"]
-        return values | edge_identity(self.connectivity)
+        """Return the settings that models depend on; later ones only if they are set, so that older keys stay valid."""
+        values = {one.name: (getattr(self, one.name), one.default) for one in fields(self)}
+        changed = {name: value for name, (value, default) in values.items() if value != default}
+        return changed | edge_identity(self.connectivity)
+
+    def stored_parts(self) -> dict[str, Any]:
+        """Return the settings that files of tensors depend on: virtual nodes are added to what is stored."""
+        added = {one.name for one in fields(VirtualNodeSpec)} - {"formulas"} | edge_identity(self.connectivity).keys()
+        return {name: value for name, value in self.key_parts().items() if name not in added}
 
 
 @dataclass(frozen=True, kw_only=True)
