@@ -18,7 +18,7 @@ from graphs.graph.packed import collate_packed, extended
 from graphs.graph.stored import HEADER_BYTES, StoredArrays, decode, encode, to_stored
 from graphs.graph.tensors import to_arrays
 from graphs.graph.virtual_nodes import FormulaMode, VirtualNodeSpec
-from graphs.graph.vocabulary import Counts, Vocabulary
+from graphs.graph.vocabulary import NUM_VIRTUAL_RELATIONS, Counts, Vocabulary
 from tests.graphs.graph.random_documents import documents, loose_documents
 
 VOCABULARY = Vocabulary.build(
@@ -69,11 +69,11 @@ def test_graphs_without_formulas_or_sentences_are_equal_too(mode: FormulaMode) -
         assert_plain(graphs, mode)
 
 
-def small(label: int = 9, relation: int = 12) -> StoredArrays:
+def small(label: int = 9, relation: int = NUM_VIRTUAL_RELATIONS + 4) -> StoredArrays:
     """Three nodes, two edges; node 1 is formula 0 with tree node 2, sentence 0 has the nodes 0 and 1."""
     return StoredArrays.from_edges(
         labels=[8, label, 10],
-        edges=[(0, 10, 1), (1, relation, 2)],
+        edges=[(0, NUM_VIRTUAL_RELATIONS + 2, 1), (1, relation, 2)],
         root=0,
         formulas=[(1, 0)],
         trees=[[2]],
@@ -104,11 +104,12 @@ def test_truncated_graph_in_a_batch_is_named(cut: int) -> None:
 
 
 def test_id_outside_the_vocabulary_is_named_with_its_post() -> None:
-    blobs = [encode(small(label)) for label in (9, 99, 9)]
+    bound = NUM_VIRTUAL_RELATIONS + 4
+    blobs = [encode(small(label, bound)) for label in (9, 99, 9)]
     with pytest.raises(GraphError, match="post 20: label 99 is outside the vocabulary of 50"):
         collate_packed(blobs, DOCUMENT, post_ids=["10", "20", "30"], num_labels=50, num_relations=50)
-    with pytest.raises(GraphError, match="post 10: relation 12 is outside the vocabulary of 12"):
-        collate_packed(blobs, DOCUMENT, post_ids=["10", "20", "30"], num_relations=12)
+    with pytest.raises(GraphError, match=f"post 10: relation {bound} is outside the vocabulary of {bound}"):
+        collate_packed(blobs, DOCUMENT, post_ids=["10", "20", "30"], num_relations=bound)
 
 
 DAMAGE = {  # of `small`: which 16 bits of the body, their value, what is said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import pickle
 import sqlite3
@@ -178,6 +179,28 @@ def test_a_file_of_an_earlier_format_is_refused(path: Path, vocabulary: Vocabula
         damaged(path, tmp_path, sql)
     with pytest.raises(StoreError, match=message):
         build(tmp_path / "damaged.db", ROWS, mathamr_plus.decode, SPEC, vocabulary, source="abc")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('"format": 1', '"format": 2', "vocabulary of format 2, this version reads 1"),
+        (
+            ":auxiliary_vn",
+            ":aux",
+            "vocabulary of another version: its relations begin with .* :aux, ",
+        ),
+        ("VIRTUAL_DOCUMENT", "DOCUMENT", "vocabulary of another version: its labels begin with .* DOCUMENT, "),
+    ],
+)
+def test_a_vocabulary_of_another_version_is_no_damage(
+    path: Path, vocabulary: Vocabulary, tmp_path: Path, before: str, after: str, message: str
+) -> None:
+    stored = json.dumps(vocabulary.to_json().replace(before, after)).replace("'", "''")
+    with pytest.raises(StoreError, match=f"damaged.db: {message}.*; preprocess the collection into a new file"):
+        damaged(path, tmp_path, f"UPDATE meta SET value = '{stored}' WHERE key = 'vocabulary'")
+    with pytest.raises(StoreError, match=r"damaged \(its meta table: .*not a vocabulary.*; delete it"):
+        damaged(path, tmp_path, "UPDATE meta SET value = '\"[]\"' WHERE key = 'vocabulary'")
 
 
 def test_build_resumes_with_other_virtual_nodes_and_nothing_else(
