@@ -226,7 +226,8 @@ class Vocabulary:
     def build(cls, counts: Counts, *, size: int, number_threshold: int = 5) -> Vocabulary:
         """Keep the most frequent labels, at most ``size`` ids with the reserved ones, and the relations.
 
-        ``number_threshold``: numbers seen less often share a label (thesis, 3.3.1: 5).
+        ``number_threshold``: numbers seen less often share a label (thesis, 3.3.1: 5); numbered roles past 9 that are
+        seen less often have the id of a lower one.
         """
         if size < len(RESERVED_LABELS):
             raise GraphError(f"size {size} leaves no room: {len(RESERVED_LABELS)} ids are reserved")

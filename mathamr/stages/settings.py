@@ -201,7 +201,7 @@ class JobSettings:
 @dataclass(frozen=True, kw_only=True)
 class GraphConfig:
     """Settings of graphs; ``parser`` as in :mod:`mathamr.stages.parsers`; ``structure``, ``connectivity``,
-    ``formulas`` and ``thread`` as in ``VirtualNodeSpec``."""
+    ``formulas`` and ``thread`` as in ``VirtualNodeSpec``; ``number_threshold`` as in ``TensorSettings``."""
 
     parser: str
     structure: str

@@ -95,6 +95,8 @@ def test_relations_unseen_in_training_have_a_place() -> None:
     vocabulary = Vocabulary.build(Counts(relations=relations), size=20)
     name = {role: vocabulary.relation_name(vocabulary.relation_id(role)) for role in (":snt57", ":opt-31", ":opt-40")}
     assert name == {":snt57": ":snt2", ":opt-31": ":opt-12", ":opt-40": ":opt-12"}
+    rarer = Vocabulary.build(Counts(relations=relations), size=20, number_threshold=8)  # the threshold of numbers
+    assert rarer.relation_name(rarer.relation_id(":opt-12")) == ":opt-0"
     assert vocabulary.relation_name(vocabulary.relation_id(":never-heard")) == ":unknown"
     assert vocabulary.relation_name(vocabulary.relation_id(":op3")) == ":unknown"
     assert vocabulary.relation_id(":ARG0") % 2 == 0
