@@ -47,7 +47,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from graphs.errors import ConfigError, GraphTooLargeError, suggestion
-from graphs.graph.connectivity import auxiliary_pairs, connectivities
+from graphs.graph.connectivity import auxiliary_pairs, connectivities, number_of_edges
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 
 Structure = Literal["full", "global", "none"]
@@ -241,22 +241,21 @@ def _auxiliary_edges(
     if connectivity == "none":
         return []
     ordered = in_document_order(graph, members)
-    if connectivity == "fully_connected":
-        check_fully_connected(len(ordered))
+    check_auxiliary(connectivity, len(ordered))
     sources, targets = auxiliary_pairs(connectivity, np.array([len(ordered)]))
     return [(ordered[i], AUXILIARY_RELATION, ordered[k]) for i, k in zip(sources, targets, strict=True)]
 
 
-def check_fully_connected(members: int) -> None:
-    """Refuse the edges between all pairs of too many formulas and sentences.
+def check_auxiliary(connectivity: str, members: int) -> None:
+    """Refuse too many auxiliary edges between formulas and sentences.
 
     Raises:
         GraphTooLargeError: with the number of edges.
     """
-    number = members * (members - 1) // 2
+    number = number_of_edges(connectivity, members)
     if number > MAX_AUXILIARY_EDGES:
         raise GraphTooLargeError(
-            f"{members:,} formulas and sentences, fully connected, have {number:,} edges; at most "
+            f"{members:,} formulas and sentences have {number:,} edges with graph.connectivity={connectivity}; at most "
             f"{MAX_AUXILIARY_EDGES:,} are made; leave the post out, or connect them sequentially"
         )
 
