@@ -73,6 +73,10 @@ class GraphError(MathAMRError):
     """MathAMR+ graph, or its tensors, that breaks a contract."""
 
 
+class OtherVersionError(GraphError):
+    """Vocabulary that another version of the code has made."""
+
+
 class GraphTooLargeError(GraphError):
     """Graph with more nodes or edges than can be encoded at once."""
 

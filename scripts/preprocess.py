@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     from mathamr.training.config import TrainConfig
 
     graph, train = read_groups(given.settings, "graph", "train")
-    spec = VirtualNodeSpec(**{name: graph[name] for name in ("structure", "connectivity", "formulas")})
+    spec = VirtualNodeSpec.of(graph)
     settings = TensorSettings(spec, graph["vocabulary_size"], graph["number_threshold"], given.workers)
     corpus = corpus_of(given)
     return str(prepare_training(corpus, given.graphs_db, given.out, settings, TrainConfig(**train), Console()))

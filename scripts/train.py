@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--pairs", type=Path, required=True, help="TSV of question ids and answer ids")
     default = "default: that of the file"
     parser.add_argument("--structure", help=f"virtual nodes: full, global or none; {default}")
-    parser.add_argument("--connectivity", help=f"their edges: none, sequential, circular or fully_connected; {default}")
+    parser.add_argument("--connectivity", help=f"their edges, as graph.connectivity; {default}")
     parser.add_argument("--negatives", type=Path, help="hard negatives: TSV of question ids and post ids")
     parser.add_argument("--out", type=Path, required=True, help="folder of the checkpoints")
     parser.add_argument("--resume", choices=("auto", "never"), default="auto", help="never: start anew")

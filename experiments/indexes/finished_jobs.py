@@ -189,7 +189,7 @@ def _tensors(shared: Path, spec: VirtualNodeSpec, source: str) -> tuple[Path, ..
         and store.config_hash.startswith(config_hash)
     }
     exact = [path for path, store in fitting.items() if store.source == content]
-    found = exact or list(fitting)
+    found = exact[:1] or list(fitting)  # exact ones are equal, under names by other versions of the code
     if len(found) != 1:
         which = f"{len(found)} fit: {', '.join(map(str, found))}" if found else "none fits"
         raise ConfigError(f"{shared}: of the tensors preprocessed-*.db {which} (graphs {source}); give --tensors")

@@ -134,9 +134,20 @@ def auxiliary_count(name: str, members: str) -> str:
     """Return the SQL expression for the number of auxiliary edges of a graph.
 
     >>> auxiliary_count("sequential", "formulas + roots")
-    'max(formulas + roots - 1, 0)'
+    'max((formulas + roots) - 1, 0)'
     """
-    return _KNOWN[name].count.format(n=members)
+    return _KNOWN[name].count.format(n=f"({members})")
+
+
+def number_of_edges(name: str, members: int) -> int:
+    """Return the number of auxiliary edges of a graph with ``members`` formulas and sentences; makes none of them.
+
+    >>> number_of_edges("fully_connected", 2001)
+    2001000
+    """
+    with closing(sqlite3.connect(":memory:")) as connection:
+        (number,) = connection.execute(f"SELECT {auxiliary_count(name, str(members))}").fetchone()
+    return int(number)
 
 
 def counted(first: Int64, counts: Int64) -> Int64:
@@ -176,7 +187,7 @@ def circular(members: Int64) -> Pairs:
     return positions[has_edge], following[has_edge]
 
 
-@connectivity("fully_connected", count="({n}) * ({n} - 1) / 2")
+@connectivity("fully_connected", count="{n} * ({n} - 1) / 2")
 def fully_connected(members: Int64) -> Pairs:
     """Join each member to every later one."""
     positions = np.arange(int(members.sum()))

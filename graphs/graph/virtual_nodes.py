@@ -37,15 +37,17 @@ its formula node as the only constituent. A sentence root that is a formula node
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
-from typing import Literal, get_args
+from itertools import product
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
 from graphs.errors import ConfigError, GraphTooLargeError, suggestion
-from graphs.graph.connectivity import auxiliary_pairs, connectivities
+from graphs.graph.connectivity import auxiliary_pairs, connectivities, number_of_edges
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 
 Structure = Literal["full", "global", "none"]
@@ -56,6 +58,7 @@ Edge = tuple[int, str, int]
 VIRTUAL_LABELS = ("VIRTUAL_FORMULA", "VIRTUAL_SENTENCE", "VIRTUAL_DOCUMENT")  # by VirtualKind
 VIRTUAL_RELATIONS = (":virtual_formula", ":virtual_sentence", ":virtual_document")  # by VirtualKind
 AUXILIARY_RELATION = ":auxiliary_vn"
+_FIRST_FIELDS = ("structure", "connectivity", "formulas")  # in all hashes; further fields came later
 MAX_AUXILIARY_EDGES = 1_500_000
 """Edges between the formulas and sentences of a post; the longest in ARQMath-mini would have some 370,000."""
 
@@ -75,6 +78,9 @@ class VirtualNodeSpec:
     With structure ``global`` or ``none`` the auxiliary edges of ``connectivity`` run between the formula nodes and
     sentence roots, which then stand for formulas and sentences. With ``thread`` an answer is one graph with its
     question, or also with its siblings (:mod:`graphs.graph.threads`).
+
+    A further field needs its :meth:`choices`, its default in ``GraphConfig`` and in ``conf/graph/default.yaml``, and,
+    where it adds nodes or edges, :mod:`graphs.graph.hierarchy` and :mod:`graphs.stores.graph_sizes`.
     """
 
     structure: Structure = "full"
@@ -83,30 +89,54 @@ class VirtualNodeSpec:
     thread: ThreadMode = "none"
 
     def __post_init__(self) -> None:
-        choices = {
-            "structure": get_args(Structure),
-            "connectivity": connectivities(),
-            "formulas": get_args(FormulaMode),
-            "thread": get_args(ThreadMode),
-        }
-        for name, allowed in choices.items():
+        for name, allowed in self.choices().items():
             value = getattr(self, name)
             if value not in allowed:
-                raise ConfigError(
-                    f"{name} is {value!r}; give one of {', '.join(allowed)}{suggestion(str(value), allowed)}"
-                )
+                names = [str(one) for one in allowed]
+                raise ConfigError(f"{name} is {value!r}; give one of {', '.join(names)}{suggestion(str(value), names)}")
         if self.thread != "none" and self.structure == "none":
             raise ConfigError(
                 f"graph.thread={self.thread} joins the document nodes of posts, and graphs of structure 'none' have no "
                 "such node; use graph.structure=full or global"
             )
 
-    def content(self) -> dict[str, str]:
-        """Return the settings as they are written to files; hashes stay unchanged where no thread takes part."""
-        values = asdict(self)
-        if self.thread == "none":
-            del values["thread"]
-        return values
+    @classmethod
+    def choices(cls) -> dict[str, tuple[Any, ...]]:
+        """Return the values of each field: the only list of fields beside their definitions above."""
+        return {
+            "structure": get_args(Structure),
+            "connectivity": connectivities(),
+            "formulas": get_args(FormulaMode),
+            "thread": get_args(ThreadMode),
+        }
+
+    @classmethod
+    def every(cls, **fixed: Any) -> list[Self]:
+        """Return all valid combinations of the choices.
+
+        Args:
+            fixed: values of fields that do not vary.
+        """
+        choices = cls.choices() | {name: (value,) for name, value in fixed.items()}
+        found = []
+        for values in product(*choices.values()):
+            with suppress(ConfigError):  # values that exclude each other
+                found.append(cls(**dict(zip(choices, values, strict=True))))
+        return found
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """Return the virtual nodes of ``settings``, the group ``graph`` with all its settings.
+
+        Raises:
+            ConfigError: an unknown value, or values that exclude each other.
+        """
+        return cls(**{one.name: settings[one.name] for one in fields(cls)})
+
+    def content(self) -> dict[str, Any]:
+        """Return the settings as they are written to files; a later field only if it is set, so that hashes stay."""
+        values = {one.name: (getattr(self, one.name), one.default) for one in fields(self)}
+        return {name: value for name, (value, default) in values.items() if name in _FIRST_FIELDS or value != default}
 
 
 @dataclass(slots=True)
@@ -211,22 +241,21 @@ def _auxiliary_edges(
     if connectivity == "none":
         return []
     ordered = in_document_order(graph, members)
-    if connectivity == "fully_connected":
-        check_fully_connected(len(ordered))
+    check_auxiliary(connectivity, len(ordered))
     sources, targets = auxiliary_pairs(connectivity, np.array([len(ordered)]))
     return [(ordered[i], AUXILIARY_RELATION, ordered[k]) for i, k in zip(sources, targets, strict=True)]
 
 
-def check_fully_connected(members: int) -> None:
-    """Refuse the edges between all pairs of too many formulas and sentences.
+def check_auxiliary(connectivity: str, members: int) -> None:
+    """Refuse too many auxiliary edges between formulas and sentences.
 
     Raises:
         GraphTooLargeError: with the number of edges.
     """
-    number = members * (members - 1) // 2
+    number = number_of_edges(connectivity, members)
     if number > MAX_AUXILIARY_EDGES:
         raise GraphTooLargeError(
-            f"{members:,} formulas and sentences, fully connected, have {number:,} edges; at most "
+            f"{members:,} formulas and sentences have {number:,} edges with graph.connectivity={connectivity}; at most "
             f"{MAX_AUXILIARY_EDGES:,} are made; leave the post out, or connect them sequentially"
         )
 

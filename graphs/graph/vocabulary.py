@@ -4,12 +4,13 @@
 ...     amr={"solve-01": 9, "equations": 4, "equation": 3, "7": 2}, formula={"V!x": 6, "N!2": 5, "N!1729": 1},
 ...     relations={":ARG1": 9, ":slt-n": 5}, graphs=3)
 >>> vocabulary = Vocabulary.build(counts, size=12)
->>> vocabulary.labels[8:]
+>>> vocabulary.labels[len(RESERVED_LABELS):]
 ('solve-01', 'equat', 'V!x', 'N!2')
 >>> vocabulary.label_name(vocabulary.label_id("1729", NodeKind.AMR)), vocabulary.label_id("unheard-of", NodeKind.AMR)
 ('[UNKNUM_INT]', 0)
->>> vocabulary.relation_id(":slt-n"), vocabulary.relation_name(12), vocabulary.relation_name(13)
-(12, ':slt-n', ':slt-n*')
+>>> found = vocabulary.relation_id(":slt-n")
+>>> vocabulary.relation_name(found), vocabulary.relation_name(found + 1)
+(':slt-n', ':slt-n*')
 
 **Labels.** 0 is ``[UNK]``, 1 ``[MASK]``, 2 to 4 the virtual nodes (by kind), 5 to 7 the three kinds of rare numbers;
 then the labels by falling count. Numbers seen fewer than 5 times are rare (thesis, 3.3.1); then the most frequent
@@ -29,11 +30,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from graphs.errors import GraphError, MathAMRError
+from graphs.errors import GraphError, MathAMRError, OtherVersionError
 from graphs.graph.labels import UNKNOWN_NUMBERS, normalize, number_type, numbered
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.virtual_nodes import (
@@ -49,8 +50,11 @@ UNK, MASK, FIRST_VIRTUAL_LABEL = 0, 1, 2
 RESERVED_LABELS = ("[UNK]", "[MASK]", *VIRTUAL_LABELS, *UNKNOWN_NUMBERS)
 UNKNOWN_RELATION = ":unknown"
 RESERVED_RELATIONS = (*VIRTUAL_RELATIONS, AUXILIARY_RELATION, UNKNOWN_RELATION)
-NUM_VIRTUAL_RELATIONS = 8  # ids below are virtual relations and their inverses
-CONSTITUENT_RELATIONS = (1, 3, 5)  # ids, by VirtualKind, of the edges from the constituents to their virtual node
+_VIRTUAL_ROLES = frozenset(RESERVED_RELATIONS) - {UNKNOWN_RELATION}
+NUM_VIRTUAL_RELATIONS = 2 * len(_VIRTUAL_ROLES)
+"""Ids below are virtual relations and their inverses."""
+CONSTITUENT_RELATIONS = tuple(range(1, 2 * len(VIRTUAL_RELATIONS), 2))
+"""Ids, by ``VirtualKind``, of the edges from the constituents to their virtual node."""
 
 Row = tuple[str, str, str]  # post id, Penman text, formula map as JSON
 Decode = Callable[[str, Mapping[str, str]], DocumentGraph]
@@ -182,7 +186,11 @@ def own_roles(graph: DocumentGraph) -> DocumentGraph:
     return replace(graph, edges=edges)
 
 
-_VIRTUAL_ROLES = frozenset((*VIRTUAL_RELATIONS, AUXILIARY_RELATION))
+def _begins_otherwise(kind: str, names: Sequence[str], reserved: Sequence[str]) -> str:
+    return (
+        f"vocabulary of another version: its {kind} begin with {', '.join(names[: len(reserved)])}, and those of this "
+        f"version with {', '.join(reserved)}; preprocess the collection into a new file"
+    )
 
 
 class Vocabulary:
@@ -201,9 +209,9 @@ class Vocabulary:
         self.relations = tuple(relations)
         self.statistics = dict(statistics or {})
         if self.labels[: len(RESERVED_LABELS)] != RESERVED_LABELS:
-            raise GraphError(f"labels begin with {self.labels[:8]}, not with the reserved {RESERVED_LABELS}")
+            raise OtherVersionError(_begins_otherwise("labels", self.labels, RESERVED_LABELS))
         if self.relations[: len(RESERVED_RELATIONS)] != RESERVED_RELATIONS:
-            raise GraphError(f"relations begin with {self.relations[:5]}, not with the reserved {RESERVED_RELATIONS}")
+            raise OtherVersionError(_begins_otherwise("relations", self.relations, RESERVED_RELATIONS))
         self._label_ids = {label: i for i, label in enumerate(self.labels)}
         self._relation_ids = {role: 2 * i for i, role in enumerate(self.relations)}
         if len(self._label_ids) != len(self.labels) or len(self._relation_ids) != len(self.relations):
@@ -216,9 +224,10 @@ class Vocabulary:
 
     @classmethod
     def build(cls, counts: Counts, *, size: int, number_threshold: int = 5) -> Vocabulary:
-        """Keep the most frequent labels, at most ``size`` ids with the 8 reserved ones, and the relations.
+        """Keep the most frequent labels, at most ``size`` ids with the reserved ones, and the relations.
 
-        ``number_threshold``: numbers seen less often share a label (thesis, 3.3.1: 5).
+        ``number_threshold``: numbers seen less often share a label (thesis, 3.3.1: 5); numbered roles past 9 that are
+        seen less often have the id of a lower one.
         """
         if size < len(RESERVED_LABELS):
             raise GraphError(f"size {size} leaves no room: {len(RESERVED_LABELS)} ids are reserved")
@@ -319,7 +328,8 @@ class Vocabulary:
         """Invert :meth:`to_json`.
 
         Raises:
-            GraphError: when it is not such JSON, or of another format.
+            OtherVersionError: when it is of another format, or has other reserved labels or relations.
+            GraphError: when it is not such JSON.
         """
         try:
             content = json.loads(text)
@@ -327,5 +337,7 @@ class Vocabulary:
         except (ValueError, KeyError, TypeError) as error:
             raise GraphError(f"not a vocabulary ({error!r}): {text[:80]!r}") from error
         if found != _FORMAT:
-            raise GraphError(f"vocabulary of format {found}, this version reads {_FORMAT}; count and preprocess again")
+            raise OtherVersionError(
+                f"vocabulary of format {found}, this version reads {_FORMAT}; preprocess the collection into a new file"
+            )
         return cls(labels, relations, content.get("statistics"))

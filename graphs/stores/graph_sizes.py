@@ -4,7 +4,7 @@
 >>> sizes.nodes, sizes.edges
 ('(nodes + 1)', '(2 * (edges + nodes + 0))')
 >>> GraphSizes(VirtualNodeSpec(structure="none", connectivity="sequential")).edges
-'(2 * (edges + max(formulas + roots - 1, 0)))'
+'(2 * (edges + max((formulas + roots) - 1, 0)))'
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ class GraphSizes:
             "none": ("nodes", ""),
         }[self.spec.structure]
         edges = f"2 * (edges + {hierarchy}{auxiliary})"
-        bounds = {nodes: tensors.MAX_NODES, edges: tensors.MAX_EDGES}
-        if self.spec.connectivity == "fully_connected":
-            bounds[auxiliary] = virtual_nodes.MAX_AUXILIARY_EDGES
+        bounds = {
+            nodes: tensors.MAX_NODES,
+            edges: tensors.MAX_EDGES,
+            auxiliary: virtual_nodes.MAX_AUXILIARY_EDGES,
+        }
         fits = " AND ".join(f"{number} <= {bound}" for number, bound in bounds.items())
         for name, value in (("nodes", nodes), ("edges", edges), ("auxiliary", auxiliary), ("fits", fits)):
             object.__setattr__(self, name, f"({value})")
@@ -59,8 +61,8 @@ class GraphSizes:
             f"SELECT {columns} FROM graph WHERE NOT {self.fits} ORDER BY post_id"
         ):
             try:
-                if self.spec.connectivity == "fully_connected":
-                    virtual_nodes.check_fully_connected(full if self.spec.structure == "full" else flat)
+                members = full if self.spec.structure == "full" else flat
+                virtual_nodes.check_auxiliary(self.spec.connectivity, members)
                 tensors.check_size(nodes, edges)
             except GraphTooLargeError as error:
                 yield Failure(post_id, "tensors", error.kind, str(error))

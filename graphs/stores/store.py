@@ -31,7 +31,7 @@ import numpy.typing as npt
 import torch
 
 from graphs import database
-from graphs.errors import Failure, GraphError, StoreError
+from graphs.errors import Failure, StoreError
 from graphs.graph.batching import GraphBatch
 from graphs.graph.packed import collate_packed, extended
 from graphs.graph.stored import Convert, worker_died
@@ -41,7 +41,7 @@ from graphs.graph.vocabulary import Decode, Row, Vocabulary
 from graphs.processes import batched, ordered_map
 from graphs.row_digests import check_row, row_digest
 from graphs.stores.graph_sizes import GraphSizes
-from graphs.stores.tensor_identity import FILE_FORMAT, check_format, config_hash, file_hash, spec_of_hash
+from graphs.stores.tensor_identity import FILE_FORMAT, check_format, config_hash, file_hash, identity_of, spec_of_hash
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -229,16 +229,7 @@ class GraphStore:
             raise StoreError(f"vocabulary_hash is {found}, {vocabulary_hash} is needed; {_OTHERWISE}", path=path)
         if not meta.get("complete"):
             raise StoreError("preprocessing did not finish; run it again, it resumes where it stopped", path=path)
-        try:
-            self.vocabulary = Vocabulary.from_json(meta["vocabulary"])
-            default = VirtualNodeSpec(**meta["virtual_nodes"])
-            whole = meta["file_hash"] == file_hash(default.formulas, self.vocabulary)
-            self.source: str = meta["source"]
-        except (KeyError, TypeError, ValueError, GraphError) as error:
-            message = f"damaged (its meta table: {error!r}); delete it and preprocess again"
-            raise StoreError(message, path=path) from error
-        if not whole:
-            raise StoreError("damaged (its vocabulary); delete it and preprocess again", path=path)
+        self.vocabulary, default, self.source = identity_of(meta, path)
         self.spec = spec or spec_of_hash(config_hash, default, self.vocabulary)
         if self.spec.formulas != default.formulas:
             message = f"made with formulas={default.formulas}, {self.spec.formulas} is needed; {_OTHERWISE}"

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from itertools import product
-from typing import get_args
+from typing import Any
 
 from graphs import digests
-from graphs.errors import StoreError
-from graphs.graph.connectivity import connectivities, edge_identity
-from graphs.graph.virtual_nodes import FormulaMode, Structure, ThreadMode, VirtualNodeSpec
+from graphs.errors import GraphError, OtherVersionError, StoreError
+from graphs.graph.connectivity import edge_identity
+from graphs.graph.virtual_nodes import FormulaMode, VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
 
 FILE_FORMAT = 2  # of the file: goes up when the stored form changes
@@ -38,13 +37,32 @@ def file_hash(formulas: FormulaMode, vocabulary: Vocabulary) -> str:
 
 def spec_of_hash(config: str | None, default: VirtualNodeSpec, vocabulary: Vocabulary) -> VirtualNodeSpec:
     """Return the virtual nodes of a configuration hash; ``default`` without a hash, or without such virtual nodes."""
-    for structure, connectivity, thread in product(get_args(Structure), connectivities(), get_args(ThreadMode)):
-        if structure == "none" and thread != "none":
-            continue
-        spec = VirtualNodeSpec(structure, connectivity, default.formulas, thread)
-        if config is not None and config_hash(spec, vocabulary) == config:
-            return spec
+    if config is not None:
+        for spec in default.every(formulas=default.formulas):
+            if config_hash(spec, vocabulary) == config:
+                return spec
     return default
+
+
+def identity_of(meta: Mapping[str, Any], path: str | os.PathLike[str]) -> tuple[Vocabulary, VirtualNodeSpec, str]:
+    """Return the vocabulary, the virtual nodes by default and the source in the ``meta`` table of a finished file.
+
+    Raises:
+        StoreError: the table is damaged, or its vocabulary is of another version.
+    """
+    try:
+        vocabulary = Vocabulary.from_json(meta["vocabulary"])
+        default = VirtualNodeSpec(**meta["virtual_nodes"])
+        whole = meta["file_hash"] == file_hash(default.formulas, vocabulary)
+        source: str = meta["source"]
+    except OtherVersionError as error:
+        raise StoreError(str(error), path=path) from error
+    except (KeyError, TypeError, ValueError, GraphError) as error:
+        message = f"damaged (its meta table: {error!r}); delete it and preprocess again"
+        raise StoreError(message, path=path) from error
+    if not whole:
+        raise StoreError("damaged (its vocabulary); delete it and preprocess again", path=path)
+    return vocabulary, default, source
 
 
 def check_format(meta: Mapping[str, object], path: str | os.PathLike[str]) -> None:

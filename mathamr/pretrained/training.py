@@ -66,7 +66,7 @@ def train_on_pairs(
         learned = int(len(known) * (1 - fraction))  # the others are held out
         batch_size = max(2, min(training.batch_size, learned))
         training = replace(training, batch_size=batch_size, validation_fraction=fraction)
-    spec = spec or VirtualNodeSpec(graph["structure"], graph["connectivity"], graph["formulas"])
+    spec = spec or VirtualNodeSpec.of(graph)
     console = Console()
     folder.mkdir(parents=True, exist_ok=True)
     content = shared_files.key([[post.post_id, post.body] for post in posts])[:16]

@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, cast, get_type_hints
+from typing import Any, ClassVar, get_type_hints
 
 from graphs.graph.connectivity import edge_identity
-from graphs.graph.virtual_nodes import FormulaMode, Structure, ThreadMode, VirtualNodeSpec
+from graphs.graph.virtual_nodes import VirtualNodeSpec
 from mathamr.evaluation.result_names import TestName
 from mathamr.evaluation.runs import Task
 from mathamr.training.config import TrainConfig
@@ -201,7 +201,7 @@ class JobSettings:
 @dataclass(frozen=True, kw_only=True)
 class GraphConfig:
     """Settings of graphs; ``parser`` as in :mod:`mathamr.stages.parsers`; ``structure``, ``connectivity``,
-    ``formulas`` and ``thread`` as in ``VirtualNodeSpec``."""
+    ``formulas`` and ``thread`` as in ``VirtualNodeSpec``; ``number_threshold`` as in ``TensorSettings``."""
 
     parser: str
     structure: str
@@ -220,19 +220,18 @@ class GraphConfig:
         Raises:
             ConfigError: an unknown value, or values that exclude each other.
         """
-        return VirtualNodeSpec(
-            structure=cast(Structure, self.structure),
-            connectivity=self.connectivity,
-            formulas=cast(FormulaMode, self.formulas),
-            thread=cast(ThreadMode, self.thread),
-        )
+        return VirtualNodeSpec.of(vars(self))
 
     def key_parts(self) -> dict[str, Any]:
-        """Return the settings that models depend on; ``thread`` only if it is set, so that older keys stay valid."""
-        values = asdict(self)
-        if self.thread == "none":
-            del values["thread"]
-        return values | edge_identity(self.connectivity)
+        """Return the settings that models depend on; later ones only if they are set, so that older keys stay valid."""
+        values = {one.name: (getattr(self, one.name), one.default) for one in fields(self)}
+        changed = {name: value for name, (value, default) in values.items() if value != default}
+        return changed | edge_identity(self.connectivity)
+
+    def stored_parts(self) -> dict[str, Any]:
+        """Return the settings that files of tensors depend on: virtual nodes are added to what is stored."""
+        added = {one.name for one in fields(VirtualNodeSpec)} - {"formulas"} | edge_identity(self.connectivity).keys()
+        return {name: value for name, value in self.key_parts().items() if name not in added}
 
 
 @dataclass(frozen=True, kw_only=True)

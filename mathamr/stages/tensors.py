@@ -51,7 +51,7 @@ from mathamr.stages.data.graphs import POSTS
 from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, together
 from mathamr.stages.data.versions import graphs_version, is_done
 from mathamr.stages.needed import extent_of, needed_posts
-from mathamr.stages.settings import GraphConfig, ParsedSettings, PreparationSettings
+from mathamr.stages.settings import ParsedSettings, PreparationSettings
 from mathamr.stages.topic_sets import TopicSet
 from mathamr.training.config import TrainConfig
 
@@ -171,7 +171,7 @@ class Preparation:
     ) -> Prepared:
         texts = own.texts()
         formulas = own.make(config, [topic.post for topic_set in topic_sets for topic in topic_set.topics])
-        graph, content = _stored_settings(config.graph), own.content(config)
+        graph, content = config.graph.stored_parts(), own.content(config)
         contents = {name: parsed.content(config).learned for name, parsed in further.items()}
         identity = _digest(content.learned, contents) if contents else content.learned
         needed = own.needed
@@ -309,11 +309,6 @@ def _remove_begun_otherwise(path: Path, file_hash: str, content: str) -> None:
         return
     if (meta.get("file_hash"), meta.get("source")) != (file_hash, content):
         path.unlink()
-
-
-def _stored_settings(graph: GraphConfig) -> dict[str, Any]:
-    """Return the settings that files of tensors depend on: virtual nodes are added to what is stored."""
-    return {name: value for name, value in asdict(graph).items() if name not in ("structure", "connectivity", "thread")}
 
 
 def _digest(*content: Any) -> str:

@@ -85,6 +85,18 @@ def test_graphs_with_trees_made_elsewhere_are_those_of_the_job(experiment: Path,
     assert re.fullmatch(r"collection-embedded-3-trees[0-9a-f]{8}\.db", job.collection.name)
 
 
+def test_equal_tensors_under_two_names_are_taken_once(experiment: Path) -> None:
+    job = finished_job(experiment, "none")
+    again = job.tensors[0].with_name("preprocessed-0.db")
+    shutil.copy(job.tensors[0], again)
+    again.with_suffix(".done").touch()
+    try:
+        assert finished_job(experiment, "none").tensors == (again, *job.tensors[1:])
+    finally:
+        again.with_suffix(".done").unlink()
+        again.unlink()
+
+
 def test_a_finished_job_is_indexed_and_searched(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jobs = {condition: finished_job(experiment, condition) for condition in ("none", "circular")}
     for condition, connectivity in (("none", "none"), ("circular", "circular")):

@@ -66,6 +66,16 @@ def test_a_collection_becomes_graphs_pairs_and_hard_negatives(folder: Path) -> N
     assert "collection 'jsonl' has no links between duplicates" in refused.stderr
 
 
+def test_threads_are_refused_before_any_graph_is_read(tmp_path: Path) -> None:
+    (tmp_path / "posts.jsonl").write_text('{"post_id": "1", "kind": "question", "body": "Is it odd?"}\n')
+    data = ["--data", "jsonl", "--root", ".", "--collection", "collection.db", "--out", "work"]
+    refused = run_script("preprocess.py", *data, "graph.thread=question", folder=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "graph.thread=question joins the graphs of posts" in refused.stderr
+    assert "run an experiment" in refused.stderr
+    assert not (tmp_path / "work").exists()
+
+
 @pytest.mark.slow
 def test_the_guide_trains_in_ten_lines(folder: Path) -> None:
     data = ["--data", "jsonl", "--root", ".", "--collection", "collection.db", "--out", "."]

@@ -29,7 +29,7 @@ class TensorSettings:
     Args:
         spec: virtual nodes, and which formula trees the graphs have.
         vocabulary_size: number of labels that are kept.
-        number_threshold: occurrences that a number needs to keep its own label.
+        number_threshold: occurrences that a number needs to keep its own label, and a numbered relation past 9 its id.
         workers: processes that convert.
 
     Raises:

@@ -13,6 +13,7 @@ from pathlib import Path
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import Pair
+from graphs.errors import ConfigError
 from graphs.shared_files import only_writer
 from graphs.stores.collection import Collection
 from graphs.whole_file import write_whole
@@ -44,9 +45,15 @@ def prepare_training(
         out: folder of the files; finished work is kept.
 
     Raises:
+        ConfigError: graphs of threads, which only experiments train on.
         MathAMRError: a shard, a collection without such pairs, files of other settings, or another process in this
             folder.
     """
+    if (thread := settings.spec.thread) != "none":
+        raise ConfigError(
+            f"graph.thread={thread} joins the graphs of posts, and mathamr train reads the graph of each post alone; "
+            "leave graph.thread at none, or run an experiment (mathamr run)"
+        )
     pairs = training_pairs(corpus, train.positives, train.least_score)
     with only_writer(out, "preparing files in this folder"):
         return _prepare(corpus, pairs, collection, out, settings, train, console)

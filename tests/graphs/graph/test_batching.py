@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from graphs.graph.batching import GraphBatch, collate, drop_edges, mask_nodes, within_budget
 from graphs.graph.tensors import GraphArrays
-from graphs.graph.vocabulary import MASK, NUM_VIRTUAL_RELATIONS
+from graphs.graph.virtual_nodes import AUXILIARY_RELATION
+from graphs.graph.vocabulary import MASK, NUM_VIRTUAL_RELATIONS, Counts, Vocabulary
 
 
 def random_graph(rng: np.random.Generator, *, num_nodes: int = 0, largest_label: int = 500) -> GraphArrays:
@@ -22,7 +23,7 @@ def random_graph(rng: np.random.Generator, *, num_nodes: int = 0, largest_label:
     formulas, sentences = int(rng.integers(0, 3)), int(rng.integers(0, 3))
     kinds = [0] * formulas + [1] * sentences + [2]
     edges = [
-        (int(rng.integers(size)), int(2 * rng.integers(4, 9)), int(rng.integers(size)))
+        (int(rng.integers(size)), NUM_VIRTUAL_RELATIONS + int(2 * rng.integers(5)), int(rng.integers(size)))
         for _ in range(int(rng.integers(0, 15)))
     ]
     for node, kind in enumerate(kinds, size):
@@ -115,10 +116,10 @@ def test_dropout_spares_edges_of_virtual_nodes_and_nothing_else() -> None:
 
 
 def test_dropout_spares_auxiliary_edges_without_virtual_nodes() -> None:
-    graph = GraphArrays.from_edges([8, 9], [(0, 6, 1), (0, 10, 1)], [0, 1], [0, 1], 0)
-    left = drop_edges(collate([graph]), 1.0, torch.Generator())
-    assert left.relation.tolist() == [6, 7]
-    assert NUM_VIRTUAL_RELATIONS == 8
+    auxiliary = Vocabulary.build(Counts(), size=8).relation_id(AUXILIARY_RELATION)
+    edges = [(0, auxiliary, 1), (0, NUM_VIRTUAL_RELATIONS, 1)]
+    left = drop_edges(collate([GraphArrays.from_edges([8, 9], edges, [0, 1], [0, 1], 0)]), 1.0, torch.Generator())
+    assert left.relation.tolist() == [auxiliary, auxiliary + 1]
 
 
 def test_augmentation_is_repeated_by_its_generator() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from itertools import product
 from typing import get_args
 
 import pytest
@@ -14,16 +13,14 @@ from hypothesis import strategies as st
 
 from graphs.errors import GraphError
 from graphs.graph.batching import GraphBatch, collate
-from graphs.graph.connectivity import connectivities
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.packed import collate_packed, extended
 from graphs.graph.stored import HEADER_BYTES, StoredArrays, decode, encode, to_stored
 from graphs.graph.tensors import to_arrays
-from graphs.graph.virtual_nodes import FormulaMode, Structure, VirtualNodeSpec
-from graphs.graph.vocabulary import Counts, Vocabulary
+from graphs.graph.virtual_nodes import FormulaMode, VirtualNodeSpec
+from graphs.graph.vocabulary import NUM_VIRTUAL_RELATIONS, Counts, Vocabulary
 from tests.graphs.graph.random_documents import documents, loose_documents
 
-SPECS = [VirtualNodeSpec(*s) for s in product(get_args(Structure), connectivities())]
 VOCABULARY = Vocabulary.build(
     Counts(amr={f"c{i}": 9 - i for i in range(8)}, formula={"V!x": 3}, relations={":ARG0": 3, ":opt": 2, ":slt": 1}),
     size=50,
@@ -44,8 +41,7 @@ def assert_equal(one: GraphBatch, other: GraphBatch) -> None:
 def assert_plain(graphs: Sequence[DocumentGraph], mode: FormulaMode) -> None:
     """Both ways to a batch give the same, whatever the virtual nodes."""
     blobs = [encode(to_stored(graph, mode, VOCABULARY)) for graph in graphs]
-    for spec in SPECS:
-        spec = VirtualNodeSpec(spec.structure, spec.connectivity, mode)
+    for spec in VirtualNodeSpec.every(formulas=mode, thread="none"):
         plain = [to_arrays(graph, spec, VOCABULARY) for graph in graphs]
         assert_equal(collate_packed(blobs, spec), collate(plain))
         assert [extended(blob, spec, "1") for blob in blobs] == plain
@@ -73,11 +69,11 @@ def test_graphs_without_formulas_or_sentences_are_equal_too(mode: FormulaMode) -
         assert_plain(graphs, mode)
 
 
-def small(label: int = 9, relation: int = 12) -> StoredArrays:
+def small(label: int = 9, relation: int = NUM_VIRTUAL_RELATIONS + 4) -> StoredArrays:
     """Three nodes, two edges; node 1 is formula 0 with tree node 2, sentence 0 has the nodes 0 and 1."""
     return StoredArrays.from_edges(
         labels=[8, label, 10],
-        edges=[(0, 10, 1), (1, relation, 2)],
+        edges=[(0, NUM_VIRTUAL_RELATIONS + 2, 1), (1, relation, 2)],
         root=0,
         formulas=[(1, 0)],
         trees=[[2]],
@@ -86,7 +82,7 @@ def small(label: int = 9, relation: int = 12) -> StoredArrays:
     )
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@pytest.mark.parametrize("spec", VirtualNodeSpec.every(formulas="both", thread="none"), ids=str)
 def test_graphs_of_both_widths_in_one_batch(spec: VirtualNodeSpec) -> None:
     wide = small(label=70_000)
     one, other = (collate_packed([encode(graph)], spec) for graph in (small(), wide))
@@ -108,11 +104,12 @@ def test_truncated_graph_in_a_batch_is_named(cut: int) -> None:
 
 
 def test_id_outside_the_vocabulary_is_named_with_its_post() -> None:
-    blobs = [encode(small(label)) for label in (9, 99, 9)]
+    bound = NUM_VIRTUAL_RELATIONS + 4
+    blobs = [encode(small(label, bound)) for label in (9, 99, 9)]
     with pytest.raises(GraphError, match="post 20: label 99 is outside the vocabulary of 50"):
         collate_packed(blobs, DOCUMENT, post_ids=["10", "20", "30"], num_labels=50, num_relations=50)
-    with pytest.raises(GraphError, match="post 10: relation 12 is outside the vocabulary of 12"):
-        collate_packed(blobs, DOCUMENT, post_ids=["10", "20", "30"], num_relations=12)
+    with pytest.raises(GraphError, match=f"post 10: relation {bound} is outside the vocabulary of {bound}"):
+        collate_packed(blobs, DOCUMENT, post_ids=["10", "20", "30"], num_relations=bound)
 
 
 DAMAGE = {  # of `small`: which 16 bits of the body, their value, what is said

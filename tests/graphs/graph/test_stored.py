@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from graphs.errors import Failure, GraphError
 from graphs.graph import mathamr_plus, tensors
 from graphs.graph.stored import Convert, StoredArrays, decode, encode, size_of, to_stored
-from graphs.graph.vocabulary import Counts, Vocabulary, count
+from graphs.graph.vocabulary import NUM_VIRTUAL_RELATIONS, Counts, Vocabulary, count
 
 
 @st.composite
@@ -23,7 +23,9 @@ def arrays(draw: st.DrawFn, *, largest_label: int = 20_000) -> StoredArrays:
     roots, trees = draw(nodes), draw(st.lists(nodes, max_size=3))
     return StoredArrays.from_edges(
         labels=draw(st.lists(st.integers(0, largest_label), min_size=size, max_size=size)),
-        edges=draw(st.lists(st.tuples(node, st.integers(4, 9).map(lambda k: 2 * k), node), max_size=12)),
+        edges=draw(
+            st.lists(st.tuples(node, st.integers(0, 5).map(lambda k: NUM_VIRTUAL_RELATIONS + 2 * k), node), max_size=12)
+        ),
         root=draw(node),
         formulas=[(draw(node), draw(st.integers(0, max(0, len(roots) - 1)))) for _ in trees],
         trees=trees,
@@ -59,7 +61,7 @@ def test_large_ids_read_back(graph: StoredArrays) -> None:
 
 def test_graph_of_70000_nodes_reads_back() -> None:
     size = 70_000
-    edges = [(node, 10, node + 1) for node in range(size - 1)]
+    edges = [(node, NUM_VIRTUAL_RELATIONS, node + 1) for node in range(size - 1)]
     graph = StoredArrays.from_edges([8] * size, edges, size - 1, sentence_roots=[0], concepts=[range(size)])
     assert decode(encode(graph), "1") == graph
 
@@ -99,7 +101,7 @@ def test_a_number_past_all_nodes_names_the_post() -> None:
 
 def test_edges_that_are_not_of_a_graph_are_not_stored() -> None:
     graph = small()
-    for relations in (graph.relations[::-1], graph.relations + 1, graph.relations - 8):
+    for relations in (graph.relations[::-1], graph.relations + 1, graph.relations - NUM_VIRTUAL_RELATIONS):
         with pytest.raises(GraphError, match="not sorted by even relations"):
             encode(replace(graph, relations=relations))
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 
 from graphs.errors import ConfigError
-from graphs.graph.connectivity import connectivities
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.virtual_nodes import (
     VIRTUAL_LABELS,
     FormulaMode,
-    Structure,
     VirtualKind,
     VirtualNodeSpec,
     add_virtual_nodes,
@@ -62,10 +60,6 @@ def only_formulas() -> DocumentGraph:
         formula_nodes=[0, 1],
         formula_ids=["1", "2"],
     )
-
-
-def every_spec() -> list[VirtualNodeSpec]:
-    return [VirtualNodeSpec(*s) for s in product(get_args(Structure), connectivities(), get_args(FormulaMode))]
 
 
 def covered(edges: list[tuple[int, str, int]], node: int, relation: str) -> list[int]:
@@ -206,7 +200,7 @@ def is_connected(graph: DocumentGraph) -> bool:
 @settings(max_examples=150, deadline=None)
 @given(documents())
 def test_every_combination_keeps_the_contracts(graph: DocumentGraph) -> None:
-    for spec in every_spec():
+    for spec in VirtualNodeSpec.every(thread="none"):
         extended = add_virtual_nodes(graph, spec)
         size = len(extended.labels)
         assert len(extended.representatives) == len(set(extended.representatives)) > 0
@@ -237,5 +231,5 @@ def test_selecting_formulas_keeps_a_graph_connected(graph: DocumentGraph) -> Non
 
 
 def test_post_of_formulas_alone_still_has_a_representative() -> None:
-    for spec in every_spec():
+    for spec in VirtualNodeSpec.every(thread="none"):
         assert add_virtual_nodes(only_formulas(), spec).representatives

@@ -6,10 +6,22 @@ import json
 
 import pytest
 
-from graphs.errors import GraphError
+from graphs.errors import GraphError, OtherVersionError
 from graphs.graph import mathamr_plus
 from graphs.graph.mathamr_plus import NodeKind
-from graphs.graph.vocabulary import RESERVED_LABELS, Counts, Row, Vocabulary, count
+from graphs.graph.virtual_nodes import VIRTUAL_RELATIONS
+from graphs.graph.vocabulary import (
+    _FORMAT,
+    CONSTITUENT_RELATIONS,
+    NUM_VIRTUAL_RELATIONS,
+    RESERVED_LABELS,
+    RESERVED_RELATIONS,
+    Counts,
+    Row,
+    Vocabulary,
+    count,
+    own_roles,
+)
 
 ROWS: list[Row] = [
     (
@@ -38,7 +50,7 @@ def test_truncation_keeps_the_most_frequent_and_reports_the_coverage() -> None:
     assert vocabulary.labels[len(RESERVED_LABELS) :] == ("group", "ring")
     assert vocabulary.statistics["coverage"] == pytest.approx(0.8)
     assert vocabulary.label_id("topos", NodeKind.AMR) == 0
-    assert vocabulary.num_labels == 10
+    assert vocabulary.num_labels == len(RESERVED_LABELS) + 2
 
 
 def test_concept_and_variable_of_the_same_letter_differ() -> None:
@@ -48,12 +60,27 @@ def test_concept_and_variable_of_the_same_letter_differ() -> None:
 
 def test_reserved_ids_are_where_the_model_expects_them() -> None:
     vocabulary = Vocabulary.build(Counts(relations={":ARG0": 1}), size=20)
-    assert vocabulary.labels[:5] == ("[UNK]", "[MASK]", "VIRTUAL_FORMULA", "VIRTUAL_SENTENCE", "VIRTUAL_DOCUMENT")
-    assert [vocabulary.relation_name(i) for i in range(12)] == [
-        ":virtual_formula", ":virtual_formula*", ":virtual_sentence", ":virtual_sentence*", ":virtual_document",
-        ":virtual_document*", ":auxiliary_vn", ":auxiliary_vn*", ":unknown", ":unknown*", ":ARG0", ":ARG0*",
-    ]  # fmt: skip
-    assert vocabulary.num_relations == 12
+    assert vocabulary.labels[: len(RESERVED_LABELS)] == RESERVED_LABELS
+    names = [vocabulary.relation_name(i) for i in range(vocabulary.num_relations)]
+    assert names == [name + end for name in (*RESERVED_RELATIONS, ":ARG0") for end in ("", "*")]
+    assert names[NUM_VIRTUAL_RELATIONS:] == [":unknown", ":unknown*", ":ARG0", ":ARG0*"]
+    assert [names[i] for i in CONSTITUENT_RELATIONS] == [f"{name}*" for name in VIRTUAL_RELATIONS]
+
+
+def test_other_reserved_ids_are_another_format() -> None:
+    """Files of earlier code have these ids; who changes them changes the format, and then this test."""
+    format_1 = (
+        ("[UNK]", "[MASK]", "VIRTUAL_FORMULA", "VIRTUAL_SENTENCE", "VIRTUAL_DOCUMENT",
+         "[UNKNUM_INT]", "[UNKNUM_DEC]", "[UNKNUM_RAT]"),
+        (":virtual_formula", ":virtual_sentence", ":virtual_document", ":auxiliary_vn", ":unknown"),
+    )  # fmt: skip
+    assert {1: format_1} == {_FORMAT: (RESERVED_LABELS, RESERVED_RELATIONS)}
+
+
+def test_no_graph_has_a_role_of_virtual_nodes() -> None:
+    for role in RESERVED_RELATIONS:
+        graph = mathamr_plus.decode(f"(s / solve-01 {role} (e / equation))", {})
+        assert [found for _, found, _ in own_roles(graph).edges] == [":unknown"]
 
 
 def test_text_cannot_forge_a_reserved_label() -> None:
@@ -68,6 +95,8 @@ def test_relations_unseen_in_training_have_a_place() -> None:
     vocabulary = Vocabulary.build(Counts(relations=relations), size=20)
     name = {role: vocabulary.relation_name(vocabulary.relation_id(role)) for role in (":snt57", ":opt-31", ":opt-40")}
     assert name == {":snt57": ":snt2", ":opt-31": ":opt-12", ":opt-40": ":opt-12"}
+    rarer = Vocabulary.build(Counts(relations=relations), size=20, number_threshold=8)  # the threshold of numbers
+    assert rarer.relation_name(rarer.relation_id(":opt-12")) == ":opt-0"
     assert vocabulary.relation_name(vocabulary.relation_id(":never-heard")) == ":unknown"
     assert vocabulary.relation_name(vocabulary.relation_id(":op3")) == ":unknown"
     assert vocabulary.relation_id(":ARG0") % 2 == 0
@@ -125,9 +154,11 @@ def test_damaged_vocabulary_is_named() -> None:
     with pytest.raises(GraphError, match="not a vocabulary"):
         Vocabulary.from_json('{"labels": []}')
     content = json.loads(Vocabulary.build(Counts(), size=20).to_json())
-    with pytest.raises(GraphError, match="format 99"):
+    with pytest.raises(OtherVersionError, match="vocabulary of format 99, this version reads 1"):
         Vocabulary.from_json(json.dumps({**content, "format": 99}))
-    with pytest.raises(GraphError, match="reserved"):
+    with pytest.raises(
+        GraphError, match="of another version: its labels begin with group, and those of this version with"
+    ):
         Vocabulary.from_json(json.dumps({**content, "labels": ["group"]}))
 
 

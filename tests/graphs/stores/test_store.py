@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import pickle
 import sqlite3
@@ -9,20 +10,20 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import fields
-from itertools import product
 from pathlib import Path
-from typing import get_args
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 
 from graphs import database
-from graphs.errors import GraphError, StoreError
-from graphs.graph import mathamr_plus, tensors, virtual_nodes
+from graphs.errors import GraphError, GraphTooLargeError, StoreError
+from graphs.graph import connectivity, mathamr_plus, tensors, virtual_nodes
 from graphs.graph.batching import GraphBatch, collate
-from graphs.graph.connectivity import connectivities
+from graphs.graph.connectivity import counted
 from graphs.graph.tensors import to_arrays
-from graphs.graph.virtual_nodes import Structure, VirtualNodeSpec
+from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Row, Vocabulary, count
 from graphs.row_digests import row_digest
 from graphs.stores.store import PURPOSE, GraphStore, build, config_hash
@@ -137,8 +138,7 @@ def test_wrong_hash_prints_both(path: Path, vocabulary: Vocabulary) -> None:
 def test_one_file_serves_all_virtual_nodes(path: Path, vocabulary: Vocabulary) -> None:
     texts = {post_id: text for post_id, text, _ in ROWS}
     wanted = ["50", "10", "5990", "10"]
-    for structure, connectivity in product(get_args(Structure), connectivities()):
-        spec = VirtualNodeSpec(structure, connectivity)
+    for spec in VirtualNodeSpec.every(formulas="both", thread="none"):
         store = GraphStore(path, spec)
         graphs = [to_arrays(mathamr_plus.decode(texts[p], {"FORMULA_0": "17"}), spec, vocabulary) for p in wanted]
         assert equal(store.load(wanted), collate(graphs))
@@ -151,11 +151,26 @@ def test_one_file_serves_all_virtual_nodes(path: Path, vocabulary: Vocabulary) -
         GraphStore(path, VirtualNodeSpec(formulas="opt"))
 
 
+def dense(members: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Join each member to every member, itself included."""
+    sources = np.repeat(np.arange(members.sum()), np.repeat(members, members))
+    return sources, counted(np.repeat(np.cumsum(members) - members, members), np.repeat(members, members))
+
+
+@pytest.mark.parametrize(("name", "edges"), [("fully_connected", 1), ("dense", 4)])
 def test_a_graph_too_large_with_some_virtual_nodes_has_tensors_with_others(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch, name: str, edges: int
 ) -> None:
+    monkeypatch.setattr(connectivity, "_KNOWN", dict(connectivity._KNOWN))
+    connectivity.connectivity("dense", count="{n} * {n}")(dense)
+    spec = VirtualNodeSpec(connectivity=name)
+    assert GraphStore(path, spec).sizes(["10"])[1] == GraphStore(path, spec).get_arrays(["10"])[0].num_edges
     monkeypatch.setattr(virtual_nodes, "MAX_AUXILIARY_EDGES", 0)
-    connected = GraphStore(path, VirtualNodeSpec(connectivity="fully_connected"))
+    graph = mathamr_plus.decode(ROWS[1][1], {"FORMULA_0": "17"})
+    message = f"2 formulas and sentences have {edges} edges with graph.connectivity={name}; at most 0 are made"
+    with pytest.raises(GraphTooLargeError, match=message):
+        virtual_nodes.add_virtual_nodes(graph, spec)
+    connected = GraphStore(path, spec)
     assert (len(connected), connected.post_ids(), list(connected.having(["10"])), "10" in connected) == (
         0,
         [],
@@ -165,9 +180,9 @@ def test_a_graph_too_large_with_some_virtual_nodes_has_tensors_with_others(
     failures = list(connected.failures())
     assert len(failures) == 600
     assert (failures[0].stage, failures[0].kind) == ("tensors", "too_large")
-    with pytest.raises(StoreError, match="post 10: 2 formulas and sentences, fully connected, have 1 edges; at most 0"):
+    with pytest.raises(StoreError, match=f"post 10: {message}"):
         connected.load(["10"])
-    assert len(GraphStore(path, VirtualNodeSpec(connectivity="circular"))) == 600
+    assert len(GraphStore(path)) == 600
     monkeypatch.setattr(tensors, "MAX_NODES", 7)
     assert len(GraphStore(path)) == 0
     with pytest.raises(StoreError, match="post 10: a graph of 8 nodes; at most 7"):
@@ -182,6 +197,28 @@ def test_a_file_of_an_earlier_format_is_refused(path: Path, vocabulary: Vocabula
         damaged(path, tmp_path, sql)
     with pytest.raises(StoreError, match=message):
         build(tmp_path / "damaged.db", ROWS, mathamr_plus.decode, SPEC, vocabulary, source="abc")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('"format": 1', '"format": 2', "vocabulary of format 2, this version reads 1"),
+        (
+            ":auxiliary_vn",
+            ":aux",
+            "vocabulary of another version: its relations begin with .* :aux, ",
+        ),
+        ("VIRTUAL_DOCUMENT", "DOCUMENT", "vocabulary of another version: its labels begin with .* DOCUMENT, "),
+    ],
+)
+def test_a_vocabulary_of_another_version_is_no_damage(
+    path: Path, vocabulary: Vocabulary, tmp_path: Path, before: str, after: str, message: str
+) -> None:
+    stored = json.dumps(vocabulary.to_json().replace(before, after)).replace("'", "''")
+    with pytest.raises(StoreError, match=f"damaged.db: {message}.*; preprocess the collection into a new file"):
+        damaged(path, tmp_path, f"UPDATE meta SET value = '{stored}' WHERE key = 'vocabulary'")
+    with pytest.raises(StoreError, match=r"damaged \(its meta table: .*not a vocabulary.*; delete it"):
+        damaged(path, tmp_path, "UPDATE meta SET value = '\"[]\"' WHERE key = 'vocabulary'")
 
 
 def test_build_resumes_with_other_virtual_nodes_and_nothing_else(
