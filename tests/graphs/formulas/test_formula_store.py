@@ -103,6 +103,16 @@ def opened(tmp_path: Path, files: FormulaFiles) -> Iterator[FormulaStore]:
     opened.close()
 
 
+def test_formulas_of_comments_get_no_trees(tmp_path: Path, files: FormulaFiles) -> None:
+    build(tmp_path / "before.db", files)
+    comment = ["900", "1", "7", "comment", "77", "", "5", "", slt_of(99)]
+    row = "\t".join([*comment[:-1], '"' + comment[-1].replace('"', '""') + '"']) + "\r\n"
+    with (tmp_path / "slt_representation_v3/1.tsv").open("a", newline="") as file:
+        file.write(row)
+    build(tmp_path / "after.db", files)
+    assert content(tmp_path / "after.db")[:3] == content(tmp_path / "before.db")[:3]
+
+
 def test_formulas_of_some_posts_come_first_and_those_of_others_are_added(tmp_path: Path, files: FormulaFiles) -> None:
     whole, grown = tmp_path / "whole.db", tmp_path / "grown.db"
     build(whole, files)
