@@ -34,6 +34,7 @@ from graphs.errors import ConfigError, Failure
 
 #: What may be an answer of a question; the first is the thesis's (3.4).
 POSITIVES = ("accepted", "answers", "duplicates", "all", "related")
+_BORROWED = ("duplicates", "all")  # of these, several questions have an answer in common
 _DUPLICATE = 3  # Stack Exchange's LinkTypeId
 
 
@@ -106,7 +107,7 @@ def select_pairs(
             voted.append(Pair(post.parent_id, post.post_id))
     if positives in ("answers", "all"):
         pairs |= dict.fromkeys(pair for pair in voted if pair.question_id in questions)
-    if positives in ("duplicates", "all"):
+    if positives in _BORROWED:
         answers: dict[str, list[str]] = {}
         for pair in pairs:
             answers.setdefault(pair.question_id, []).append(pair.answer_id)
@@ -114,6 +115,29 @@ def select_pairs(
         borrowed = (Pair(question, answer) for question, other in both for answer in answers.get(other, ()))
         pairs |= dict.fromkeys(sorted((pair for pair in borrowed if pair.question_id in questions), key=_order))
     return list(pairs)
+
+
+def question_groups(pairs: Iterable[Pair], positives: str) -> dict[str, str]:
+    """Return the group of each question, named by one of its questions: those that share answers, also over others.
+
+    The pairs are those of :func:`training_pairs`; with ``positives`` that give a question no answers of another one
+    there are no groups.
+
+    >>> question_groups([Pair("p", "1"), Pair("q", "2"), Pair("r", "3"), Pair("r", "1")], "duplicates")
+    {'p': 'p', 'q': 'q', 'r': 'p'}
+    """
+    group: dict[str, str] = {}
+    first: dict[str, str] = {}  # question of each answer
+
+    def named(question: str) -> str:
+        while group[question] != question:
+            group[question] = question = group[group[question]]
+        return question
+
+    for pair in pairs if positives in _BORROWED else ():
+        group.setdefault(pair.question_id, pair.question_id)
+        group[named(pair.question_id)] = named(first.setdefault(pair.answer_id, pair.question_id))
+    return {question: named(question) for question in group}
 
 
 def _order(pair: Pair) -> tuple[str, str]:
