@@ -22,7 +22,7 @@ The corpus here has one question with three answers, and a duplicate of it with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Protocol, runtime_checkable
 
@@ -93,28 +93,32 @@ def select_pairs(
     duplicates: Sequence[tuple[str, str]],
     positives: str,
     least_score: int,
-) -> list[Pair]:
+) -> IdPairs:
     """Return the pairs of :func:`training_pairs`, from posts, accepted pairs and pairs of duplicate questions."""
-    pairs = dict.fromkeys(accepted)
     questions: set[str] = set()
-    voted: list[Pair] = []
-    for post in posts:
-        if isinstance(post, Failure):
-            continue
-        if post.kind == "question":
-            questions.add(post.post_id)
-        elif post.parent_id is not None and post.score is not None and post.score >= least_score:
-            voted.append(Pair(post.parent_id, post.post_id))
+
+    def with_votes() -> Iterator[Pair]:
+        for post in posts:
+            if isinstance(post, Failure):
+                continue
+            if post.kind == "question":
+                questions.add(post.post_id)
+            elif post.parent_id is not None and post.score is not None and post.score >= least_score:
+                yield Pair(post.parent_id, post.post_id)
+
+    voted = IdPairs(with_votes())
+    pairs = dict.fromkeys(accepted)
     if positives in ("answers", "all"):
-        pairs |= dict.fromkeys(pair for pair in voted if pair.question_id in questions)
+        pairs.update((pair, None) for pair in voted if pair.question_id in questions)
     if positives in _BORROWED:
-        answers: dict[str, list[str]] = {}
+        answers: dict[str, list[str]] = {question: [] for linked in duplicates for question in linked}
         for pair in pairs:
-            answers.setdefault(pair.question_id, []).append(pair.answer_id)
+            if pair.question_id in answers:
+                answers[pair.question_id].append(pair.answer_id)
         both = [*duplicates, *((other, question) for question, other in duplicates)]
-        borrowed = (Pair(question, answer) for question, other in both for answer in answers.get(other, ()))
+        borrowed = (Pair(question, answer) for question, other in both for answer in answers[other])
         pairs |= dict.fromkeys(sorted((pair for pair in borrowed if pair.question_id in questions), key=_order))
-    return list(pairs)
+    return IdPairs(pairs)
 
 
 def question_groups(pairs: Iterable[Pair], positives: str) -> dict[str, str]:
