@@ -22,8 +22,9 @@ import os
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,6 +32,7 @@ from graphs.errors import StoreError
 from graphs.shared_files import locked
 
 _MAP_BYTES = 1 << 40  # SQLite lowers it to its compiled limit
+IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
 _PATIENCE = 600  # seconds that a statement waits for one of another process
 _META = "CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
@@ -249,6 +251,19 @@ class Reader:
         if getattr(self._local, "process", None) == os.getpid():
             self._local.connection.close()
             self._local.process = None
+
+
+def rows_of_ids(connection: sqlite3.Connection, query: str, ids: Iterable[int | str]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of ``query``, which ends in ``IN``, for any number of ids; few are held at once.
+
+    >>> connection = sqlite3.connect(":memory:")
+    >>> _ = connection.execute("CREATE TABLE word AS SELECT 1 AS id, 'ring' AS text UNION SELECT 2, 'field'")
+    >>> list(rows_of_ids(connection, "SELECT text FROM word WHERE id IN", [2, 3]))
+    [('field',)]
+    """
+    stream = iter(ids)
+    while some := list(islice(stream, IDS_PER_QUERY)):
+        yield from connection.execute(f"{query} ({','.join('?' * len(some))})", some).fetchall()
 
 
 def _roll_back(connection: sqlite3.Connection, path: Path) -> None:

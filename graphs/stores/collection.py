@@ -245,11 +245,10 @@ def _pending_batches(
 
 def _ids_present(connection: sqlite3.Connection, post_ids: Sequence[str]) -> set[str]:
     """Return the ids of ``posts`` that are in either table."""
-    marks = ",".join("?" * len(post_ids))
     return {
-        row[0]
+        post_id
         for table in ("graph", "failure")
-        for row in connection.execute(f"SELECT post_id FROM {table} WHERE post_id IN ({marks})", post_ids)
+        for (post_id,) in database.rows_of_ids(connection, f"SELECT post_id FROM {table} WHERE post_id IN", post_ids)
     }
 
 

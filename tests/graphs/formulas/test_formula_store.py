@@ -21,13 +21,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphs import database
 from graphs.corpus.arqmath import tsv_rows
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.files import FormulaFiles, TopicFormulaFiles
 from graphs.corpus.packed import PackedFile, members
 from graphs.corpus.post import is_id
 from graphs.errors import CorpusError, StoreError
-from graphs.formulas import store, tsv
+from graphs.formulas import tsv
 from graphs.formulas.content import parse_opt
 from graphs.formulas.presentation import parse_slt
 from graphs.formulas.store import FormulaStore, Progress, build
@@ -175,7 +176,7 @@ def test_topics_have_their_prefix_and_no_visual_id(opened: FormulaStore) -> None
 
 
 def test_many_at_once(opened: FormulaStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "IDS_A_QUERY", 3)
+    monkeypatch.setattr(database, "IDS_PER_QUERY", 3)
     wanted = [*(str(i) for i in range(100, 120)), "2020:q_1", "no such formula", "0100", "100"]
     found = opened.get_many(wanted)
     assert set(found) == set(wanted) - {"no such formula", "0100"}
