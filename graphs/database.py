@@ -11,8 +11,8 @@
 A file states its purpose in its ``meta`` table, so that a wrong file is refused by name. Writers use SQLite's rollback
 journal, which (unlike its write-ahead log) also works on the network file systems of clusters. A kill at any instant
 leaves the last committed state, to which the next writer or reader returns. A lock on ``FILE.lock`` refuses a second
-writer at once. A full disk, a read-only folder and a damaged page raise a :class:`graphs.errors.StoreError` that names
-the file.
+writer at once. A commit waits for readers in the middle of a statement, and they wait for it. A full disk, a read-only
+folder and a damaged page raise a :class:`graphs.errors.StoreError` that names the file.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ import os
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,6 +32,8 @@ from graphs.errors import StoreError
 from graphs.shared_files import locked
 
 _MAP_BYTES = 1 << 40  # SQLite lowers it to its compiled limit
+IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
+_PATIENCE = 600  # seconds that a statement waits for one of another process
 _META = "CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
 
@@ -115,6 +118,8 @@ def _explained(error: sqlite3.DatabaseError | UnicodeDecodeError, path: Path) ->
     damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError)
     if damaged or re.search("Could not decode to UTF-8|no such (column|table)", str(error)):
         return StoreError(f"not a readable SQLite database ({error}); delete it and build it again", path=path)
+    if code == sqlite3.SQLITE_BUSY:
+        return StoreError("another process is using this file; wait until it has finished, then try again", path=path)
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
         return StoreError(f"{error}; make room or the folder writable, then run it again: it resumes", path=path)
     return error
@@ -146,7 +151,7 @@ def writer(path: str | os.PathLike[str], schema: str, *, purpose: str) -> Iterat
             message = "another process is writing to this file; wait until it has finished, or write to another file"
             raise StoreError(message, path=path)
         with _faults_explained(path):
-            connection = sqlite3.connect(path, factory=Connection)
+            connection = sqlite3.connect(path, timeout=_PATIENCE, factory=Connection)
         connection.path = path
         try:
             with _damage_explained(path):
@@ -173,7 +178,11 @@ def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.
         raise StoreError(f"no such file; build {purpose} first", path=path)
     with _damage_explained(path):
         connection = sqlite3.connect(
-            f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False, factory=_ReadOnly
+            f"{path.resolve().as_uri()}?mode=ro",
+            uri=True,
+            timeout=_PATIENCE,
+            check_same_thread=False,
+            factory=_ReadOnly,
         )
         connection.path = path
         try:
@@ -242,6 +251,19 @@ class Reader:
         if getattr(self._local, "process", None) == os.getpid():
             self._local.connection.close()
             self._local.process = None
+
+
+def rows_of_ids(connection: sqlite3.Connection, query: str, ids: Iterable[int | str]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of ``query``, which ends in ``IN``, for any number of ids; few are held at once.
+
+    >>> connection = sqlite3.connect(":memory:")
+    >>> _ = connection.execute("CREATE TABLE word AS SELECT 1 AS id, 'ring' AS text UNION SELECT 2, 'field'")
+    >>> list(rows_of_ids(connection, "SELECT text FROM word WHERE id IN", [2, 3]))
+    [('field',)]
+    """
+    stream = iter(ids)
+    while some := list(islice(stream, IDS_PER_QUERY)):
+        yield from connection.execute(f"{query} ({','.join('?' * len(some))})", some).fetchall()
 
 
 def _roll_back(connection: sqlite3.Connection, path: Path) -> None:

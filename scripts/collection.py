@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from experiments.command import command, parser_of
 
 if TYPE_CHECKING:
-    from graphs.stores.collection import BuildSummary, StoredGraph
+    from graphs.stores.collection import BuildSummary, Collection, StoredGraph
     from mathamr.stages.console import Console
 
 KINDS = ("question", "answer", "topic")
@@ -137,16 +137,18 @@ def export(given: argparse.Namespace, console: Console) -> str:
 
     with Collection(given.collection) as graphs:
         number = export_penman(graphs, given.out)
-    return f"{given.out}: {number:,} graphs"
+        return f"{given.out}: {number:,} graphs{_state(graphs)}"
 
 
 def import_file(given: argparse.Namespace, console: Console) -> str:
     """Read the Penman file."""
+    from graphs.stores.collection import Collection
     from graphs.stores.exchange import import_penman
 
     with console.stage("importing", unit="graphs") as advance:
         summary = import_penman(given.penman, given.out, progress=advance)
-    lines = [_summary(given.out, summary)]
+    with Collection(given.out) as graphs:
+        lines = [_summary(given.out, summary) + _state(graphs)]
     if summary.renamed_roles:
         lines.append(f"{summary.renamed_roles:,} edges of formula trees had roles of another project and were renamed")
     if summary.unknown_roles:
@@ -159,6 +161,10 @@ def import_file(given: argparse.Namespace, console: Console) -> str:
 
 
 _ROLES_SHOWN = 20
+
+
+def _state(graphs: Collection) -> str:
+    return "" if graphs.meta.get("finished") else "; the collection is unfinished"
 
 
 def _summary(path: Path, summary: BuildSummary) -> str:

@@ -25,6 +25,7 @@ from graphs.corpus.leaks import pairs_without_topics
 from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import QUERY, Post, Topic
 from graphs.corpus.queries.collection import HeldOut, NamedTests
+from graphs.corpus.record_ids import identified
 from graphs.corpus.text.placeholders import extract
 from graphs.corpus.text.text_formulas import MAX_INLINE, find, is_formula
 from graphs.errors import ConfigError, CorpusError, Failure
@@ -105,34 +106,33 @@ def export_beir(
             first.setdefault(topic.topic_id, topic)
         for topic in first.values():
             _write(queries, replace(topic.post, post_id=topic.topic_id), "text")
-        failures = 0
-        seen: set[str] = set()
-        known: set[str] = set()
-        exported: set[str] = set()
-        for post in corpus.posts():
-            if isinstance(post, Failure) or post.post_id in seen:  # of several posts with one id the first counts
+        failures = exported = 0
+        missing = {post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id)}
+        absent = {judgment.doc_id for judgment in held_out.judgments}  # judged and no document
+        for post in identified(corpus.posts(), texts=True):
+            if isinstance(post, Failure):
                 failures += 1
                 continue
-            seen.add(post.post_id)
             searched = post.kind == "answer" and (held_out.searched is None or post.post_id in held_out.searched)
             if searched:
                 _write(documents, post, "title", "text")
-                exported.add(post.post_id)
+                exported += 1
+                absent.discard(post.post_id)
             if searched or post.post_id in query_ids:
-                known.add(post.post_id)
+                missing.discard(post.post_id)
             if post.post_id in query_ids and post.kind == "question":
                 _write(queries, replace(post, post_id=query_ids[post.post_id]), "text")
             if progress is not None:
                 progress(1)
-        rows = ((one.topic_id, one.doc_id, one.grade) for one in held_out.judgments if one.doc_id in exported)
+        rows = ((one.topic_id, one.doc_id, one.grade) for one in held_out.judgments if one.doc_id not in absent)
         judged = _write_judgments(open_part(folder / "qrels" / f"{split}.tsv"), rows)
-        written = [pair for pair in pairs if pair.question_id in known and pair.answer_id in known]
+        written = [pair for pair in pairs if pair.question_id not in missing and pair.answer_id not in missing]
         grade = max(1, *(one.grade for one in held_out.judgments))  # relevant, whatever grade is said to be
         if written or train.exists():
             _write_judgments(open_part(train), ((query_ids[one.question_id], one.answer_id, grade) for one in written))
     queries_written = len(topic_ids) + len({pair.question_id for pair in written})
     left_out = len(held_out.judgments) - judged
-    return Exported(len(exported), queries_written, judged, len(written), failures, left_out)
+    return Exported(exported, queries_written, judged, len(written), failures, left_out)
 
 
 def plain_text(post: Post) -> str:

@@ -22,7 +22,7 @@ The corpus here has one question with three answers, and a duplicate of it with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Protocol, runtime_checkable
 
@@ -34,6 +34,7 @@ from graphs.errors import ConfigError, Failure
 
 #: What may be an answer of a question; the first is the thesis's (3.4).
 POSITIVES = ("accepted", "answers", "duplicates", "all", "related")
+_BORROWED = ("duplicates", "all")  # of these, several questions have an answer in common
 _DUPLICATE = 3  # Stack Exchange's LinkTypeId
 
 
@@ -92,28 +93,55 @@ def select_pairs(
     duplicates: Sequence[tuple[str, str]],
     positives: str,
     least_score: int,
-) -> list[Pair]:
+) -> IdPairs:
     """Return the pairs of :func:`training_pairs`, from posts, accepted pairs and pairs of duplicate questions."""
-    pairs = dict.fromkeys(accepted)
     questions: set[str] = set()
-    voted: list[Pair] = []
-    for post in posts:
-        if isinstance(post, Failure):
-            continue
-        if post.kind == "question":
-            questions.add(post.post_id)
-        elif post.parent_id is not None and post.score is not None and post.score >= least_score:
-            voted.append(Pair(post.parent_id, post.post_id))
+
+    def with_votes() -> Iterator[Pair]:
+        for post in posts:
+            if isinstance(post, Failure):
+                continue
+            if post.kind == "question":
+                questions.add(post.post_id)
+            elif post.parent_id is not None and post.score is not None and post.score >= least_score:
+                yield Pair(post.parent_id, post.post_id)
+
+    voted = IdPairs(with_votes())
+    pairs = dict.fromkeys(accepted)
     if positives in ("answers", "all"):
-        pairs |= dict.fromkeys(pair for pair in voted if pair.question_id in questions)
-    if positives in ("duplicates", "all"):
-        answers: dict[str, list[str]] = {}
+        pairs.update((pair, None) for pair in voted if pair.question_id in questions)
+    if positives in _BORROWED:
+        answers: dict[str, list[str]] = {question: [] for linked in duplicates for question in linked}
         for pair in pairs:
-            answers.setdefault(pair.question_id, []).append(pair.answer_id)
+            if pair.question_id in answers:
+                answers[pair.question_id].append(pair.answer_id)
         both = [*duplicates, *((other, question) for question, other in duplicates)]
-        borrowed = (Pair(question, answer) for question, other in both for answer in answers.get(other, ()))
+        borrowed = (Pair(question, answer) for question, other in both for answer in answers[other])
         pairs |= dict.fromkeys(sorted((pair for pair in borrowed if pair.question_id in questions), key=_order))
-    return list(pairs)
+    return IdPairs(pairs)
+
+
+def question_groups(pairs: Iterable[Pair], positives: str) -> dict[str, str]:
+    """Return the group of each question, named by one of its questions: those that share answers, also over others.
+
+    The pairs are those of :func:`training_pairs`; with ``positives`` that give a question no answers of another one
+    there are no groups.
+
+    >>> question_groups([Pair("p", "1"), Pair("q", "2"), Pair("r", "3"), Pair("r", "1")], "duplicates")
+    {'p': 'p', 'q': 'q', 'r': 'p'}
+    """
+    group: dict[str, str] = {}
+    first: dict[str, str] = {}  # question of each answer
+
+    def named(question: str) -> str:
+        while group[question] != question:
+            group[question] = question = group[group[question]]
+        return question
+
+    for pair in pairs if positives in _BORROWED else ():
+        group.setdefault(pair.question_id, pair.question_id)
+        group[named(pair.question_id)] = named(first.setdefault(pair.answer_id, pair.question_id))
+    return {question: named(question) for question in group}
 
 
 def _order(pair: Pair) -> tuple[str, str]:

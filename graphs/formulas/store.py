@@ -44,7 +44,6 @@ HASH_OF = "hash of "  # keys of the meta table
 _TOPICS = re.compile(r"\w+ \d+:")  # names of topics' files
 DUPLICATE = "duplicate_id"  # kind of failure: a row of a formula that another row has described differently
 CACHE_KIBIBYTES = 262_144  # holds nearly the whole index of hashes of a full ARQMath, 18 million trees
-IDS_A_QUERY = 500
 REMEMBERED, SHORT = 65_536, 1_000  # formulas whose trees a process remembers; longest MathML of these
 
 SCHEMA = """
@@ -368,11 +367,7 @@ class FormulaStore:
             yield Failure(str(post_id), "formula", kind, f"{representation} {message}")
 
     def _select(self, query: str, names: dict[int | str, str]) -> Iterator[tuple[Any, ...]]:
-        wanted = list(names)
-        for start in range(0, len(wanted), IDS_A_QUERY):
-            some: Sequence[int | str] = wanted[start : start + IDS_A_QUERY]
-            marks = ", ".join("?" * len(some))
-            yield from self._database().execute(f"{query} WHERE formula_id IN ({marks})", some)
+        return database.rows_of_ids(self._database(), f"{query} WHERE formula_id IN", names)
 
     def _errors(self, formula_id: int | str) -> tuple[tuple[TreeKind, str], ...]:
         query = "SELECT representation, message FROM failure WHERE formula_id = ?"

@@ -8,7 +8,7 @@
 The files are those that Python's ``csv`` writes with tabs: a header, CRLF, and quoted fields if they contain quotation
 marks or line ends (:mod:`graphs.corpus.arqmath.tsv_rows`). Columns are found by name, since they differ: posts have
 ``post_id`` and ``visual_id``, topics have ``topic_id`` and no visual id. The formula is in the column ``formula``,
-without one in the last column.
+without one in the last column. Rows of formulas in comments, which no post has, are skipped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import zip_longest
 
-from graphs.corpus.arqmath.tsv_rows import formula_column, quoted_rows, whole_rows
+from graphs.corpus.arqmath.tsv_rows import COMMENT, MISSING, formula_column, quoted_rows, whole_rows
 from graphs.corpus.files import FormulaFiles, hash_contents
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import is_id
@@ -48,6 +48,8 @@ class Source:
     post_column: int
     visual_column: int | None
     formula_column: int = -1
+    type_column: int | None = None
+    issue_column: int | None = None
     folders: int = 1
     choice: str = ""
 
@@ -83,12 +85,13 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A formula: its id with prefix, its post (or topic), its visual id, its MathML."""
+    """A formula: its id with prefix, its post (or topic), its visual id, its MathML; ``missing`` in the post's text."""
 
     formula_id: str
     post_id: str
     visual_id: str | None
     mathml: str
+    missing: bool = False
 
 
 def open_source(file: PackedFile, representation: TreeKind, *, prefix: str = "") -> Source:
@@ -103,8 +106,8 @@ def open_source(file: PackedFile, representation: TreeKind, *, prefix: str = "")
     if "id" not in header or not posts or len(header) < 3:
         message = f"the header is {header}; a formula file has the columns id, post_id (or topic_id) and the formula"
         raise CorpusError(message, path=str(file), line=1)
-    visual = header.index("visual_id") if "visual_id" in header else None
-    places = (header.index("id"), header.index(posts[0]), visual, formula_column(header))
+    visual, kind, issue = (header.index(name) if name in header else None for name in ("visual_id", "type", "issue"))
+    places = (header.index("id"), header.index(posts[0]), visual, formula_column(header), kind, issue)
     return Source(file, representation, prefix, size, len(header), *places)
 
 
@@ -187,7 +190,7 @@ def _skip(file: io.BufferedReader, size: int) -> None:
 
 
 def rows(piece: Piece) -> Iterator[tuple[int, Row | str]]:
-    """Yield every row of a piece with its line; a string in place of a row describes its error."""
+    """Yield every row of a formula in a post, with its line; a string in place of a row describes its error."""
     source = piece.source
     data = piece.data
     if data is None:
@@ -213,12 +216,15 @@ def rows(piece: Piece) -> Iterator[tuple[int, Row | str]]:
             if fields:  # skip empty lines
                 yield line, f"row has {len(fields)} columns, {source.columns} are needed"
             continue
+        if source.type_column is not None and fields[source.type_column] == COMMENT:
+            continue
         visual_id = None if source.visual_column is None else fields[source.visual_column] or None
         formula_id, post_id = fields[source.id_column], fields[source.post_column]
         if wrong := [name for name in (formula_id, post_id, visual_id or "-") if not is_id(name)]:
             yield line, f"the id {wrong[0]!r} is empty, or has blanks, control characters or bytes that are not UTF-8"
             continue
-        yield line, Row(source.prefix + formula_id, post_id, visual_id, fields[source.formula_column])
+        missing = source.issue_column is not None and MISSING in fields[source.issue_column]
+        yield line, Row(source.prefix + formula_id, post_id, visual_id, fields[source.formula_column], missing)
 
 
 def key(identifier: str) -> int | str:

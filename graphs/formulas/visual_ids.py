@@ -18,6 +18,8 @@ def posts_with_visual_ids(
 ) -> frozenset[str]:
     """Return the posts that have a formula with one of ``visual_ids``, by one pass over one representation.
 
+    Formulas of comments, and those that are listed as missing in their post, do not count.
+
     The representation with the most tables is read: if tables are missing, their posts are in no other table of that
     kind.
 
@@ -31,7 +33,7 @@ def posts_with_visual_ids(
         count = 0
         for row in rows_of(path):
             count += 1
-            if row.visual_id is not None and row.visual_id in visual_ids:
+            if not row.missing and row.visual_id is not None and row.visual_id in visual_ids:
                 posts.add(row.post_id)
         if progress is not None:
             progress(count)

@@ -33,7 +33,7 @@ from graphs.corpus.post import Post
 from graphs.errors import Failure
 from graphs.processes import batched
 from graphs.row_digests import check_row, row_digest
-from graphs.stores.posts import IDS_PER_QUERY, PostTexts
+from graphs.stores.posts import PostTexts
 
 PURPOSE = "the catalogue of a collection's posts"
 _FORM = 4  # of the table; a file of another form is made anew
@@ -144,7 +144,7 @@ class Catalogue(database.OpenFile):
             wanted: ids of the posts; None: all.
         """
         rows = (row for row in self._rows() if wanted is None or row[-1] is not None or row[0] in wanted)
-        for batch in batched(rows, IDS_PER_QUERY):
+        for batch in batched(rows, database.IDS_PER_QUERY):
             with_texts = texts.posts([row[0] for row in batch if row[-1] is None])
             for row in batch:
                 if row[-1] is not None:

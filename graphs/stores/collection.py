@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 from graphs import database
 from graphs.corpus.post import Post
@@ -40,6 +41,7 @@ from graphs.stores.origin import TOPICS, comparable, continue_only, trees_of
 PURPOSE = "MathAMR+ graphs"
 IMPORTED = "imported"  # in the meta table if all graphs are of an import, which the next import may replace
 SELECTION, _BEGUN = "selection", "begun"  # in the meta table: kinds of posts that are done, and that were begun
+_PAGE_ROWS = 256  # rows that a reader takes at once: while it uses them, a writer can commit
 BATCH_SIZE = 64  # posts a worker parses at once, and the posts a kill can cost each worker
 
 SCHEMA = """
@@ -243,11 +245,10 @@ def _pending_batches(
 
 def _ids_present(connection: sqlite3.Connection, post_ids: Sequence[str]) -> set[str]:
     """Return the ids of ``posts`` that are in either table."""
-    marks = ",".join("?" * len(post_ids))
     return {
-        row[0]
+        post_id
         for table in ("graph", "failure")
-        for row in connection.execute(f"SELECT post_id FROM {table} WHERE post_id IN ({marks})", post_ids)
+        for (post_id,) in database.rows_of_ids(connection, f"SELECT post_id FROM {table} WHERE post_id IN", post_ids)
     }
 
 
@@ -293,32 +294,29 @@ class Collection(database.OpenFile):
 
     def ids(self, *kinds: str) -> Iterator[str]:
         """Yield what :meth:`post_ids` returns: a list of a million ids takes 70 MB."""
-        where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
-        rows = self._connection.execute(f"SELECT post_id FROM graph{where} ORDER BY post_id", kinds)
-        return (post_id for (post_id,) in rows)
+        return (post_id for (post_id,) in self._rows("post_id", kinds))
 
     def __iter__(self) -> Iterator[StoredGraph]:
         return self.graphs()
 
     def graphs(self, *kinds: str) -> Iterator[StoredGraph]:
         """Yield every graph (of some kinds)."""
-        where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
-        for row in self._connection.execute(f"SELECT {_COLUMNS} FROM graph{where} ORDER BY post_id", kinds):
-            yield self._stored(row)
+        return map(self._stored, self._rows(_COLUMNS, kinds))
 
     def rows(self, *kinds: str) -> Iterator[tuple[str, str, str]]:
         """``(post id, Penman text, formula map as JSON)`` of every graph (of some kinds), undecoded."""
-        where = f" WHERE kind IN ({','.join('?' * len(kinds))})" if kinds else ""
-        for row in self._connection.execute(f"SELECT {_COLUMNS} FROM graph{where} ORDER BY post_id", kinds):
+        for row in self._rows(_COLUMNS, kinds):
             self._check(row)
             yield row[0], row[2], row[3]
 
     def failures(self) -> Iterator[Failure]:
         """Yield every record of a failure."""
-        for row in self._connection.execute(
-            "SELECT post_id, stage, kind, message FROM failure ORDER BY post_id, rowid"
-        ):
-            yield Failure(*row)
+        query = "SELECT post_id, stage, kind, message, rowid FROM failure WHERE (post_id, rowid) > (?, ?) "
+        query += f"ORDER BY post_id, rowid LIMIT {_PAGE_ROWS}"
+        last = ("", -1)
+        while page := self._connection.execute(query, last).fetchall():
+            yield from (Failure(*row[:-1]) for row in page)
+            last = (page[-1][0], page[-1][-1])
 
     def without_graph(self, stage: str = "", kind: str = "") -> int:
         """Return the number of posts with a record of a failure (of one stage and kind) and no graph."""
@@ -334,9 +332,21 @@ class Collection(database.OpenFile):
     def fingerprint(self) -> str:
         """Return a hash of the content, which changes when a graph is added, removed or changed."""
         digest = hashlib.sha256()
-        for row in self._connection.execute("SELECT post_id, penman FROM graph ORDER BY post_id"):
+        for row in self._rows("post_id, penman"):
             digest.update("\0".join(row).encode())
         return digest.hexdigest()[:16]
+
+    def _rows(self, columns: str, kinds: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of graphs (of some kinds) by post id; a writer can commit between two pages."""
+        of_kinds = f" AND kind IN ({','.join('?' * len(kinds))})" if kinds else ""
+        comparison, last = ">=", ""
+        while True:
+            query = f"SELECT {columns} FROM graph WHERE post_id {comparison} ?{of_kinds} ORDER BY post_id LIMIT ?"
+            page = self._connection.execute(query, (last, *kinds, _PAGE_ROWS)).fetchall()
+            yield from page
+            if len(page) < _PAGE_ROWS:
+                return
+            comparison, last = ">", page[-1][0]
 
     def _stored(self, row: tuple[str, str, str, str, str, int, int]) -> StoredGraph:
         self._check(row)

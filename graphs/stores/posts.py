@@ -36,7 +36,6 @@ from graphs.errors import Failure, StoreError
 from graphs.row_digests import check_row, row_digest
 
 PURPOSE = "texts of posts"
-IDS_PER_QUERY = 512
 SNIPPET_CHARACTERS = 240
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS post(
@@ -154,13 +153,11 @@ def _counted(
 
 
 def _posts(connection: sqlite3.Connection, path: Path, post_ids: Sequence[str]) -> Iterator[Post]:
-    for start in range(0, len(post_ids), IDS_PER_QUERY):
-        ids = post_ids[start : start + IDS_PER_QUERY]
-        query = f"SELECT {_COLUMNS}, digest FROM post WHERE post_id IN ({','.join('?' * len(ids))})"
-        for *row, digest in connection.execute(query, ids).fetchall():
-            check_row(digest, row[0], *row, path=path)
-            post_id, kind, title, body, markup, parent, prefix = row
-            yield Post(post_id, kind, title, body, markup, parent_id=parent, formula_prefix=prefix)
+    query = f"SELECT {_COLUMNS}, digest FROM post WHERE post_id IN"
+    for *row, digest in database.rows_of_ids(connection, query, post_ids):
+        check_row(digest, row[0], *row, path=path)
+        post_id, kind, title, body, markup, parent, prefix = row
+        yield Post(post_id, kind, title, body, markup, parent_id=parent, formula_prefix=prefix)
 
 
 class PostTexts(database.OpenFile):
@@ -190,12 +187,8 @@ class PostTexts(database.OpenFile):
 
     def with_text(self, post_ids: Sequence[str]) -> list[str]:
         """Return those of the ids that have a title or a text."""
-        with_text: set[str] = set()
-        for start in range(0, len(post_ids), IDS_PER_QUERY):
-            ids = post_ids[start : start + IDS_PER_QUERY]
-            marks = ",".join("?" * len(ids))
-            query = f"SELECT post_id FROM post WHERE trim(title || body) != '' AND post_id IN ({marks})"
-            with_text.update(post_id for (post_id,) in self._connection.execute(query, ids))
+        query = "SELECT post_id FROM post WHERE trim(title || body) != '' AND post_id IN"
+        with_text = {post_id for (post_id,) in database.rows_of_ids(self._connection, query, post_ids)}
         return [post_id for post_id in post_ids if post_id in with_text]
 
     def get(self, post_ids: Sequence[str]) -> dict[str, PostText]:
@@ -215,13 +208,10 @@ class PostTexts(database.OpenFile):
     def _formulas(self, post_ids: Sequence[str]) -> dict[str, list[str]]:
         """Return the ids of the formulas of posts, by the order of their vectors."""
         formula_ids: dict[str, list[str]] = {}
-        for start in range(0, len(post_ids), IDS_PER_QUERY):
-            ids = post_ids[start : start + IDS_PER_QUERY]
-            marks = ",".join("?" * len(ids))
-            query = f"SELECT post_id, formula_ids, digest FROM formulas WHERE post_id IN ({marks})"
-            for post_id, names, known in self._connection.execute(query, ids):
-                check_row(known, post_id, post_id, names, path=self._path)
-                formula_ids[post_id] = _ids(post_id, names)
+        query = "SELECT post_id, formula_ids, digest FROM formulas WHERE post_id IN"
+        for post_id, names, known in database.rows_of_ids(self._connection, query, post_ids):
+            check_row(known, post_id, post_id, names, path=self._path)
+            formula_ids[post_id] = _ids(post_id, names)
         return formula_ids
 
 

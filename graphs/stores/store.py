@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 PURPOSE = "graph tensors"
 
 _ROWS_PER_TASK = 256
-_IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
 _PAGE_BYTES = 16384  # graphs of 2 KB leave a fifth of the default pages of 4 KB empty
 
 _ARRAYS = " JOIN arrays a ON a.idx = g.idx"
@@ -162,11 +161,8 @@ def _pending(
     """Batches of the rows in neither table; ``skipped`` is called with the number of others."""
     for batch in batched(rows, _ROWS_PER_TASK):
         ids = [row[0] for row in batch]
-        marks = ",".join("?" * len(ids))
-        query = " UNION ".join(
-            f"SELECT post_id FROM {name} WHERE post_id IN ({marks})" for name in ("graph", "failure")
-        )
-        done = {post_id for (post_id,) in connection.execute(query, ids + ids)}
+        queries = ("SELECT post_id FROM graph WHERE post_id IN", "SELECT post_id FROM failure WHERE post_id IN")
+        done = {post_id for query in queries for (post_id,) in database.rows_of_ids(connection, query, ids)}
         if done:
             batch = [row for row in batch if row[0] not in done]
             skipped(len(ids) - len(batch))
@@ -276,9 +272,9 @@ class GraphStore:
 
     def having(self, post_ids: Iterable[str]) -> Iterator[str]:
         """Yield those of the posts that have a graph, in the given order; few ids are held at once."""
-        for ids in batched(post_ids, _IDS_PER_QUERY):
-            query = f"SELECT post_id FROM graph WHERE post_id IN ({','.join('?' * len(ids))})"
-            found = {post_id for (post_id,) in self._connection.execute(query, ids)}.difference(self.too_large)
+        for ids in batched(post_ids, database.IDS_PER_QUERY):
+            rows = database.rows_of_ids(self._connection, "SELECT post_id FROM graph WHERE post_id IN", ids)
+            found = {post_id for (post_id,) in rows}.difference(self.too_large)
             yield from (post_id for post_id in ids if post_id in found)
 
     @property
@@ -372,12 +368,9 @@ class GraphStore:
     def _select(self, columns: str, post_ids: Sequence[str], join: str = "") -> dict[str, tuple[Any, ...]]:
         if isinstance(post_ids, str):
             raise StoreError(f"{post_ids!r} is one post id; give a list of ids: [{post_ids!r}]", path=self.path)
-        rows: dict[str, tuple[Any, ...]] = {}
-        for start in range(0, len(post_ids), _IDS_PER_QUERY):
-            ids = post_ids[start : start + _IDS_PER_QUERY]
-            query = f"SELECT g.post_id, {columns} FROM graph g{join} WHERE g.post_id IN ({','.join('?' * len(ids))})"
-            found = self._connection.execute(query, ids).fetchall()
-            rows |= {row[0]: row[1:] for row in found if row[0] not in self.too_large}
+        query = f"SELECT g.post_id, {columns} FROM graph g{join} WHERE g.post_id IN"
+        found = database.rows_of_ids(self._connection, query, post_ids)
+        rows = {row[0]: row[1:] for row in found if row[0] not in self.too_large}
         for post_id in post_ids:
             if post_id not in rows:
                 raise StoreError(self._why_missing(post_id), path=self.path)

@@ -18,11 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from graphs import database
 from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.latex_text import with_latex
 from graphs.corpus.text.placeholders import extract
+from graphs.processes import batched
 from graphs.shared_files import key, locked, read_json, write_json
-from graphs.stores.posts import IDS_PER_QUERY, PostTexts
+from graphs.stores.posts import PostTexts
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.text import sentence_vectors
@@ -90,8 +92,8 @@ def _path(parsed: ParsedCollection, known: str) -> Path:
 
 def _sentences(posts: PostTexts, post_ids: Sequence[str], topics: Iterable[Post]) -> Iterator[tuple[str, list[str]]]:
     """Yield the sentences of posts and topics, formulas as LaTeX between dollars."""
-    for start in range(0, len(post_ids), IDS_PER_QUERY):
-        for post_id, post in posts.get(post_ids[start : start + IDS_PER_QUERY]).items():
+    for some in batched(post_ids, database.IDS_PER_QUERY):
+        for post_id, post in posts.get(some).items():
             yield post_id, _with_formulas(post.text)
     for topic in topics:
         yield topic.post_id, _with_formulas(extract(topic))

@@ -37,7 +37,6 @@ from graphs import database
 from graphs.errors import ConfigError, StoreError
 from graphs.processes import batched
 from graphs.row_digests import check_row, row_digest
-from graphs.stores.posts import IDS_PER_QUERY
 
 PURPOSE = "vectors of sentences"
 
@@ -164,11 +163,10 @@ class SentenceVectors:
 
 
 def _read(reader: database.Reader, post_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    for ids in batched(post_ids, IDS_PER_QUERY):
-        query = f"SELECT post_id, vectors, digest FROM sentences WHERE post_id IN ({','.join('?' * len(ids))})"
-        for post_id, blob, known in reader.connection.execute(query, ids):
-            check_row(known, post_id, post_id, blob=blob, path=reader.path)
-            yield post_id, blob
+    query = "SELECT post_id, vectors, digest FROM sentences WHERE post_id IN"
+    for post_id, blob, known in database.rows_of_ids(reader.connection, query, post_ids):
+        check_row(known, post_id, post_id, blob=blob, path=reader.path)
+        yield post_id, blob
 
 
 def _check_encoder(path: str | os.PathLike[str], found: object, wanted: str) -> None:

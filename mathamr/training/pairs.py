@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphs.corpus.pairs import question_groups
 from graphs.corpus.post import Pair
 from graphs.errors import CorpusError, TrainingError
 from graphs.processes import batched
@@ -191,15 +192,23 @@ def _usable(pairs: Iterable[Pair], available: Container[str]) -> tuple[list[Pair
 
 
 def split_pairs(
-    pairs: Iterable[Pair], available: Container[str], *, validation_fraction: float, known: Iterable[Pair] = ()
+    pairs: Iterable[Pair],
+    available: Container[str],
+    *,
+    validation_fraction: float,
+    known: Iterable[Pair] = (),
+    positives: str = "accepted",
 ) -> PairSplit:
     """Hold out a part of the questions, by a shuffle that depends only on the question ids.
+
+    Duplicates that share answers are on one side; groups that are larger than the part are trained on.
 
     Args:
         pairs: pairs of posts; repeated pairs count once.
         available: posts with graphs.
         validation_fraction: share of the questions, rounded to whole questions.
         known: pairs that ``pairs`` were sampled from; their answers are right, too, and no negatives.
+        positives: choice of the pairs (:data:`graphs.corpus.pairs.POSITIVES`).
 
     Raises:
         TrainingError: no pairs, no pair with graphs, or an empty side.
@@ -226,7 +235,20 @@ def split_pairs(
             f"{num_held_out} and leaves {len(questions) - num_held_out} for training; {fix}"
         )
     shuffled = np.random.default_rng(_SPLIT_SEED).permutation(len(questions))
-    held_out = {questions[i] for i in shuffled[:num_held_out]}
+    groups = question_groups(usable, positives)
+    members: dict[str, list[str]] = {}
+    for question in questions:
+        members.setdefault(groups.get(question, question), []).append(question)
+    held_out: set[str] = set()
+    for i in shuffled:
+        together = members.pop(groups.get(questions[i], questions[i]), [])
+        if len(held_out) + len(together) <= num_held_out:
+            held_out.update(together)
+    if not held_out:
+        raise TrainingError(
+            f"each of the {len(questions)} answered questions shares answers with others, too many to hold out "
+            f"{num_held_out} questions; use a higher train.validation_fraction or train.positives=accepted"
+        )
     return PairSplit(
         train=tuple(pair for pair in usable if pair.question_id not in held_out),
         validation=tuple(pair for pair in usable if pair.question_id in held_out),

@@ -65,6 +65,23 @@ def test_a_reader_finds_the_last_commit_of_a_writer_that_was_killed_in_the_middl
         assert set(connection.execute("SELECT text FROM word")) == {("ring" * 5000,)}
 
 
+def test_a_file_that_another_process_writes_is_no_damaged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.db"
+    with database.writer(path, SCHEMA, purpose="words"):
+        pass
+    monkeypatch.setattr(database, "_PATIENCE", 0)
+    reader = database.connect_read_only(path, purpose="words")
+    in_use = r"a\.db: another process is using this file; wait until it has finished, then try again$"
+    with closing(reader), closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreError, match=in_use):
+            database.connect_read_only(path, purpose="words")
+        with pytest.raises(StoreError, match=in_use):
+            reader.execute("SELECT text FROM word")
+        with pytest.raises(StoreError, match=in_use), database.writer(path, SCHEMA, purpose="words"):
+            pass
+
+
 def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with closing(sqlite3.connect(path)) as connection:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from graphs.corpus.arqmath.layout import Layout, Place
-from graphs.corpus.arqmath.recognition import Edition, Recognised, year_of
+from graphs.corpus.arqmath.recognition import Edition, Recognised, topic_year
 from graphs.corpus.arqmath.rekeying import Rekeying, rekey, visual_ids
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Judgment
@@ -60,7 +60,7 @@ class Judgments:
             judgment_file = self._file(task, year)
             judgments = read_packed(judgment_file.file)
             if judgment_file.other_years:
-                judgments = [judgment for judgment in judgments if _year(judgment) == year]
+                judgments = [judgment for judgment in judgments if topic_year(judgment.topic_id) == year]
             if judgment_file.ids == "formula id":
                 judgments = self._rekeyed(judgments, judgment_file)
             self._read[task, year] = judgments
@@ -180,11 +180,6 @@ class Judgments:
             )
             raise CorpusError(message, path=path)
         return rekeyed
-
-
-def _year(judgment: Judgment) -> int:
-    number = judgment.topic_id.rpartition(".")[2]
-    return year_of(int(number)) if number.isdecimal() else 0
 
 
 class _Text:

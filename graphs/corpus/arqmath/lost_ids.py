@@ -4,7 +4,8 @@
 >>> with_ids(post, {"y<1": ["11"]}).body
 '<span class="math-container" id="11">$y &lt; 1$</span>'
 
-Such a span gets the id of the post's first listed formula with the same LaTeX that no span carries yet.
+Such a span gets the id of the post's first listed formula with the same LaTeX that no span carries yet. Formulas of
+comments, and those that are listed as missing in the post, give none.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from graphs.corpus.arqmath.tsv_rows import columns_of, formula_column, quoted_rows
+from graphs.corpus.arqmath.tsv_rows import COMMENT, MISSING, columns_of, formula_column, quoted_rows
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Post
 from graphs.corpus.text.markup import strip_delimiters
@@ -61,7 +62,10 @@ def listed_formulas(files: Sequence[PackedFile], owner: str, named: Mapping[str,
                 key = before[at_owner].decode(errors="replace") if closed and len(before) > at_owner else ""
                 key = key if owner == "post_id" else number_of(key)
                 columns = fields_of(row) if key in named else []
-                if len(columns) == len(header) and columns[at_id] not in named[key]:
+                if len(columns) != len(header) or columns[at_id] in named[key]:
+                    continue
+                described = dict(zip(header, columns, strict=True))
+                if described.get("type") != COMMENT and MISSING not in described.get("issue", ""):
                     listed[key][comparable(columns[at_formula])].append(columns[at_id])
     return listed
 

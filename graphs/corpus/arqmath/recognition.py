@@ -121,6 +121,16 @@ def year_of(number: int) -> int:
     return next((year for numbers, year in years.items() if number in numbers), 0)
 
 
+def topic_year(topic_id: str) -> int:
+    """Return the year of a topic; 0 for an id that no topic has.
+
+    >>> topic_year("A.201"), topic_year("demo")
+    (2021, 0)
+    """
+    number = topic_id.rpartition(".")[2]
+    return year_of(int(number)) if number.isdecimal() else 0
+
+
 def version_of(names: Sequence[str]) -> tuple[int, ...]:
     """Return the version in the first of ``names`` that has one.
 

@@ -27,6 +27,8 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 MAX_ROW_BYTES = 1 << 25  # search for a closing mark no further than this
+COMMENT = "comment"  # type of a formula in a comment on its post
+MISSING = "d"  # in the issue of a formula that the text of its post lacks: Task 2 must not return it
 
 _TEXT = rb'[^"]*+(?:""[^"]*+)*+'  # within a quotation
 _FIELD = rb'(?:"%b"|(?!")[^\t\n]*+)' % _TEXT

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast, get_args
 
 from graphs.corpus.arqmath.judgments import read_packed
 from graphs.corpus.arqmath.layout import Layout, Place
-from graphs.corpus.arqmath.recognition import Edition, Representation, year_of
+from graphs.corpus.arqmath.recognition import Edition, Representation, topic_year
 from graphs.corpus.arqmath.tsv_rows import MAX_ROW_BYTES, columns_of, formula_column, quoted_rows
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
 from graphs.corpus.packed import PackedFile
@@ -199,7 +199,7 @@ class PublishedStock:
         if file is None:
             return
         try:
-            judgments = [one for one in read_packed(file) if _year(one.topic_id) in (year, 0)]
+            judgments = [one for one in read_packed(file) if topic_year(one.topic_id) in (year, 0)]
         except CorpusError as error:
             self._missing.append(Missing(f"intact {what} ({error})", "that year cannot be scored", "qrels"))
             return
@@ -293,11 +293,6 @@ class PublishedStock:
         conflict = f"one file for {what}: there are {names}"
         self._missing.append(Missing(conflict, f"{consequence}; keep one", stops=consequence == _STOPS))
         return False
-
-
-def _year(topic_id: str) -> int:
-    number = topic_id.rpartition(".")[2]
-    return year_of(int(number)) if number.isdecimal() else 0
 
 
 class TableCounts(NamedTuple):

@@ -70,6 +70,6 @@ class CollectionPairs:
         sample = sample_pairs(self(train).kept, having, train.max_pairs)
         there = posts_of(sample) if available is None else available
         try:
-            return split_pairs(sample, there, validation_fraction=train.validation_fraction)
+            return split_pairs(sample, there, validation_fraction=train.validation_fraction, positives=train.positives)
         except TrainingError as error:
             raise TrainingError(f"{error.message}, or use track=bm25, which trains nothing", path=error.path) from error

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from graphs.corpus.corpus import Corpus
-from graphs.corpus.pairs import training_pairs
+from graphs.corpus.pairs import question_groups, training_pairs
 from graphs.errors import CorpusError, Failure, MathAMRError
 from graphs.stores.posts import PostTexts
 from mathamr.stages.console import Console
@@ -90,7 +90,8 @@ class AnswerPairs:
             build_texts(self.corpus.posts(), path, console)
             with PostTexts(path) as texts:
                 pairs_of_posts = training_pairs(self.corpus, self.positives, self.least_score)
-                yield from pair_sources.of_answers(pairs_of_posts, texts)
+                groups = question_groups(pairs_of_posts, self.positives)
+                yield from pair_sources.of_answers(pairs_of_posts, texts, groups=groups)
 
     def benchmark(self, choice: BenchmarkChoice, console: Console) -> Benchmark:
         """Hold out threads."""

@@ -19,7 +19,6 @@ from typing import Any
 
 from graphs import database
 from graphs.corpus.post import Post
-from graphs.stores.posts import IDS_PER_QUERY
 from mathamr.ranking.features import Facts
 
 _PURPOSE = "facts of posts"
@@ -80,12 +79,7 @@ class KeptFacts(database.OpenFile):
         return Facts(posts, lengths, links, topics or {})
 
     def _rows(self, post_ids: Iterable[str]) -> list[tuple[Any, ...]]:
-        wanted, rows = list(post_ids), list[tuple[Any, ...]]()
-        for start in range(0, len(wanted), IDS_PER_QUERY):
-            ids = wanted[start : start + IDS_PER_QUERY]
-            marks = ",".join("?" * len(ids))
-            rows += self._connection.execute(f"SELECT * FROM fact WHERE post_id IN ({marks})", ids).fetchall()
-        return rows
+        return list(database.rows_of_ids(self._connection, "SELECT * FROM fact WHERE post_id IN", post_ids))
 
 
 def _post(row: tuple[Any, ...]) -> Post:

@@ -13,7 +13,7 @@ from pathlib import Path
 from graphs import database
 from graphs.corpus.post import Topic
 from graphs.corpus.text.placeholders import extract
-from graphs.formulas.store import IDS_A_QUERY, PURPOSE, SCHEMA
+from graphs.formulas.store import PURPOSE, SCHEMA
 from graphs.formulas.tsv import key
 
 
@@ -28,8 +28,8 @@ def keep_formulas(formulas_db: Path, topics: Iterable[Topic], target: Path) -> N
     try:
         with database.writer(target, SCHEMA, purpose=PURPOSE) as connection:
             database.write_meta(connection, letters=database.read_meta(source).get("letters", "plain"))
-            for start in range(0, len(ids), IDS_A_QUERY):
-                some = ids[start : start + IDS_A_QUERY]
+            for start in range(0, len(ids), database.IDS_PER_QUERY):
+                some = ids[start : start + database.IDS_PER_QUERY]
                 chosen = f"IN ({', '.join('?' * len(some))})"
                 formulas = f"FROM formula WHERE formula_id {chosen}"
                 for table, query, times in (

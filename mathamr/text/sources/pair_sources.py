@@ -44,13 +44,17 @@ _STATEMENTS_AT_ONCE = 64  # so that a language model is asked several questions 
 
 
 def of_answers(
-    pairs: Iterable[Pair], texts: PostTexts, written: Callable[[PlaceholderText], str] = as_text
+    pairs: Iterable[Pair],
+    texts: PostTexts,
+    written: Callable[[PlaceholderText], str] = as_text,
+    groups: Mapping[str, str] | None = None,
 ) -> Iterator[TextPair]:
     """Yield question -> answer, for each of the graph track's pairs whose posts have a text.
 
     A thread is a group: other answers to the same question are not its negatives.
 
     Args:
+        groups: group of each question, where several threads are one (:func:`graphs.corpus.pairs.question_groups`).
         written: function that joins a post's sentences and formulas to one text.
     """
     for some in batched(pairs, _AT_ONCE):
@@ -60,7 +64,8 @@ def of_answers(
                 written(found[name].text) if name in found else "" for name in (pair.question_id, pair.answer_id)
             )
             if query and document:
-                yield TextPair(query, document, pair.question_id, pair.answer_id, group=pair.question_id)
+                group = (groups or {}).get(pair.question_id, pair.question_id)
+                yield TextPair(query, document, pair.question_id, pair.answer_id, group=group)
 
 
 def of_statements(

@@ -144,7 +144,13 @@ def _split(
     """Return the pairs to learn from and those that are held out."""
     sample = sample_pairs(pairs, store.having, config.max_pairs)
     available = frozenset(store.having(posts_of(chain(sample, *sources.values()))))
-    split = split_pairs(sample, available, validation_fraction=config.validation_fraction, known=pairs)
+    split = split_pairs(
+        sample,
+        available,
+        validation_fraction=config.validation_fraction,
+        known=pairs,
+        positives=config.positives,
+    )
     return with_sources(split, sources, available)
 
 

@@ -88,6 +88,15 @@ def test_a_nameless_span_gets_the_id_that_the_tsv_lists(root: Path) -> None:
     assert [(f.formula_id, f.latex) for f in extract(answer).formulas] == [("11", "y < 1")]
 
 
+@pytest.mark.parametrize("entry", ["comment\t77\t6\t6\t", "answer\t\t6\t6\td", "answer\t\t6\t6\tdv"])
+def test_formulas_of_comments_and_missing_ones_give_no_id(root: Path, entry: str) -> None:
+    listed = root / "latex_representation_v3/1.tsv"
+    listed.write_text(f"{HEADER}900\t2\t1\t{entry}\ty&lt;1\n11\t2\t1\tanswer\t\t6\t6\tv\ty&lt;1\n")
+    assert [formula.formula_id for formula in extract(posts_of(root)[1]).formulas] == ["11"]
+    listed.write_text(f"{HEADER}900\t2\t1\t{entry}\ty&lt;1\n")
+    assert [formula.formula_id for formula in extract(posts_of(root)[1]).formulas] == ["2:0"]
+
+
 @pytest.mark.parametrize(("header", "end"), [(HEADER, ""), (HEADER.replace("formula", "formula\tnote"), "\ta note")])
 def test_an_id_is_found_for_a_formula_of_several_lines(root: Path, header: str, end: str) -> None:
     answer = ANSWER | {"Body": NAMELESS.format("y &lt;\n1")}

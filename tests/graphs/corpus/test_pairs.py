@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.corpus import open_corpus
-from graphs.corpus.pairs import POSITIVES, training_pairs
+from graphs.corpus.pairs import POSITIVES, select_pairs, training_pairs
 from graphs.corpus.post import Pair, Post
 from graphs.errors import ConfigError
 
@@ -48,6 +49,18 @@ def test_what_counts_as_an_answer(arqmath: ArqMath) -> None:
     assert pairs_of(arqmath, "answers", least_score=4) == [*accepted, "1-3"]
     assert pairs_of(arqmath, "duplicates") == [*accepted, "1-6", "5-2", "7-2"]
     assert pairs_of(arqmath, "all") == [*accepted, "1-3", "7-8", "1-6", "1-8", "5-2", "5-3", "7-2", "7-3"]
+
+
+@pytest.mark.parametrize("positives", ["answers", "duplicates", "all"])
+def test_pairs_are_held_in_little_memory(positives: str) -> None:
+    posts = [Post(f"{1000 + i}", "question") for i in range(1000)]
+    posts += [Post(f"{5000 + i}", "answer", parent_id=f"{1000 + i // 2}", score=1) for i in range(2000)]
+    accepted = [Pair(f"{1000 + i}", f"{5000 + 2 * i}") for i in range(1000)]
+    tracemalloc.start()
+    found = select_pairs(posts, accepted, [("1000", "1001")], positives, 1)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 50 * len(found)  # bytes
 
 
 def test_a_collection_without_links_has_no_duplicates(tmp_path: Path) -> None:

@@ -21,13 +21,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphs import database
 from graphs.corpus.arqmath import tsv_rows
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.files import FormulaFiles, TopicFormulaFiles
 from graphs.corpus.packed import PackedFile, members
 from graphs.corpus.post import is_id
 from graphs.errors import CorpusError, StoreError
-from graphs.formulas import store, tsv
+from graphs.formulas import tsv
 from graphs.formulas.content import parse_opt
 from graphs.formulas.presentation import parse_slt
 from graphs.formulas.store import FormulaStore, Progress, build
@@ -103,6 +104,16 @@ def opened(tmp_path: Path, files: FormulaFiles) -> Iterator[FormulaStore]:
     opened.close()
 
 
+def test_formulas_of_comments_get_no_trees(tmp_path: Path, files: FormulaFiles) -> None:
+    build(tmp_path / "before.db", files)
+    comment = ["900", "1", "7", "comment", "77", "", "5", "", slt_of(99)]
+    row = "\t".join([*comment[:-1], '"' + comment[-1].replace('"', '""') + '"']) + "\r\n"
+    with (tmp_path / "slt_representation_v3/1.tsv").open("a", newline="") as file:
+        file.write(row)
+    build(tmp_path / "after.db", files)
+    assert content(tmp_path / "after.db")[:3] == content(tmp_path / "before.db")[:3]
+
+
 def test_formulas_of_some_posts_come_first_and_those_of_others_are_added(tmp_path: Path, files: FormulaFiles) -> None:
     whole, grown = tmp_path / "whole.db", tmp_path / "grown.db"
     build(whole, files)
@@ -165,7 +176,7 @@ def test_topics_have_their_prefix_and_no_visual_id(opened: FormulaStore) -> None
 
 
 def test_many_at_once(opened: FormulaStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "IDS_A_QUERY", 3)
+    monkeypatch.setattr(database, "IDS_PER_QUERY", 3)
     wanted = [*(str(i) for i in range(100, 120)), "2020:q_1", "no such formula", "0100", "100"]
     found = opened.get_many(wanted)
     assert set(found) == set(wanted) - {"no such formula", "0100"}

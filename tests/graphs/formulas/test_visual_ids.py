@@ -9,8 +9,8 @@ from graphs.formulas.visual_ids import posts_with_visual_ids
 HEADER = "id\tpost_id\tthread_id\ttype\tcomment_id\told_visual_id\tvisual_id\tissue\tformula\n"
 
 
-def table(path: Path, number: int) -> PackedFile:
-    path.write_text(f"{HEADER}{number}\t{number}\t1\tanswer\t\t\t7\t\tx\n")
+def table(path: Path, number: int, kind: str = "answer", issue: str = "") -> PackedFile:
+    path.write_text(f"{HEADER}{number}\t{number}\t1\t{kind}\t\t\t7\t{issue}\tx\n")
     return PackedFile(path)
 
 
@@ -20,3 +20,9 @@ def test_posts_of_a_table_that_one_representation_lacks_are_found(tmp_path: Path
     assert posts_with_visual_ids(FormulaFiles(latex, slt, (), ()), {"7"}) == {"1", "2"}
     assert posts_with_visual_ids(FormulaFiles(latex, (), (), ()), {"7"}) == {"1"}
     assert posts_with_visual_ids(FormulaFiles((), (), (), ()), {"7"}) == set()
+
+
+def test_formulas_of_comments_and_missing_ones_do_not_count(tmp_path: Path) -> None:
+    kinds = [("comment", ""), ("answer", "d"), ("answer", "dv"), ("answer", "v"), ("title", "")]
+    latex = tuple(table(tmp_path / f"{number}.tsv", number, *kind) for number, kind in enumerate(kinds, 1))
+    assert posts_with_visual_ids(FormulaFiles(latex, (), (), ()), {"7"}) == {"4", "5"}

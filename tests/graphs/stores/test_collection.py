@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from parrot import Parrot, build, content, posts
 
+from graphs import database
 from graphs.corpus.post import Post
 from graphs.errors import Failure, StoreError
 from graphs.graph.mathamr_plus import NodeKind
@@ -49,6 +50,28 @@ def test_failures_are_kept_with_their_reason_and_the_others_go_on(tmp_path: Path
             graphs.get("77")
         kept = graphs.get("3")  # its sentence is lost, its formula is not
         assert kept.attachments == {"FORMULA_0": "root"}
+
+
+def test_a_build_commits_while_readers_are_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_PATIENCE", 0)
+    monkeypatch.setattr(collection, "_PAGE_ROWS", 2)
+    path = tmp_path / "c.db"
+    build(path, posts(9, p2="crash", p7="crash"))
+    with collection.writer(path) as connection:
+        connection.executemany(collection.INSERT_FAILURE, [("2", "formula", "too_large", str(n)) for n in range(4)])
+        connection.commit()
+    with Collection(path) as graphs:
+        expected = list(graphs), list(graphs.ids()), list(graphs.rows()), list(graphs.failures())
+        whole, ids, rows, failures = iter(graphs), graphs.ids("answer"), graphs.rows(), graphs.failures()
+        first = [next(whole)], [next(ids)], [next(rows)], [next(failures)]
+        with collection.writer(path) as connection:
+            connection.execute("INSERT INTO graph SELECT '6b', kind, penman, '', '', 0, 0 FROM graph LIMIT 1")
+            connection.commit()
+            connection.execute("DELETE FROM graph WHERE post_id = '6b'")
+            connection.commit()
+        assert ([*first[0], *whole], [*first[1], *ids], [*first[2], *rows], [*first[3], *failures]) == expected
+    assert expected[1] == ["0", "1", "3", "4", "5", "6", "8"]
+    assert [failure.post_id for failure in expected[3]] == ["2", "2", "2", "2", "2", "7"]
 
 
 @pytest.mark.usefixtures("warm_children")

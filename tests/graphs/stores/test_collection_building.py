@@ -64,7 +64,7 @@ def rows_appear(path: Path, process: subprocess.Popen[bytes], seconds: float = 6
                 with Collection(path) as graphs:
                     if len(graphs):
                         return
-            except (StoreError, sqlite3.OperationalError):
+            except StoreError:
                 pass  # not made yet, or locked for the moment
         time.sleep(0.02)
 
@@ -74,7 +74,7 @@ def rows(path: Path) -> int:
     try:
         with Collection(path) as graphs:
             return len(graphs)
-    except (StoreError, sqlite3.OperationalError):
+    except StoreError:
         return 0  # not made yet, or locked for the moment
 
 

@@ -85,6 +85,33 @@ def test_hostile_lines_are_records(tmp_path: Path) -> None:
     assert failures.keys() == {*given, "given.penman:17", "many", "c"}
 
 
+def test_an_unfinished_collection_stays_unfinished(tmp_path: Path) -> None:
+    build(tmp_path / "some.db", posts(3), whole=False)
+    build(tmp_path / "all.db", posts(3))
+    for name, finished in (("some", False), ("all", True)):
+        with Collection(tmp_path / f"{name}.db") as graphs:
+            exchange.export_penman(graphs, tmp_path / f"{name}.penman")
+        exchange.import_penman(tmp_path / f"{name}.penman", tmp_path / "again.db")
+        with Collection(tmp_path / "again.db") as graphs:
+            assert (len(graphs), graphs.meta["finished"]) == (3, finished)
+
+
+def test_a_file_that_lacks_its_last_graphs_is_no_finished_collection(tmp_path: Path) -> None:
+    build(tmp_path / "c.db", posts(3))
+    with Collection(tmp_path / "c.db") as graphs:
+        exchange.export_penman(graphs, tmp_path / "c.penman")
+    text = (tmp_path / "c.penman").read_text(encoding="utf-8")
+    (tmp_path / "c.penman").write_text(text[: text.index("# ::id 2")], encoding="utf-8")
+    with pytest.raises(StoreError, match=r"c\.penman: its first line says 3 graphs, and 2 are here; the file is cut"):
+        exchange.import_penman(tmp_path / "c.penman", tmp_path / "again.db")
+    with Collection(tmp_path / "again.db") as graphs:
+        assert (len(graphs), graphs.meta["finished"]) == (2, False)
+    (tmp_path / "c.penman").write_text(text, encoding="utf-8")
+    exchange.import_penman(tmp_path / "c.penman", tmp_path / "again.db")
+    with Collection(tmp_path / "again.db") as graphs:
+        assert (len(graphs), graphs.meta["finished"]) == (3, True)
+
+
 def test_an_import_that_is_killed_is_not_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "given.penman").write_text("# ::id 1\n(s / solve-01)\n\n# ::id 2\n(s / see-01)\n")
     monkeypatch.setattr(exchange, "_COMMIT_EVERY", 1)

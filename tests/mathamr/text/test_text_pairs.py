@@ -251,7 +251,9 @@ def test_questions_lead_to_their_answers(tmp_path: Path) -> None:
     posts.build(tmp_path / "posts.db", made, ())
     with posts.PostTexts(tmp_path / "posts.db") as texts:
         found = list(pair_sources.of_answers([Pair("1", "2"), Pair("1", "3"), Pair("1", "gone")], texts))
+        (grouped,) = pair_sources.of_answers([Pair("1", "2")], texts, groups={"1": "7"})
     assert found == [TextPair("Why $x^2$? I ask.", "Since $y$.", "1", "2", "1")]
+    assert grouped.group == "7"
 
 
 class _Asking:

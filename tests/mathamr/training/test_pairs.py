@@ -90,6 +90,26 @@ def test_the_fraction_that_is_advised_needs_no_other_advice() -> None:
     assert split_pairs(pairs, posts_of(pairs), validation_fraction=0.15).warning() is None
 
 
+def test_no_answer_of_a_held_out_duplicate_is_trained_on() -> None:
+    own = [Pair(f"q{number}", f"a{number}") for number in range(30)]
+    chain = [Pair(f"q{number}", f"a{number + 1}") for number in range(3)]  # q0 to q3 share answers, over one another
+    far = [Pair("q20", "a9"), Pair("q20", "a15")]
+    pairs = [*own, *chain, *far]
+    for fraction in (0.1, 0.2, 0.5):
+        split = split_pairs(pairs, posts_of(pairs), validation_fraction=fraction, positives="duplicates")
+        assert not {pair.answer_id for pair in split.train} & {pair.answer_id for pair in split.validation}
+        assert len({pair.question_id for pair in split.validation}) == round(30 * fraction)
+        accepted = split_pairs(pairs, posts_of(pairs), validation_fraction=fraction)
+        alone = split_pairs(own, posts_of(own), validation_fraction=fraction, positives="duplicates")
+        assert {pair.question_id for pair in accepted.validation} == {pair.question_id for pair in alone.validation}
+
+
+def test_duplicates_that_cannot_be_held_out_say_why() -> None:
+    pairs = [Pair(f"q{number}", "a") for number in range(8)]
+    with pytest.raises(TrainingError, match=r"8 answered questions shares .* higher train\.validation_fraction"):
+        split_pairs(pairs, posts_of(pairs), validation_fraction=0.25, positives="all")
+
+
 @pytest.mark.parametrize("most", [1, 7, 39, 40, 41])
 @pytest.mark.parametrize("all_there", [True, False])
 def test_a_sample_has_the_pairs_of_the_lowest_hashes(most: int, all_there: bool) -> None:
