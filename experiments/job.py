@@ -37,12 +37,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from experiments import logbook
 from experiments.analyses import failures, geometry, job_examples, sampling, weighting
-from experiments.logbook import Logbook
 from experiments.models import LOG, Models
 from experiments.plan import LOCK, Job, failure, finished, state
 from experiments.result_row import ResultRow, identity
+from experiments.tracking import logbook
+from experiments.tracking.logbook import Logbook
 from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, read_json, write_json
 from graphs.whole_file import write_whole

@@ -31,7 +31,6 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from experiments import logbook
 from experiments.command import CONFIG_DIR, HELP, ended_by, run_usage, take_debug
 from experiments.config import CONF, ExperimentConfig, fault_of, job_settings, read, register, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
@@ -41,6 +40,7 @@ from experiments.report import blocks, breakdowns, results, tables, taking_part
 from experiments.report.results import Experiment
 from experiments.runner import Runner, check_tasks
 from experiments.topic_sets import check_judged, read_topic_sets, tasks_of
+from experiments.tracking import logbook
 from graphs.errors import ConfigError
 from graphs.shared_files import locked, read_json, write_json
 from mathamr.evaluation.result_names import TestName, title, titles
