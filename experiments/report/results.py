@@ -370,7 +370,7 @@ def per_topic(place: Path, task: TestName, measures: Sequence[str]) -> dict[str,
             return {row["topic"]: {name: float(row[name]) for name in measures} for row in csv.DictReader(file)}
     except (OSError, KeyError, TypeError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else repr(error)
-        raise StoreError(f"no scores by topic ({why}); run the job again", path=path) from error
+        raise StoreError(f"no scores by topic ({why}); remove result.json and run again", path=path) from error
 
 
 def epochs(place: Path) -> list[Row]:
@@ -395,5 +395,5 @@ def epochs(place: Path) -> list[Row]:
     except FileNotFoundError:
         return []
     except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise StoreError(f"no records of epochs ({error!r}); run the job again", path=path) from error
+        raise StoreError(f"no records of epochs ({error!r}); remove result.json and run again", path=path) from error
     return [found[number] for number in sorted(found)]
