@@ -3,7 +3,7 @@
     outputs/vn_connectivity/jobs/none-seed42/
         result.json                          key, scores, costs; appears last, so a job that was killed has none
         run.tsv, run-task2.tsv               the rankings, as submissions; run-NAME.tsv of a test NAME
-        rankings.json                        key and costs of the rankings, and the topics whose lists are cut
+        rankings.json                        key, costs and code of the rankings, and the topics whose lists are cut
         per_topic.csv, per_topic-task2.csv   scores topic by topic
         leaks.tsv                            questions that are topics: their pairs are not learned from
         log.jsonl                            the records of training
@@ -53,6 +53,7 @@ from mathamr.evaluation.runs import Run, write_run
 from mathamr.retrieval.scores import SCORES, write_scores
 from mathamr.stages import leak_control
 from mathamr.stages.console import Console
+from mathamr.stages.data.versions import mathamr_version
 from mathamr.stages.settings import SearchSettings
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet, Trained
 from mathamr.systems.judging import completed, judge, judged
@@ -219,7 +220,9 @@ def _run(
             _show(job, place, system, encoded, topic_set, run)
             if search.queries is topic_set:  # else the vectors are those of questions
                 row.add("the analyses", _look_into(job, place, system, encoded, topic_set, run))
-    write_json(place / RANKINGS, {"key": job.run_key, "source": source, "costs": costs_of, "left": left, "cut": cut})
+    made = {"key": job.run_key, "source": source, "costs": costs_of, "left": left, "cut": cut}
+    code = mathamr_version() if kept is None else kept[1].get("mathamr")
+    write_json(place / RANKINGS, {**made, "mathamr": code})
     book.scores(row.columns)
     if job.config.wandb.artifacts:
         book.artifact(f"{job.experiment.name}-{job.name}", "model", files, row.columns)

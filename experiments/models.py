@@ -11,7 +11,8 @@ A model's folder ``models/MODELKEY`` holds
     source          the graphs of the training; with other graphs it starts again
     encoded/        posts encoded by the model
 
-A model from another version of the code is used unchanged; the rows of the results name that version.
+A model from another version of the code is used unchanged; the rows of the results name that version, and a run says
+it once for each version.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from graphs.errors import TrainingError
 from graphs.shared_files import is_locked, locked, read_json, write_json
 from graphs.whole_file import write_whole
 from mathamr.stages.console import Console
+from mathamr.stages.data.versions import mathamr_version
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.sources import open_data
 from mathamr.stages.topic_sets import Encoded, Log, TopicSet, Trained, check_step
@@ -72,6 +74,11 @@ class Models:
         if (folder / _RECORD).exists():
             return "trained"
         return "begun" if (folder / "source").exists() else "missing"
+
+    def is_of_other_code(self, job: Job) -> bool:
+        """Return whether another version of ``mathamr/`` than the present one trained the model of a job."""
+        record = read_json(self.folder(job) / _RECORD) if job.model_key else None
+        return record is not None and record.get("mathamr") != mathamr_version()
 
     @contextmanager
     def free(self, job: Job) -> Iterator[None]:
@@ -146,6 +153,7 @@ class Models:
         origin = {"model_code": checkpoint.code_version(), "model_machine": machine()}
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         content = {"key": job.model_key, "finished": now, "origin": origin, "costs": dict(trained.costs)}
+        content["mathamr"] = mathamr_version()
         write_json(folder / _RECORD, content)
         system.tidy(folder)
         return replace(trained, origin=origin)
