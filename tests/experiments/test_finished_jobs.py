@@ -85,6 +85,15 @@ def test_graphs_with_trees_made_elsewhere_are_those_of_the_job(experiment: Path,
     assert re.fullmatch(r"collection-embedded-3-trees[0-9a-f]{8}\.db", job.collection.name)
 
 
+def test_a_model_that_was_trained_again_on_other_graphs_is_not_that_of_the_job(experiment: Path) -> None:
+    stamp = finished_job(experiment, "none").model.with_name("source")
+    graphs = stamp.read_text()
+    stamp.write_text("other-graphs")
+    with pytest.raises(ConfigError, match=r"was trained again on other graphs .* job none-seed7; remove the result"):
+        finished_job(experiment, "none")
+    stamp.write_text(graphs)
+
+
 def test_a_finished_job_is_indexed_and_searched(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jobs = {condition: finished_job(experiment, condition) for condition in ("none", "circular")}
     for condition, connectivity in (("none", "none"), ("circular", "circular")):
