@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.report import breakdowns, examples, page, results, taking_part, weight_tables, years
+from experiments.report import breakdowns, examples, learning_curves, page, results, taking_part, weight_tables, years
 from experiments.report.blocks import Block, Code, Folded, Heading, Text, markdown
 from experiments.report.figures import charts, heat_map
 from experiments.report.geometry import space
@@ -107,7 +107,7 @@ def report_of(experiment: Experiment) -> list[Block]:
             if measured(experiment, task):
                 blocks += _task(experiment, task)
         parts: list[tuple[str, Callable[[], list[Block]]]] = [
-            ("Learning curves", lambda: _curves(experiment)),
+            ("Learning curves", lambda: learning_curves.blocks(experiment)),
             ("MaxSim between virtual nodes", lambda: heat_map.blocks(experiment)),
             ("The embedding space", lambda: space.blocks(experiment)),
             ("Other weights of virtual nodes", lambda: weight_tables.virtual_node_weights(experiment)),
@@ -309,26 +309,6 @@ def _differences(experiment: Experiment, task: TestName) -> list[Block]:
         labels = experiment.label(test.condition), experiment.label(baseline)
         found.append(charts.Difference(*labels, test, by_topic))
     return [charts.differences(found, experiment.measures[first])]
-
-
-def _curves(experiment: Experiment) -> list[Block]:
-    """Return learning curves; conditions that share their models share a line."""
-    logs: dict[str, list[list[Row]]] = {}
-    for condition, rows in experiment.done().items():
-        seeds = [records for row in rows if (records := results.epochs(experiment.place(row)))]
-        if seeds:
-            logs[condition] = seeds
-    groups: list[tuple[list[str], list[list[Row]]]] = []
-    for condition, seeds in logs.items():
-        same = next((names for names, other in groups if other == seeds), None)
-        if same is None:
-            groups.append(([condition], seeds))
-        else:
-            same.append(condition)
-    if not groups:
-        return []
-    labelled = {charts.together([experiment.label(name) for name in names]): seeds for names, seeds in groups}
-    return [charts.curves(labelled)]
 
 
 def _efficiency(experiment: Experiment) -> list[Block]:

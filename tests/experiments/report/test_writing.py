@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from experiments.report import results, tables, writing
+from experiments.report import learning_curves, results, tables, writing
 from experiments.report.blocks import Figure, Folded, Table, Text, markdown
+from experiments.report.learning_curves import epochs
 from experiments.report.topic_scores import of_conditions
 from graphs.errors import ConfigError, StoreError
 from mathamr.evaluation.result_names import ARQMATH
@@ -465,13 +466,25 @@ def test_models_that_are_shared_share_a_learning_curve(tmp_path: Path) -> None:
     assert "Validation MRR after the last epoch: exact, hnsw 0.400; other 0.700." in text
 
 
+def test_terms_of_the_loss_have_a_plot(tmp_path: Path) -> None:
+    place = finish(write_plan(tmp_path / "rings", ["none"], [1]), "none", 1, 0.4)
+    assert "Terms of the training loss" not in written(tmp_path / "rings")
+    terms = {"maxsim_loss": 2.0, "formula_loss": 1.0}
+    records = [{"kind": "epoch", "epoch": number, "train_loss": 2.5, **terms} for number in range(2)]
+    (place / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    text = written(tmp_path / "rings")
+    assert "Terms of the training loss by epoch: Maxsim loss, Formula loss." in text
+    figures = [block for block in learning_curves.blocks(results.read(tmp_path / "rings")) if isinstance(block, Figure)]
+    assert "Formula loss" in figures[1].draw("p")
+
+
 def test_a_training_that_was_resumed_has_each_epoch_once(tmp_path: Path) -> None:
     place = finish(write_plan(tmp_path / "rings", ["none"], [1]), "none", 1, 0.4)
     write_log(place, [(3.0, 2.0, 0.2), (2.0, 1.0, 0.4)])
     with (place / "log.jsonl").open("a") as log:
         log.write(json.dumps({"kind": "epoch", "epoch": 1, "train_loss": 1.5, "val_loss": 0.9, "val_mrr": 0.5}))
         log.write('\n{"kind": "epoch", "epo')
-    assert [(record["epoch"], record["val_mrr"]) for record in results.epochs(place)] == [(0, 0.2), (1, 0.5)]
+    assert [(record["epoch"], record["val_mrr"]) for record in epochs(place)] == [(0, 0.2), (1, 0.5)]
 
 
 def test_the_first_results_of_each_condition(rings: Path) -> None:
