@@ -189,7 +189,7 @@ class Models:
 
 
 def model_of(models: Path, key: str, source: str) -> Path | None:
-    """Return the folder of the finished model that was trained on the graphs ``source``; None: there is none."""
+    """Return the folder of the finished model that was trained on the graphs ``source``; None without one."""
     folder = models / key
     places = [folder] if _source_of(folder) in (source, None) else []
     return next((place for place in [*places, _kept(folder, source)] if (place / _RECORD).exists()), None)
