@@ -54,7 +54,7 @@ class GeometryConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class WandbConfig:
-    """Settings of Weights & Biases, as in :mod:`experiments.logbook`; no result depends on them."""
+    """Settings of Weights & Biases, as in :mod:`experiments.tracking.logbook`; no result depends on them."""
 
     mode: str
     project: str

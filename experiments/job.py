@@ -3,7 +3,7 @@
     outputs/vn_connectivity/jobs/none-seed42/
         result.json                          key, scores, costs; appears last, so a job that was killed has none
         run.tsv, run-task2.tsv               the rankings, as submissions; run-NAME.tsv of a test NAME
-        rankings.json                        key and costs of the rankings, and the topics whose lists are cut
+        rankings.json                        key, costs and code of the rankings, and the topics whose lists are cut
         per_topic.csv, per_topic-task2.csv   scores topic by topic
         leaks.tsv                            questions that are topics: their pairs are not learned from
         log.jsonl                            the records of training
@@ -28,7 +28,6 @@ A folder holds one configuration. If a job runs with another one (other data, mo
 from __future__ import annotations
 
 import csv
-import datetime
 import shutil
 import traceback
 from collections.abc import Mapping, Sequence
@@ -38,11 +37,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from experiments import logbook
 from experiments.analyses import failures, geometry, job_examples, sampling, weighting
-from experiments.logbook import Logbook
-from experiments.models import LOG, Models, machine
+from experiments.models import LOG, Models
 from experiments.plan import LOCK, Job, failure, finished, state
+from experiments.result_row import ResultRow, identity
+from experiments.tracking import logbook
+from experiments.tracking.logbook import Logbook
 from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, read_json, write_json
 from graphs.whole_file import write_whole
@@ -53,13 +53,13 @@ from mathamr.evaluation.runs import Run, write_run
 from mathamr.retrieval.scores import SCORES, write_scores
 from mathamr.stages import leak_control
 from mathamr.stages.console import Console
+from mathamr.stages.data.versions import mathamr_version
 from mathamr.stages.settings import SearchSettings
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet, Trained
 from mathamr.systems.judging import completed, judge, judged
 from mathamr.systems.parts import RANKINGS, run_left
 from mathamr.systems.system import System
 from mathamr.systems.thread_search import ThreadSearch, searches_of
-from mathamr.training.checkpoint import code_version
 from mathamr.training.interruption import Interrupted
 
 LEAKS = "leaks.tsv"
@@ -147,7 +147,7 @@ def _note_failure(job: Job, place: Path, error: Exception, console: Console) -> 
         reason = f"{type(error).__name__}: {reason.splitlines()[0]} (see {place / 'traceback.txt'})"
         write_whole(place / "traceback.txt", "".join(traceback.format_exception(error)))
     console.say(f"{job.name} failed: {reason}")
-    write_json(place / "failed.json", {**_identity(job), "error": type(error).__name__, "reason": reason})
+    write_json(place / "failed.json", {**identity(job), "error": type(error).__name__, "reason": reason})
 
 
 def _run(
@@ -166,10 +166,11 @@ def _run(
     log = models.folder(job) / LOG
     if job.model_key and log.exists():
         shutil.copyfile(log, place / LOG)
-    result = {**_identity(job), "regime": topic_sets[0].regime, "years": job.config.data.years}
-    result |= {"source": system.source(job.settings), **trained.origin, **trained.costs, **encoded.costs}
+    row = ResultRow("the job", {**identity(job), "regime": topic_sets[0].regime, "years": job.config.data.years})
+    row.add("the job", {"source": system.source(job.settings), **trained.origin})
+    row.add("the costs", {**trained.costs, **encoded.costs})
     pairs = system.pairs(job.settings)
-    result |= leak_control.counts(pairs)
+    row.add("leak control", leak_control.counts(pairs))
     if pairs:
         leak_control.write_leaks(place / LEAKS, pairs)
     files = [trained.folder] if job.model_key else []
@@ -196,19 +197,18 @@ def _run(
         own_files = [place / file_name(topic_set.test_name, name) for name in ("run.tsv", "per_topic.csv")]
         write_run(run, own_files[0])
         _write_per_topic(own_files[1], scores)
-        measured: dict[str, float | str] = {
-            **scores.aggregate,
-            "topics": scores.topics,
-            "relevant_grade": topic_set.relevant,
-            **costs,
-        }
-        if topic_set.judged_by:
-            measured["judgments"] = topic_set.judged_by
+        judgments = {"judgments": topic_set.judged_by} if topic_set.judged_by else {}
         whole = completed(system, encoded, topic_set, run, visual_ids, search.searchable)
         for line in whole.short():
             console.say(f"  {title(topic_set.test_name)}: {line}")
-        measured |= whole.columns()
-        result |= {column(topic_set.test_name, name): value for name, value in measured.items()}
+        parts: list[tuple[str, Mapping[str, Any]]] = [
+            ("the measures", scores.aggregate),
+            ("the topics", {"topics": scores.topics, "relevant_grade": topic_set.relevant}),
+            ("the costs", costs),
+            ("the topics", {**judgments, **whole.columns()}),
+        ]
+        for part, values in parts:
+            row.add(part, {column(topic_set.test_name, name): value for name, value in values.items()})
         topics = [[topic, *of_topic.values()] for topic, of_topic in sorted(scores.per_topic.items())]
         book.table(file_name(topic_set.test_name, "topics"), ["topic", *scores.aggregate], topics)
         files += own_files
@@ -219,12 +219,14 @@ def _run(
         if topic_set is shown:
             _show(job, place, system, encoded, topic_set, run)
             if search.queries is topic_set:  # else the vectors are those of questions
-                result |= _look_into(job, place, system, encoded, topic_set, run)
-    write_json(place / RANKINGS, {"key": job.run_key, "source": source, "costs": costs_of, "left": left, "cut": cut})
-    book.scores(result)
+                row.add("the analyses", _look_into(job, place, system, encoded, topic_set, run))
+    made = {"key": job.run_key, "source": source, "costs": costs_of, "left": left, "cut": cut}
+    code = mathamr_version() if kept is None else kept[1].get("mathamr")
+    write_json(place / RANKINGS, {**made, "mathamr": code})
+    book.scores(row.columns)
     if job.config.wandb.artifacts:
-        book.artifact(f"{job.experiment.name}-{job.name}", "model", files, result)
-    return result
+        book.artifact(f"{job.experiment.name}-{job.name}", "model", files, row.columns)
+    return row.columns
 
 
 def _source(job: Job, place: Path, system: System[Any]) -> str:
@@ -342,19 +344,6 @@ def _logbook(job: Job, folder: Path, console: Console) -> AbstractContextManager
         config={**job.record, "condition": job.condition},
         say=console.say,
     )
-
-
-def _identity(job: Job) -> dict[str, Any]:
-    return {
-        "condition": job.condition,
-        "seed": job.seed,
-        "key": job.key,
-        "condition_key": job.condition_key,
-        "model_key": job.model_key,
-        "code": code_version(),
-        "machine": machine(),
-        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    }
 
 
 def _make_room(job: Job, place: Path, earlier: Path) -> None:

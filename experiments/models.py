@@ -8,10 +8,12 @@ A model's folder ``models/MODELKEY`` holds
     trained.json    appears last: costs, and which code, machine and graphs made it
     best/           the checkpoint; ``last/``, from which an interrupted training resumes, is removed at the end
     log.jsonl       the records of training, of kinds start, step and epoch, also where it was interrupted
-    source          the graphs of the training; with other graphs it starts again
+    source          the graphs of the training; with other graphs it starts again, and a finished model is kept in
+                    ``MODELKEY-GRAPHS`` until these graphs are back
     encoded/        posts encoded by the model
 
-A model from another version of the code is used unchanged; the rows of the results name that version.
+A model from another version of the code is used unchanged; the rows of the results name that version, and a run says
+it once for each version.
 """
 
 from __future__ import annotations
@@ -30,8 +32,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from experiments.plan import Job
 from graphs.errors import TrainingError
 from graphs.shared_files import is_locked, locked, read_json, write_json
+from graphs.shared_files import key as digest_of
 from graphs.whole_file import write_whole
 from mathamr.stages.console import Console
+from mathamr.stages.data.versions import mathamr_version
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.sources import open_data
 from mathamr.stages.topic_sets import Encoded, Log, TopicSet, Trained, check_step
@@ -72,6 +76,11 @@ class Models:
         if (folder / _RECORD).exists():
             return "trained"
         return "begun" if (folder / "source").exists() else "missing"
+
+    def is_of_other_code(self, job: Job) -> bool:
+        """Return whether another version of ``mathamr/`` than the present one trained the model of a job."""
+        record = read_json(self.folder(job) / _RECORD) if job.model_key else None
+        return record is not None and record.get("mathamr") != mathamr_version()
 
     @contextmanager
     def free(self, job: Job) -> Iterator[None]:
@@ -115,15 +124,29 @@ class Models:
             return trained, check_step(job.settings.track, "encode", encoded, Encoded)
 
     def _start_anew_on_other_graphs(self, folder: Path, source: str) -> None:
-        stamp = folder / "source"
-        if stamp.exists() and stamp.read_text(encoding="utf-8") == source:
+        """Leave the folder to a model of the graphs ``source``; a finished one of other graphs is kept beside it."""
+        before, kept = _source_of(folder), _kept(folder, source)
+        if before == source:
             return
-        leftovers = [path for path in folder.iterdir() if path.name != LOCK]
-        if leftovers:
+        if before is not None and (folder / _RECORD).exists():
+            beside = _kept(folder, before)
+            self._say(f"  the graphs have changed since model {folder.name} was trained; it moves to {beside}")
+            beside.mkdir(exist_ok=True)
+            for path in sorted(folder.iterdir(), key=lambda path: path.name == _RECORD):  # the record last
+                if path.name not in (LOCK, "source") and not path.name.startswith("encoded"):
+                    shutil.rmtree(beside / path.name, ignore_errors=True)  # left by a kill after it came back
+                    path.replace(beside / path.name)
+        elif any(path.name != LOCK for path in folder.iterdir()):
             self._say(f"  the graphs have changed since model {folder.name} was begun: it is trained anew")
-        for path in leftovers:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        write_whole(stamp, source)
+        (folder / "source").unlink(missing_ok=True)
+        for path in folder.iterdir():
+            if path.name != LOCK:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if (kept / _RECORD).exists():
+            self._say(f"  model {folder.name} of these graphs comes back from {kept}")
+            shutil.copytree(kept, folder, dirs_exist_ok=True)
+        write_whole(folder / "source", source)
+        shutil.rmtree(kept, ignore_errors=True)
 
     def _finished(self, folder: Path, system: System[Any], log: Log) -> Trained | None:
         record, best = read_json(folder / _RECORD), system.best(folder)
@@ -146,6 +169,7 @@ class Models:
         origin = {"model_code": checkpoint.code_version(), "model_machine": machine()}
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         content = {"key": job.model_key, "finished": now, "origin": origin, "costs": dict(trained.costs)}
+        content["mathamr"] = mathamr_version()
         write_json(folder / _RECORD, content)
         system.tidy(folder)
         return replace(trained, origin=origin)
@@ -162,6 +186,24 @@ class Models:
             return None
         arguments = job.settings, self._shared, topic_sets, folder
         return run_ranks(count, train.device, train_rank, arguments, log, folder)
+
+
+def model_of(models: Path, key: str, source: str) -> Path | None:
+    """Return the folder of the finished model that was trained on the graphs ``source``; None without one."""
+    folder = models / key
+    places = [folder] if _source_of(folder) in (source, None) else []
+    return next((place for place in [*places, _kept(folder, source)] if (place / _RECORD).exists()), None)
+
+
+def _source_of(folder: Path) -> str | None:
+    """Return the graphs of the model in a folder."""
+    stamp = folder / "source"
+    return stamp.read_text(encoding="utf-8") if stamp.exists() else None
+
+
+def _kept(folder: Path, source: str) -> Path:
+    """Return the folder that keeps a finished model of the graphs ``source`` while ``folder`` has one of others."""
+    return folder.with_name(f"{folder.name}-{digest_of(source)}")
 
 
 def train_rank(log: Log, settings: JobSettings, shared: Path, topic_sets: Sequence[TopicSet], folder: Path) -> Trained:

@@ -31,7 +31,6 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from experiments import logbook
 from experiments.command import CONFIG_DIR, HELP, ended_by, run_usage, take_debug
 from experiments.config import CONF, ExperimentConfig, fault_of, job_settings, read, register, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
@@ -41,12 +40,15 @@ from experiments.report import blocks, breakdowns, results, tables, taking_part
 from experiments.report.results import Experiment
 from experiments.runner import Runner, check_tasks
 from experiments.topic_sets import check_judged, read_topic_sets, tasks_of
+from experiments.tracking import logbook
 from graphs.errors import ConfigError
 from graphs.shared_files import locked, read_json, write_json
 from mathamr.evaluation.result_names import TestName, title, titles
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
+from mathamr.stages.data.versions import is_news, mathamr_version
 from mathamr.stages.sources import open_data
+from mathamr.systems.parts import RANKINGS
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 
 LIST, PREPARE = "list", "prepare"
@@ -96,6 +98,10 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     mine = with_needs(select(wanted, None if config.job == PREPARE else config.job), wanted)
     missing = [job for job in mine if finished(job, folder) is None]
     console.say(f"{experiment.name}: {len(missing)} of {len(mine)} jobs to run")
+    left = {job.name for job in missing}
+    note = of_other_code(mine, [job for job in mine if job.name not in left], folder, models)
+    if note and is_news(folder / ".told", mathamr_version()):
+        console.say(f"  {note} (not said again)")
     if missing:
         logbook.check(config.wandb)
         base = job_settings(composed) if any(job.settings.track == config.track for job in missing) else None
@@ -149,7 +155,25 @@ def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
     left = [job for job, row in zip(jobs, rows, strict=True) if row[1] not in ("done", "running elsewhere")]
     to_train = {job.model_key for job in left if models.state(job) not in ("trained", "none")}
     head = ["Job", "State", "Model", "Key", "Model key"]
-    return f"{blocks.as_text([head, *rows])}\n{len(left)} of {len(jobs)} jobs to run, {len(to_train)} models to train"
+    done = [job for job, row in zip(jobs, rows, strict=True) if row[1] == "done"]
+    lines = [blocks.as_text([head, *rows]), f"{len(left)} of {len(jobs)} jobs to run, {len(to_train)} models to train"]
+    return "\n".join([*lines, *filter(None, [of_other_code(jobs, done, folder, models)])])
+
+
+def of_other_code(jobs: Sequence[Job], done: Sequence[Job], folder: Path, models: Models) -> str:
+    """Return a note on finished jobs and models that another version of ``mathamr/`` made; "" without any.
+
+    Args:
+        done: those of the jobs that are finished.
+    """
+    records = [read_json(folder / "jobs" / job.name / RANKINGS) or {} for job in done]
+    results = sum(record.get("mathamr") != mathamr_version() for record in records)
+    trained = {models.folder(job) for job in jobs if models.is_of_other_code(job)}
+    counts = [f"results {results} ({folder}/jobs/JOB/result.json)"] if results else []
+    counts += [f"models {len(trained)} ({next(iter(trained)).with_name('KEY')})"] if trained else []
+    if not counts:
+        return ""
+    return f"made by another version of mathamr/ and used as found: {', '.join(counts)}; what you remove is made again"
 
 
 def without_effect(words: Sequence[str], jobs: Sequence[Job]) -> list[str]:

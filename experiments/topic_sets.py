@@ -123,9 +123,9 @@ def topic_set_of(
             raise ConfigError(f"data.regime={regime} data.years={years}: tests with names search all; use full and []")
         if not test.topics or not test.judgments:
             raise ConfigError(f"test {task} of {data.root} has no judged topics")
-        check_measures(own_measures, test.topics[0].topic_id)
         relevant, _ = relevant_grade(test.judgments, given)
         measures = own_measures or measures_of_grade(relevant)
+        check_measures(measures, test.topics[0].topic_id)
         return TopicSet(
             1,
             test.topics,
@@ -140,7 +140,9 @@ def topic_set_of(
         )
     task = cast(Task, task)
     topics, judgments = _judged_topics(data, corpus, task)
-    check_measures(own_measures, topics[0].topic_id)
+    relevant, _ = relevant_grade(judgments, given)
+    measures = own_measures or measures_of_grade(relevant)
+    check_measures(measures, topics[0].topic_id)
     if regime not in get_args(Regime):
         raise ConfigError(f"data.regime={regime} is not one of {', '.join(get_args(Regime))}")
     if lost := sorted({judgment.topic_id for judgment in judgments} - {topic.topic_id for topic in topics}):
@@ -162,8 +164,6 @@ def topic_set_of(
             raise ConfigError(f"experiment.example.post={example} is no post of this collection")
     if regime != "mini" or task == 2:  # in Task 2 the documents are visual ids, which the formulas tell
         posts = None
-    relevant, _ = relevant_grade(judgments, given)
-    measures = own_measures or measures_of_grade(relevant)
     return TopicSet(
         task,
         topics,

@@ -174,7 +174,7 @@ def columns(content: dict[str, Any]) -> dict[str, float]:
     row = {f"collapse_{kind}_{key}": one[key] for kind, one in content.get("collapse", {}).items() for key in _COLLAPSE}
     for name in ("accuracy", "mrr", "ndcg"):
         if "run" in content:
-            row |= {f"{name}_at_k" if name != "mrr" else name: content["run"][name][0]}
+            row |= {f"{name}_at_k": content["run"][name][0]}
             low, high = content["run"][name][1:]
             row |= {f"{name}_interval": _round(high - low)}
     if "ways" in content:

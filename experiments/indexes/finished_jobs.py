@@ -15,6 +15,7 @@ from typing import Any
 
 from experiments.composition import configuration_of
 from experiments.config import ExperimentConfig, read
+from experiments.models import model_of
 from experiments.plan import settings_of
 from experiments.topic_sets import read_topic_sets, tasks_of
 from graphs.corpus.corpus import Corpus
@@ -78,13 +79,19 @@ def finished_job(
     if not record.get("model_key") or not isinstance(settings, GraphSettings):
         raise ConfigError(f"condition {condition} is of track={settings.track}, which has no graph model")
     data = settings.data
-    models = sorted((folder.parent / "shared").glob(f"{data.name}-*/models/{record['model_key']}/best"))
+    key, places = record["model_key"], sorted((folder.parent / "shared").glob(f"{data.name}-*/models"))
+    models = list(filter(None, (model_of(place, key, record["source"]) for place in places)))
     if not models:
+        if any((place / key).exists() for place in places):
+            raise ConfigError(
+                f"the model {key} in {folder.parent / 'shared'} was trained again on other graphs than those of the "
+                f"job {condition}-seed{job_seed}; remove the result.json of this job and run the experiment again: "
+                f"{experiment['command']}"
+            )
         raise ConfigError(
-            f"{folder.parent / 'shared'} has no model {record['model_key']}; run the experiment again: "
-            f"{experiment['command']}"
+            f"{folder.parent / 'shared'} has no model {key}; run the experiment again: {experiment['command']}"
         )
-    shared = models[0].parents[2]
+    shared = models[0].parents[1]
     made, given = tensors or data.graphs, Path(data.formulas) if data.formulas else None
     formulas = given or shared / "formulas.db"
     collection = Path(data.collection) if data.collection else shared / file_name(settings, given)
@@ -99,7 +106,7 @@ def finished_job(
         data,
         described,
         shared,
-        models[0],
+        models[0] / "best",
         (Path(made),) if made else _tensors(shared, settings.graph.spec(), record["source"]),
         collection,
         formulas if formulas.exists() else None,

@@ -30,8 +30,6 @@ from mathamr.evaluation.result_file import RESULT, checked
 from mathamr.evaluation.result_names import ARQMATH, TestName, column, file_name
 
 Row = dict[str, Any]
-CURVES = {"train_loss": "Training loss", "val_loss": "Validation loss", "val_mrr": "Validation MRR"}
-"""Learning curves: key in the records of epochs -> title."""
 _BETTER = (
     "done",
     "running elsewhere",
@@ -370,30 +368,4 @@ def per_topic(place: Path, task: TestName, measures: Sequence[str]) -> dict[str,
             return {row["topic"]: {name: float(row[name]) for name in measures} for row in csv.DictReader(file)}
     except (OSError, KeyError, TypeError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else repr(error)
-        raise StoreError(f"no scores by topic ({why}); run the job again", path=path) from error
-
-
-def epochs(place: Path) -> list[Row]:
-    """Return the records of kind ``epoch`` in ``log.jsonl``, one for each epoch; of a repeated epoch, the last.
-
-    A line that a killed process wrote incompletely is skipped.
-
-    Raises:
-        StoreError: a file that cannot be read, or a record of another form.
-    """
-    path = place / "log.jsonl"
-    found: dict[int, Row] = {}
-    try:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(record, dict) and record.get("kind") == "epoch":
-                curves = {name: float(record[name]) for name in CURVES if name in record}
-                found[int(record["epoch"])] = record | curves
-    except FileNotFoundError:
-        return []
-    except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise StoreError(f"no records of epochs ({error!r}); run the job again", path=path) from error
-    return [found[number] for number in sorted(found)]
+        raise StoreError(f"no scores by topic ({why}); remove result.json and run again", path=path) from error

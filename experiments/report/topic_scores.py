@@ -32,20 +32,32 @@ def best_row(rows: list[Row], task: TestName, measure: str = "ndcg_prime") -> Ro
     return max(rows, key=lambda row: float(row[column(task, measure)]))
 
 
+def shared_measures(experiment: Experiment, task: TestName) -> dict[str, str]:
+    """Return the measures (column -> title) that all finished rows with a score have.
+
+    Jobs of another version of the code may lack a measure that has been added to those of ARQMath.
+    """
+    rows = [row for rows in measured(experiment, task).values() for row in rows]
+    return {
+        name: title for name, title in experiment.measures.items() if all(column(task, name) in row for row in rows)
+    }
+
+
 def of_conditions(experiment: Experiment, task: TestName, *, best_seed: bool = False) -> Scores:
-    """Return each topic's scores: the mean over finished seeds, or those of the best seed.
+    """Return each topic's scores by shared measures: the mean over finished seeds, or those of the best seed.
 
     Raises:
         StoreError: a job without scores by topic.
     """
     scores: Scores = {}
+    measures = list(shared_measures(experiment, task))
     for condition, rows in measured(experiment, task).items():
         chosen = [best_row(rows, task, experiment.first_measure)] if best_seed else rows
-        tables = [per_topic(experiment.place(row), task, list(experiment.measures)) for row in chosen]
+        tables = [per_topic(experiment.place(row), task, measures) for row in chosen]
         topics = sorted(set.intersection(*(set(table) for table in tables)))
         scores[condition] = {
             measure: {topic: statistics.fmean(table[topic][measure] for table in tables) for topic in topics}
-            for measure in experiment.measures
+            for measure in measures
         }
     return scores
 

@@ -65,7 +65,7 @@ def _scores(path: Path) -> dict[str, float]:
         if AS_IT_IS not in scores:
             raise KeyError(AS_IT_IS)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"no scores of ways ({error!r}); run the job again", path=path) from error
+        raise StoreError(f"no scores of ways ({error!r}); remove result.json and run again", path=path) from error
     return scores
 
 
@@ -110,7 +110,7 @@ def _learned(path: Path) -> _Learned | None:
         }
         return _Learned(str(content["learner"]), features, rankers)
     except (KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"no learned weights ({error!r}); run the job again", path=path) from error
+        raise StoreError(f"no learned weights ({error!r}); remove result.json and run again", path=path) from error
 
 
 def _table(experiment: Experiment, name: str, of_seeds: list[_Learned]) -> Table:

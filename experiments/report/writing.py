@@ -19,15 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.report import (
-    breakdowns,
-    page,
-    results,
-    taking_part,
-    weight_tables,
-    years,
-)
-from experiments.report.blocks import Block, Code, Examples, Folded, Found, Heading, Table, Text, markdown
+from experiments.report import breakdowns, examples, learning_curves, page, results, taking_part, weight_tables, years
+from experiments.report.blocks import Block, Code, Folded, Heading, Text, markdown
 from experiments.report.figures import charts, heat_map
 from experiments.report.geometry import space
 from experiments.report.results import Experiment, Row
@@ -45,11 +38,10 @@ from experiments.report.tables import (
 )
 from experiments.report.thesis import ThesisTable
 from experiments.report.thesis import tables as thesis_tables
-from experiments.report.topic_scores import comparisons, measured, not_compared, of_conditions, stars
-from graphs.errors import MathAMRError, StoreError
+from experiments.report.topic_scores import comparisons, measured, not_compared, of_conditions, shared_measures, stars
+from graphs.errors import MathAMRError
 from graphs.whole_file import write_whole
 from mathamr.evaluation import result_names as columns
-from mathamr.evaluation.metrics import RELEVANT
 from mathamr.evaluation.result_names import ARQMATH, TestName, column
 from mathamr.evaluation.significance import Comparison
 
@@ -115,13 +107,13 @@ def report_of(experiment: Experiment) -> list[Block]:
             if measured(experiment, task):
                 blocks += _task(experiment, task)
         parts: list[tuple[str, Callable[[], list[Block]]]] = [
-            ("Learning curves", lambda: _curves(experiment)),
+            ("Learning curves", lambda: learning_curves.blocks(experiment)),
             ("MaxSim between virtual nodes", lambda: heat_map.blocks(experiment)),
             ("The embedding space", lambda: space.blocks(experiment)),
             ("Other weights of virtual nodes", lambda: weight_tables.virtual_node_weights(experiment)),
             ("Learned weights", lambda: weight_tables.learned_weights(experiment)),
-            ("First results", lambda: _examples(experiment, "examples.json")),
-            ("First formulas", lambda: _examples(experiment, "examples-task2.json")),
+            ("First results", lambda: examples.blocks(experiment, "examples.json")),
+            ("First formulas", lambda: examples.blocks(experiment, "examples-task2.json")),
             ("Efficiency", lambda: _efficiency(experiment)),
             ("Development measures", lambda: _development(experiment)),
         ]
@@ -256,7 +248,27 @@ def _scores(experiment: Experiment, task: TestName, *, best_seed: bool, thesis: 
         blocks.append(Text(f"No tests: {why}."))
     if without_baseline and experiment.several_baselines and not trouble:
         blocks.append(Text(_not_compared(experiment, without_baseline)))
+    if lacking := _lacking(experiment, task):
+        blocks.append(Text(lacking))
     return blocks
+
+
+def _lacking(experiment: Experiment, task: TestName) -> str:
+    """Return a sentence on measures that some jobs lack, which are left out of plots and tests; "" without any."""
+    shared = shared_measures(experiment, task)
+    missing = [column(task, measure) for measure in experiment.measures if measure not in shared]
+    if not missing:
+        return ""
+    titles = [title for measure, title in experiment.measures.items() if measure not in shared]
+    names = [
+        experiment.label(name)
+        for name, rows in measured(experiment, task).items()
+        if any(key not in row for key in missing for row in rows)
+    ]
+    return (
+        f"Not tested: {', '.join(titles)}, which {', '.join(names)} lack{'s' * (len(names) == 1)}: another version of "
+        "the code has measured them. To have all measures, remove the result.json of their jobs, and run again."
+    )
 
 
 def _not_compared(experiment: Experiment, without_baseline: Mapping[str, Sequence[str]]) -> str:
@@ -271,7 +283,7 @@ def _not_compared(experiment: Experiment, without_baseline: Mapping[str, Sequenc
 def _bars(experiment: Experiment, task: TestName, marks: Any) -> Block:
     scores = of_conditions(experiment, task)
     rows = measured(experiment, task)
-    drawn = dict(list(experiment.measures.items())[:_PANELS])
+    drawn = dict(list(shared_measures(experiment, task).items())[:_PANELS])
     seeds = {
         experiment.label(name): {
             measure: [float(row[column(task, measure)]) for row in rows[name]] for measure in drawn
@@ -297,77 +309,6 @@ def _differences(experiment: Experiment, task: TestName) -> list[Block]:
         labels = experiment.label(test.condition), experiment.label(baseline)
         found.append(charts.Difference(*labels, test, by_topic))
     return [charts.differences(found, experiment.measures[first])]
-
-
-def _curves(experiment: Experiment) -> list[Block]:
-    """Return learning curves; conditions that share their models share a line."""
-    logs: dict[str, list[list[Row]]] = {}
-    for condition, rows in experiment.done().items():
-        seeds = [records for row in rows if (records := results.epochs(experiment.place(row)))]
-        if seeds:
-            logs[condition] = seeds
-    groups: list[tuple[list[str], list[list[Row]]]] = []
-    for condition, seeds in logs.items():
-        same = next((names for names, other in groups if other == seeds), None)
-        if same is None:
-            groups.append(([condition], seeds))
-        else:
-            same.append(condition)
-    if not groups:
-        return []
-    labelled = {charts.together([experiment.label(name) for name in names]): seeds for names, seeds in groups}
-    return [charts.curves(labelled)]
-
-
-def _examples(experiment: Experiment, file: str) -> list[Block]:
-    """Return the first results for some topics in each condition, from its first seed that has them."""
-    topics: dict[str, tuple[str, str]] = {}  # title and body
-    found: dict[str, dict[str, list[Found]]] = {}  # topic -> condition -> results
-    done = experiment.done()
-    for row in (row for rows in done.values() for row in rows):
-        path = experiment.place(row) / file
-        try:
-            for record in results.content_of(path) or []:
-                topic = str(record["topic"])
-                topics.setdefault(topic, (str(record.get("title") or ""), str(record.get("body") or "")))
-                by_condition = found.setdefault(topic, {})
-                by_condition.setdefault(row["condition"], [_found(one) for one in record["results"]])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise StoreError(f"no examples ({error!r}); run the job again", path=path) from error
-    if not topics:
-        return []
-    table = [["Topic", *(experiment.label(name) for name in done)]]
-    for topic, by_condition in found.items():
-        grades = [["–" if one.grade is None else str(one.grade) for one in by_condition.get(name, [])] for name in done]
-        table.append([topic, *(" ".join(line) for line in grades)])
-    arqmath = experiment.measures == ARQMATH
-    grades_of = "3 high, 2 medium, 1 low, 0 not relevant" if arqmath else "2 the query's own, 1 of the same group"
-    lowest = {row.get("relevant_grade", RELEVANT) for rows in done.values() for row in rows}
-    if arqmath and lowest != {RELEVANT}:
-        grades_of = f"grades of the collection, relevant from {', '.join(sorted(map(str, lowest)))}"
-    note = f"Relevance: {grades_of}, – not judged. The first seed of each condition."
-    blocks: list[Block] = [Table(table, "Relevance of the first results", note)]
-    for topic, (title, body) in topics.items():
-        same: dict[tuple[str, ...], list[str]] = {}  # posts -> the conditions that found them
-        for name, one in found[topic].items():
-            same.setdefault(tuple(result.post for result in one), []).append(name)
-        lists = [
-            ("; ".join(experiment.label(name) for name in names), found[topic][names[0]]) for names in same.values()
-        ]
-        blocks += [Heading(f"Topic {topic}", 3), Examples(topic, title, body, lists)]
-    return blocks
-
-
-def _found(record: Any) -> Found:
-    grade = record.get("grade")
-    return Found(
-        rank=int(record["rank"]),
-        post=str(record["post"]),
-        score=float(record["score"]),
-        grade=None if grade is None else int(grade),
-        title=str(record.get("title") or ""),
-        body=str(record.get("body") or ""),
-    )
 
 
 def _efficiency(experiment: Experiment) -> list[Block]:

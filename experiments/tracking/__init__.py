@@ -1,1 +1,1 @@
-"""Tracking of runs with Weights & Biases: sweeps that are checked before they are made."""
+"""Tracking of runs with Weights & Biases: logbooks, and sweeps that are checked before they are made."""

@@ -32,9 +32,9 @@ Other collections can use other measures, by their names in ir_measures. With th
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -48,6 +48,11 @@ if TYPE_CHECKING:
 
 Regime = Literal["full", "judged", "mini"]
 """Indexed documents: all answers, only judged posts, or a part of the collection with qrels restricted to it."""
+
+
+TopicMeasure = Callable[[Any, Any], float]
+"""Function of the judgments and the results of a topic, both tables of pandas, which returns its score."""
+_OWN: dict[str, TopicMeasure] = {}
 
 
 def measures_of_grade(relevant: int) -> dict[str, Measure]:
@@ -145,15 +150,35 @@ def evaluate(
     return Evaluation(aggregate, per_topic, regime)
 
 
+def own_measure(name: str) -> Callable[[TopicMeasure], TopicMeasure]:
+    """Register a function as the measure ``name``, or ``name@10`` of the first ten results (docs/extending.md).
+
+    The function takes two pandas tables of a topic and returns its score: the judgments (``doc_id``, ``relevance``),
+    and the results, best first (``doc_id``, ``score``, which is higher for better ranks).
+    """
+
+    def register(function: TopicMeasure) -> TopicMeasure:
+        _OWN[name] = function
+        return function
+
+    return register
+
+
 def measure_of(name: str) -> Measure:
-    """Return the measure with this name in ir_measures, e.g. ``nDCG@10`` or ``Success(rel=2)@1``.
+    """Return the measure with this name in ir_measures, e.g. ``Success(rel=2)@1``, or of :func:`own_measure`.
 
     Raises:
-        EvaluationError: an unknown measure.
+        EvaluationError: an unknown measure, or a name of both.
     """
     import ir_measures
 
+    own, _, cutoff = name.partition("@")
+    if own in _OWN and own in ir_measures.measures.registry:
+        raise EvaluationError(f"own_measure({own!r}): ir_measures has a measure of this name; choose another")
     try:
+        if own in _OWN:
+            measure = ir_measures.define_byquery(_OWN[own], name=own)
+            return measure @ int(cutoff) if cutoff else measure
         return ir_measures.parse_measure(name)
     except (ValueError, NameError, KeyError) as error:
         raise EvaluationError(f"{name!r} is not a measure of ir_measures; use e.g. nDCG@10 or RR(rel=2)") from error
@@ -173,7 +198,7 @@ def check_measures(measures: Mapping[str, Measure], topic_id: str) -> None:
         try:
             ir_measures.calc_aggregate([measure], judged, found)
         except Exception as error:  # of programs and packages behind a measure
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            reason = " ".join(str(error).split()) or type(error).__name__
             raise EvaluationError(
                 f"{measure} cannot be computed for topic {topic_id} ({reason}); use e.g. nDCG@10 or RR(rel=2)"
             ) from error

@@ -35,9 +35,15 @@ RESERVED = frozenset(
         *("time_per_epoch_s", "pairs_per_second", "parameters", "peak_memory_bytes", "peak_gpu_memory_bytes"),
         *("encode_docs_per_second", "encode_queries_per_second", "encode_seconds", "texts_cut"),
         *("index_bytes", "index_seconds", "vectors", "formulas", "queries_per_second"),
+        *("pretraining_seconds", "pretraining_windows_per_second"),
+        *("accuracy_at_k", "mrr_at_k", "ndcg_at_k", "accuracy_interval", "mrr_interval", "ndcg_interval"),
+        *("coe", "roe", "i_a", "i_b", "threshold", "threshold_psi", "threshold_removed", "threshold_accuracy"),
     ]
 )
-"""Columns of results that no measure may have; neither may those that begin with ``task2_``."""
+"""Columns of results that no measure may have."""
+
+RESERVED_BEGINNINGS = ("task2_", "parameters_", "collapse_")
+"""Beginnings of columns of results that no measure may have."""
 
 ARQMATH = {"ndcg_prime": "nDCG'", "map_prime": "MAP'", "p_prime_10": "P'@10", "bpref": "Bpref"}
 """ARQMath measures reported in results, the main one first, and their titles in tables."""
@@ -68,6 +74,15 @@ def key(measure: str) -> str:
     return re.sub("[^a-z0-9]+", "_", measure.lower()).strip("_")
 
 
+def is_reserved(name: str) -> bool:
+    """Return whether results use a column for something else than a measure.
+
+    >>> is_reserved("topics"), is_reserved("parameters_encoder"), is_reserved("mrr")
+    (True, True, False)
+    """
+    return name in RESERVED or name.startswith(RESERVED_BEGINNINGS)
+
+
 def titles(measures: Mapping[str, str]) -> dict[str, str]:
     """Return the measures of an experiment: column -> title, the first one first.
 
@@ -78,20 +93,20 @@ def titles(measures: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_titles(measures: Mapping[str, str]) -> None:
-    """Check that the titles of measures give different columns of results, none of them reserved.
+    """Check that the titles of measures give different columns of results, which the results do not use otherwise.
 
     Args:
         measures: ``experiment.measures``.
 
     Raises:
-        ConfigError: a title whose column is empty, that of another title, or one of :data:`RESERVED`.
+        ConfigError: a title whose column is empty, that of another title, or one that :func:`is_reserved`.
     """
     columns: dict[str, str] = {}
     for name in measures:
         place = f"experiment.measures: the title {name!r}"
         if not (own := key(name)):
             raise ConfigError(f"{place} has no letter from a to z and no digit to name its column; change it")
-        if own in RESERVED or own.startswith(column(2, "")):
+        if is_reserved(own):
             raise ConfigError(f"{place} gives the column {own}, which the results use for something else; change it")
         if (twin := columns.setdefault(own, name)) != name:
             raise ConfigError(f"{place} and the title {twin!r} give one column, {own}; change one of them")

@@ -199,6 +199,7 @@ class Run:
         state = self.state
         state.step += 1
         state.losses.append(record["loss"])
+        state.add_terms(record)
         state.epoch_seconds += record["seconds"]
         self.tell({"kind": "step", "step": state.step, "epoch": len(state.epochs), **record})
         self._advance(1)
@@ -242,10 +243,12 @@ class Run:
         shown = dataclasses.asdict(record)
         if score is None:
             del shown["val_loss"], shown["val_mrr"]
+        terms, state.terms = state.mean_terms(), {}
         self.tell(
             {
                 "kind": "epoch",
                 **shown,
+                **terms,
                 **self._learning.epoch_record(epoch),
                 "validation_seconds": time.perf_counter() - start,
                 f"{self._learning.unit}_per_s": len(losses) * self._learning.items / max(record.seconds, 1e-9),

@@ -33,6 +33,7 @@ class RunState:
         epoch_seconds: training seconds of the current epoch; ``train_seconds`` those of earlier epochs.
         epochs: records of the finished epochs.
         losses: training loss of every step.
+        terms: sum and number of each term of the loss over the steps of the current epoch.
         before: scores of the untrained model, if requested.
     """
 
@@ -45,7 +46,26 @@ class RunState:
     train_seconds: float = 0.0
     epochs: list[EpochRecord] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
+    terms: dict[str, tuple[float, int]] = field(default_factory=dict)
     before: ValidationScore | None = None
+
+    def add_terms(self, record: Mapping[str, Any]) -> None:
+        """Add the terms of the loss in the record of a step, whose names end with ``_loss``.
+
+        >>> state = RunState()
+        >>> state.add_terms({"loss": 3.0, "maxsim_loss": 2.0})
+        >>> state.add_terms({"loss": 2.0, "maxsim_loss": 1.0, "formula_loss": 4.0})
+        >>> state.mean_terms()
+        {'maxsim_loss': 1.5, 'formula_loss': 4.0}
+        """
+        for name, value in record.items():
+            if name.endswith("_loss"):
+                total, steps = self.terms.get(name, (0.0, 0))
+                self.terms[name] = total + value, steps + 1
+
+    def mean_terms(self) -> dict[str, float]:
+        """Return the mean of each term over the steps of the epoch that have it."""
+        return {name: total / steps for name, (total, steps) in self.terms.items()}
 
     def scalars(self) -> dict[str, Any]:
         """Return all but ``losses`` and ``before``, as plain values."""

@@ -23,6 +23,7 @@ from experiments.run import run
 from graphs.corpus.files import Fingerprints
 from graphs.stores.collection import Collection
 from graphs.stores.exchange import export_penman, import_penman
+from mathamr.evaluation.result_names import is_reserved, titles
 from scripts import submit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -173,6 +174,8 @@ def test_an_experiment_runs_to_its_report(name: str, place: Path) -> None:
     with (folder / "results.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["condition"] for row in rows] == list(config.experiment.conditions)
+    measures = {*titles(config.experiment.measures), "recall_1000"}
+    assert all(is_reserved(name) or name in measures for name in rows[0]), "a measure could have such a column"
     for row in rows:
         assert row["status"] == "done"
         first = 1 in config.experiment.tasks

@@ -97,6 +97,15 @@ def test_equal_tensors_under_two_names_are_taken_once(experiment: Path) -> None:
         again.unlink()
 
 
+def test_a_model_that_was_trained_again_on_other_graphs_is_not_that_of_the_job(experiment: Path) -> None:
+    stamp = finished_job(experiment, "none").model.with_name("source")
+    graphs = stamp.read_text()
+    stamp.write_text("other-graphs")
+    with pytest.raises(ConfigError, match=r"was trained again on other graphs .* job none-seed7; remove the result"):
+        finished_job(experiment, "none")
+    stamp.write_text(graphs)
+
+
 def test_a_finished_job_is_indexed_and_searched(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jobs = {condition: finished_job(experiment, condition) for condition in ("none", "circular")}
     for condition, connectivity in (("none", "none"), ("circular", "circular")):

@@ -19,7 +19,7 @@ from graphs.errors import StoreError, TrainingError
 from mathamr.evaluation.runs import read_run
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
-from mathamr.stages.topic_sets import Retrieved
+from mathamr.stages.topic_sets import Encoded, Retrieved
 from mathamr.systems import registry
 
 
@@ -60,6 +60,14 @@ def test_what_a_job_leaves(bench: Any) -> None:
         "title": "T",
         "body": "Let it be.",
     }
+
+
+def test_a_cost_with_the_name_of_a_measure_is_refused(bench: Any) -> None:
+    bench.track.encode = lambda *_: Encoded(None, {"bpref": 10.0})
+    bench.run(bench.job())
+    assert status(bench.job(), bench.folder).startswith(
+        "failed: the column bpref of the results would be of the costs and of the measures; rename one of them"
+    )
 
 
 def test_an_index_is_removed_unless_it_is_to_be_kept(bench: Any) -> None:

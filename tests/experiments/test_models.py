@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.job import Outcome
-from experiments.models import LOCK, Models
+from experiments.models import LOCK, Models, model_of
 from experiments.plan import finished, status
 from graphs.errors import TrainingError
 
@@ -71,7 +71,17 @@ def test_a_model_of_other_graphs_is_trained_anew_finished_or_not(bench: Any) -> 
     bench.track.graphs = "others"
     bench.run(bench.job(condition="again"))
     assert bench.track.found == [[LOCK, "source"], [LOCK, "source"]]
-    assert any("trained anew" in line for line in bench.said)
+    assert "the graphs have changed since model model1 was trained; it moves to" in " ".join(bench.said)
+    assert model_of(bench.shared / "models", "model1", "others") == bench.models.folder(bench.job())
+    kept = model_of(bench.shared / "models", "model1", "graphs")
+    assert kept is not None
+    assert sorted(path.name for path in kept.iterdir()) == ["best", "log.jsonl", "trained.json"]
+    bench.track.graphs = "graphs"
+    bench.run(bench.job(condition="once_more"))
+    assert len(bench.track.found) == 2  # the first model is back
+    assert not kept.exists()
+    assert model_of(bench.shared / "models", "model1", "graphs") == bench.models.folder(bench.job())
+    assert model_of(bench.shared / "models", "model1", "yet others") is None
 
     bench.track.error = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
@@ -80,6 +90,7 @@ def test_a_model_of_other_graphs_is_trained_anew_finished_or_not(bench: Any) -> 
     bench.track.error, bench.track.graphs = None, "yet others"
     bench.run(bench.job(epochs=2))
     assert bench.track.found[-1] == [LOCK, "source"]
+    assert any("was begun: it is trained anew" in line for line in bench.said)
 
 
 def test_a_kill_before_the_record_of_a_model_trains_on(bench: Any) -> None:

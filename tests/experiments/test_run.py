@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -243,7 +244,10 @@ def test_task_2_finds_formulas_where_there_are_topics_of_it(
         run(composed(collection, tmp_path / "out", *one, "graph.formulas=none", conditions={"none": {}}), "command")
 
 
-def test_a_list_of_the_plan_runs_nothing(collection: Path, tmp_path: Path) -> None:
+def test_a_list_of_the_plan_runs_nothing(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another version of the code has made is in the list, and said by the first run."""
     listed = run(composed(collection, tmp_path / "out", "job=list"), "command").table.splitlines()
     assert listed[0].split() == ["Job", "State", "Model", "Key", "Model", "key"]
     assert [line.split()[:3] for line in listed[1:5]] == [
@@ -255,6 +259,19 @@ def test_a_list_of_the_plan_runs_nothing(collection: Path, tmp_path: Path) -> No
     listed = run(composed(collection, tmp_path / "out", "job=list"), "command").table.splitlines()
     assert listed[1].split()[:3] == ["none-seed1", "done", "trained"]
     assert listed[-1] == "3 of 4 jobs to run, 3 models to train"
+    for module in ("models", "run"):
+        monkeypatch.setattr(f"experiments.{module}.mathamr_version", lambda: "edited")
+    listed = run(composed(collection, tmp_path / "out", "job=list"), "command").table.splitlines()
+    assert listed[1].split()[:3] == ["none-seed1", "done", "trained"]
+    assert re.fullmatch(
+        r"made by another version of mathamr/ and used as found: results 1 \(\S+/jobs/JOB/result\.json\), models 1 "
+        r"\(\S+/models/KEY\); what you remove is made again",
+        listed[-1],
+    )
+    assert listed[-1] not in capsys.readouterr().err
+    for _ in range(2):
+        run(composed(collection, tmp_path / "out", "job=1/4"), "command")
+    assert capsys.readouterr().err.count("made by another version of mathamr/") == 1
 
 
 def test_graphs_are_prepared_before_any_model_is_trained(

@@ -14,8 +14,8 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.config import register
-from experiments.logbook import Logbook, open_logbook
 from experiments.plan import plan
+from experiments.tracking.logbook import Logbook, open_logbook
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 
@@ -177,8 +177,8 @@ OFFLINE = """
 from omegaconf import OmegaConf
 from pathlib import Path
 import sys
-from experiments import logbook
-from experiments.logbook import open_logbook
+from experiments.tracking import logbook
+from experiments.tracking.logbook import open_logbook
 logbook._INIT_TIMEOUT = 2.0  # nobody answers, however long it waits
 settings = OmegaConf.create({"mode": sys.argv[2], "project": "p", "entity": None, "artifacts": True})
 folder = Path(sys.argv[1])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from experiments.logbook import measured
 from experiments.tracking import dashboard, sweeps
+from experiments.tracking.logbook import measured
 from graphs.errors import ConfigError
 
 SWEEPS = sorted((Path(__file__).resolve().parents[2] / "conf" / "sweeps").glob("*.yaml"))

@@ -11,9 +11,9 @@ import yaml
 from hydra import compose, initialize_config_dir
 
 from experiments.config import register, validated
-from experiments.logbook import measured
 from experiments.plan import plan
 from experiments.tracking import sweeps
+from experiments.tracking.logbook import measured
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 from mathamr.systems.settings.trained import GraphSettings

@@ -21,13 +21,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.report.blocks import Figure
-from experiments.report.results import CURVES, Row
+from experiments.report.results import Row
 from mathamr.analysis.plot_styles import COLOURS, plot_style
 from mathamr.evaluation.significance import Comparison, TopicScores, bootstrap_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
+
+CURVES = {"train_loss": "Training loss", "val_loss": "Validation loss", "val_mrr": "Validation MRR"}
+"""Learning curves: key in the records of epochs -> title."""
 
 WIDTH = 10.0
 """Size in inches; a page scales plots to its width."""
@@ -143,16 +146,27 @@ def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
     ]
     alt = f"Loss and validation MRR by epoch. Validation MRR after the last epoch: {'; '.join(ends)}."
     caption = "Thick lines: mean over the seeds that reached the epoch; thin lines: single seeds."
-    return Figure(lambda name: _draw_curves(logs, name, alt), alt, caption)
+    return Figure(lambda name: _draw_curves(logs, CURVES, name, alt), alt, caption)
 
 
-def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], name: str, alt: str) -> str:
+def loss_terms(logs: Mapping[str, Sequence[Sequence[Row]]], terms: Mapping[str, str]) -> Figure:
+    """Plot the terms of the training loss by epoch, as :func:`curves` does.
+
+    Args:
+        logs: condition -> records of kind ``epoch`` for each seed.
+        terms: key in these records -> title.
+    """
+    alt = f"Terms of the training loss by epoch: {', '.join(terms.values())}."
+    return Figure(lambda name: _draw_curves(logs, terms, name, alt), alt, "Terms of the training loss, lines as above.")
+
+
+def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], panels: Mapping[str, str], name: str, alt: str) -> str:
     from matplotlib.ticker import MaxNLocator
 
     names = shortened(logs)
     last = max((epoch for seeds in logs.values() for epoch, _ in _means(seeds, "train_loss")), default=1)
-    with canvas(1, len(CURVES), 3.4 + 0.2 * (len(logs) // 4)) as (figure, axes):
-        for ax, (key, title) in zip(axes[0], CURVES.items(), strict=True):
+    with canvas(1, len(panels), 3.4 + 0.2 * (len(logs) // 4)) as (figure, axes):
+        for ax, (key, title) in zip(axes[0], panels.items(), strict=True):
             for number, (condition, seeds) in enumerate(logs.items()):
                 style = plot_style(number)
                 if len(seeds) > 1:

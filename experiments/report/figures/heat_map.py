@@ -63,10 +63,10 @@ def read(path: Path) -> HeatMap | None:
         queries, documents = _nodes(record["queries"]), _nodes(record["documents"])
         topic, post, score = str(record["topic"]), str(record["post"]), float(record["score"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StoreError(f"no heat map ({error!r}); run the job again", path=path) from error
+        raise StoreError(f"no heat map ({error!r}); remove result.json and run again", path=path) from error
     if scores.shape != (len(queries), len(documents)) or not scores.size or not np.isfinite(scores).all():
         form = f"{len(queries)} x {len(documents)}"
-        raise StoreError(f"{form} nodes, and not as many finite scores; run the job again", path=path)
+        raise StoreError(f"{form} nodes, and not as many finite scores; remove result.json and run again", path=path)
     return HeatMap(topic, post, grade, score, queries, documents, scores)
 
 

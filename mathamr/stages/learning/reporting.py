@@ -55,14 +55,23 @@ def training_stage(name: str, console: Console, log: Log | None = None) -> Itera
         yield TrainingReporter(console, progress, log)
 
 
+_NO_TERMS = ("train_loss", "val_loss")
+
+
 def epoch_as_text(record: Mapping[str, Any]) -> str:
     """Return the record of an epoch as a line; what was not measured is left out.
 
     >>> epoch_as_text({"epoch": 0, "stage": "pretraining", "train_loss": 0.69314, "seconds": 3.14})
     'epoch 1, pretraining: loss 0.693, 3.1 s'
+    >>> epoch_as_text({"epoch": 1, "train_loss": 2.5, "maxsim_loss": 2.0, "formula_loss": 1.0, "seconds": 3.14})
+    'epoch 2: loss 2.500 (maxsim 2.000, formula 1.000), 3.1 s'
     """
     stage = ", pretraining" if record.get("stage") == "pretraining" else ""
     parts = [f"loss {record['train_loss']:.3f}"]
+    terms = {name: value for name, value in record.items() if name.endswith("_loss") and name not in _NO_TERMS}
+    if len(terms) > 1:
+        named = (f"{name.removesuffix('_loss').replace('_', ' ')} {value:.3f}" for name, value in terms.items())
+        parts[0] += f" ({', '.join(named)})"
     if "val_loss" in record:
         parts += [f"validation loss {record['val_loss']:.3f}", f"MRR {record['val_mrr']:.3f}"]
     parts.append(f"{record['seconds']:.1f} s")

@@ -22,6 +22,7 @@ from experiments.report.geometry import space as space_report
 from graphs.corpus.files import Fingerprints
 from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, StoreError
+from mathamr.evaluation.result_names import ARQMATH, is_reserved
 from mathamr.evaluation.runs import Run
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.explanation import Explanation, VirtualNode, explain
@@ -90,7 +91,7 @@ def test_a_space_of_virtual_nodes_is_compared_in_every_way() -> None:
     row = geometry.columns(content)
     assert row["accuracy_at_k"] == 1.0
     assert row["coe"] == content["ways"]["maxsim"]["coe"][0]
-    assert {"mrr", "roe", "i_a", "i_b", "threshold", "collapse_all_rank", "accuracy_interval"} <= row.keys()
+    assert {"mrr_at_k", "roe", "i_a", "i_b", "threshold", "collapse_all_rank", "accuracy_interval"} <= row.keys()
 
 
 def test_the_way_of_the_search_comes_first() -> None:
@@ -139,7 +140,24 @@ def test_a_job_without_vectors_has_what_its_run_says(bench: Any) -> None:
     assert "ways" not in content
     result = json.loads((place / "result.json").read_text())
     assert result["accuracy_at_k"] == 1.0
-    assert result["mrr"] == 1.0
+    assert result["mrr_at_k"] == 1.0
+
+
+def test_no_measure_can_have_a_column_of_a_job(bench: Any) -> None:
+    one = bench.job(analyses=("collapse", "geometry"))
+    whole = space()
+    bench.track.space = lambda *_: EmbeddingSpace(
+        ["A.1"],
+        whole.queries.select(torch.tensor([0])),
+        whole.query_kinds[:3],
+        ["a", *POSTS[1:]],
+        whole.documents,
+        whole.document_kinds,
+    )
+    bench.run(one)
+    result = json.loads((bench.place(one) / "result.json").read_text())
+    assert {"mrr_at_k", "coe", "threshold_accuracy"} <= result.keys()
+    assert [name for name in result if not is_reserved(name)] == [*ARQMATH, "recall_1000"]
 
 
 def test_places_of_posts_go_from_the_job_to_a_map(bench: Any, tmp_path: Path) -> None:

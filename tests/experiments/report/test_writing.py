@@ -3,15 +3,18 @@
 import csv
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments.report import results, tables, writing
+from experiments.report import learning_curves, results, tables, writing
 from experiments.report.blocks import Figure, Folded, Table, Text, markdown
+from experiments.report.learning_curves import epochs
 from experiments.report.topic_scores import of_conditions
 from graphs.errors import ConfigError, StoreError
+from mathamr.evaluation.result_names import ARQMATH
 from tests.experiments.written_experiment import example, fail, finish, write_examples, write_log, write_plan
 
 
@@ -166,13 +169,33 @@ def test_older_jobs_have_fewer_files(tmp_path: Path) -> None:
     assert "## Efficiency" in text
 
 
+@pytest.mark.parametrize("lacking", [("none", "ring"), ("ring",)])
+def test_a_measure_that_older_jobs_lack_is_left_out_of_the_tests_alone(
+    tmp_path: Path, lacking: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_plan(tmp_path / "rings", ["none", "ring"], [1])
+    for condition, score in (("none", 0.4), ("ring", 0.5)):
+        more: dict[str, Any] = {} if condition in lacking else {"rbp_prime": score}
+        place = finish(folder, condition, 1, score, **more)
+        if more:
+            scores = (place / "per_topic.csv").read_text().replace(",bpref", ",rbp_prime")
+            (place / "per_topic.csv").write_text(scores.replace("recall_1000", "bpref"))
+    monkeypatch.setitem(ARQMATH, "rbp_prime", "RBP'")
+    text = written(folder)
+    assert "4 of 4 differences are significant" in text
+    assert "## Differences by topic" in text
+    names = f"{', '.join(lacking)} lack{'s' * (len(lacking) == 1)}"
+    assert f"Not tested: RBP', which {names}: another version of the code has measured them." in text
+    assert "remove the result.json of their jobs, and run again" in text
+
+
 def test_a_broken_file_is_named_in_its_place(rings: Path) -> None:
     (rings / "jobs" / "ring-seed1" / "heat_map.json").write_text('{"topic": "A.1"}')
     (rings / "jobs" / "none-seed1" / "examples.json").write_text("[{")
     (rings / "jobs" / "none-seed2" / "per_topic.csv").write_text("topic,ndcg_prime\nA.1,high\n")
     text = written(rings)
     assert "Left out: " in text
-    assert "heat_map.json: no heat map (KeyError('scores')); run the job again" in text
+    assert "heat_map.json: no heat map (KeyError('scores')); remove result.json and run again" in text
     assert "examples.json: not JSON" in text
     assert "No tests: " in text
     assert "| ring | 0.510 ± 0.014 |" in text  # without a star: nothing could be tested
@@ -443,13 +466,25 @@ def test_models_that_are_shared_share_a_learning_curve(tmp_path: Path) -> None:
     assert "Validation MRR after the last epoch: exact, hnsw 0.400; other 0.700." in text
 
 
+def test_terms_of_the_loss_have_a_plot(tmp_path: Path) -> None:
+    place = finish(write_plan(tmp_path / "rings", ["none"], [1]), "none", 1, 0.4)
+    assert "Terms of the training loss" not in written(tmp_path / "rings")
+    terms = {"maxsim_loss": 2.0, "formula_loss": 1.0}
+    records = [{"kind": "epoch", "epoch": number, "train_loss": 2.5, **terms} for number in range(2)]
+    (place / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    text = written(tmp_path / "rings")
+    assert "Terms of the training loss by epoch: Maxsim loss, Formula loss." in text
+    figures = [block for block in learning_curves.blocks(results.read(tmp_path / "rings")) if isinstance(block, Figure)]
+    assert "Formula loss" in figures[1].draw("p")
+
+
 def test_a_training_that_was_resumed_has_each_epoch_once(tmp_path: Path) -> None:
     place = finish(write_plan(tmp_path / "rings", ["none"], [1]), "none", 1, 0.4)
     write_log(place, [(3.0, 2.0, 0.2), (2.0, 1.0, 0.4)])
     with (place / "log.jsonl").open("a") as log:
         log.write(json.dumps({"kind": "epoch", "epoch": 1, "train_loss": 1.5, "val_loss": 0.9, "val_mrr": 0.5}))
         log.write('\n{"kind": "epoch", "epo')
-    assert [(record["epoch"], record["val_mrr"]) for record in results.epochs(place)] == [(0, 0.2), (1, 0.5)]
+    assert [(record["epoch"], record["val_mrr"]) for record in epochs(place)] == [(0, 0.2), (1, 0.5)]
 
 
 def test_the_first_results_of_each_condition(rings: Path) -> None:

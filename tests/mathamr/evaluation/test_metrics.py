@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphs.errors import EvaluationError
+from mathamr.evaluation import metrics
 from mathamr.evaluation.metrics import RELEVANT, check_measures, evaluate, measure_of, measures_of_grade, restrict
 from mathamr.evaluation.runs import Hit, Run, read_qrels, read_run
 
@@ -131,6 +132,15 @@ def test_published_scores_topic_by_topic() -> None:
     result = evaluate(run, read_qrels(DATA / "arqmath-mini" / "qrels" / "qrel_task1_2020.tsv"))
     ours = {topic: scores["ndcg_prime"] for topic, scores in result.per_topic.items()}
     assert {t: round(s, 4) for t, s in ours.items()} == {t: float(s) for _, t, s in rows if t != "all"}
+
+
+def test_the_reason_of_several_lines_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(qrels: object, run: object) -> float:
+        raise ValueError("these packages would do:\n - cwl_eval")
+
+    monkeypatch.setattr(metrics, "_OWN", {"Lacking": lacking})
+    with pytest.raises(EvaluationError, match=r"\(these packages would do: - cwl_eval\); use e\.g\."):
+        check_measures({"d": measure_of("Lacking")}, "A.1")
 
 
 def test_a_measure_that_cannot_be_computed_is_refused_by_its_name() -> None:

@@ -139,12 +139,15 @@ def test_going_on_after_kill_9_changes_no_bit(store: GraphStore, pairs: list[Pai
     killed = run_until(step, "SIGKILL", store, tmp_path / "killed", **changes)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     records: list[dict[str, Any]] = []
+    in_one_go: list[dict[str, Any]] = []
     resumed = train(settings(**changes), store, pairs, ENCODER, out=tmp_path / "killed", log=records.append)
-    whole = train(settings(**changes), store, pairs, ENCODER, out=tmp_path / "whole")
+    whole = train(settings(**changes), store, pairs, ENCODER, out=tmp_path / "whole", log=in_one_go.append)
     assert records[0]["step"] == {6: 4, 8: 6}[step]
     assert resumed.loss_curve == whole.loss_curve
     assert resumed.best_step == whole.best_step
     assert [epoch.val_loss for epoch in resumed.epochs] == [epoch.val_loss for epoch in whole.epochs]
+    terms = [[one["document_loss"] for one in log if one["kind"] == "epoch"] for log in (records, in_one_go)]
+    assert terms[0] == terms[1][-len(terms[0]) :]  # also of the epoch that was cut
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
 
 

@@ -1,0 +1,86 @@
+"""Learning curves in a report: losses and validation MRR by epoch, and the terms of the training loss."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from experiments.report.blocks import Block, Text
+from experiments.report.figures import charts
+from experiments.report.results import Experiment, Row
+from graphs.errors import StoreError
+
+_NOTE = (
+    "The training loss is the sum of these terms by their weights. The validation loss has only the terms maxsim and "
+    "document, so further terms raise the training loss alone."
+)
+
+
+def blocks(experiment: Experiment) -> list[Block]:
+    """Return learning curves; conditions that share their models share a line."""
+    logs: dict[str, list[list[Row]]] = {}
+    for condition, rows in experiment.done().items():
+        seeds = [records for row in rows if (records := epochs(experiment.place(row)))]
+        if seeds:
+            logs[condition] = seeds
+    groups: list[tuple[list[str], list[list[Row]]]] = []
+    for condition, seeds in logs.items():
+        same = next((names for names, other in groups if other == seeds), None)
+        if same is None:
+            groups.append(([condition], seeds))
+        else:
+            same.append(condition)
+    if not groups:
+        return []
+    labelled = {charts.together([experiment.label(name) for name in names]): seeds for names, seeds in groups}
+    terms = {
+        name: _title(name) for seeds in logs.values() for records in seeds for one in records for name in _terms(one)
+    }
+    plots: list[Block] = [charts.curves(labelled)]
+    if len(terms) > 1:
+        plots += [Text(_NOTE), charts.loss_terms(labelled, terms)]
+    return plots
+
+
+def _terms(record: Row) -> list[str]:
+    """Return the terms of the training loss in the record of an epoch.
+
+    >>> _terms({"epoch": 0, "train_loss": 3.0, "maxsim_loss": 2.0, "formula_loss": 1.0, "val_loss": 2.5})
+    ['maxsim_loss', 'formula_loss']
+    """
+    return [name for name in record if name.endswith("_loss") and name not in charts.CURVES]
+
+
+def _title(term: str) -> str:
+    """Return the title of a term.
+
+    >>> _title("formula_view_loss")
+    'Formula view loss'
+    """
+    return term.replace("_", " ").capitalize()
+
+
+def epochs(place: Path) -> list[Row]:
+    """Return the records of kind ``epoch`` in ``log.jsonl``, one for each epoch; of a repeated epoch, the last.
+
+    A line that a killed process wrote incompletely is skipped.
+
+    Raises:
+        StoreError: a file that cannot be read, or a record of another form.
+    """
+    path = place / "log.jsonl"
+    found: dict[int, Row] = {}
+    try:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict) and record.get("kind") == "epoch":
+                curves = {name: float(record[name]) for name in [*charts.CURVES, *_terms(record)] if name in record}
+                found[int(record["epoch"])] = record | curves
+    except FileNotFoundError:
+        return []
+    except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise StoreError(f"no records of epochs ({error!r}); remove result.json and run again", path=path) from error
+    return [found[number] for number in sorted(found)]
