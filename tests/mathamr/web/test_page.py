@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from mathamr.search.engine import Engine
 from mathamr.search.web import katex
 from tests.mathamr.web.browser import BROWSER, PATIENCE, POLL, Page
 
@@ -125,6 +127,38 @@ def test_results_are_filtered_ordered_and_paged(page: Page) -> None:
     page.one("#previous").send_keys(Keys.ENTER)
     page.until(lambda: ranks() == ["1", "2", "3"])
     assert page.complaints() == []
+
+
+def test_a_link_that_somebody_typed_is_followed_once(page: Page, home: str) -> None:
+    page.driver.execute_script("location.hash = '#q=Is+$x$+odd%3F&k=3'")
+    page.until(lambda: len(page.all("#results article")) == 3)
+    assert "task=answers&k=3&strategy=maxsim" in page.driver.current_url
+    page.driver.back()
+    page.until(lambda: page.one("#examples").is_displayed())
+    assert page.driver.current_url == home
+
+
+def test_a_search_that_was_left_shows_no_results(page: Page, engine: Engine) -> None:
+    asked, may_answer = threading.Event(), threading.Event()
+    answer = engine.answer
+
+    def wait(*arguments: Any, **more: Any) -> Any:
+        asked.set()
+        assert may_answer.wait(PATIENCE)
+        return answer(*arguments, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "answer", wait)
+        page.one("#query").send_keys("Is $x$ odd?", Keys.ENTER)
+        assert asked.wait(PATIENCE)
+        page.driver.back()
+        page.until(lambda: "q=" not in page.driver.current_url)
+        page.until(lambda: page.one("#examples").is_displayed())
+        may_answer.set()
+    later = "fetch('api/posts/14').then(() => arguments[0]())"  # is answered after the search
+    page.driver.execute_async_script(later)
+    assert page.one("#examples").is_displayed()
+    assert page.all("#results article") == []
 
 
 def test_results_are_saved_and_a_post_has_an_address(page: Page, tmp_path: Path) -> None:
