@@ -22,6 +22,7 @@ const FORMULAS = {
   structure: "Formulas that have a large part in common with the first formula in the question, up to renaming of variables.",
   vectors: "Formulas whose vector is nearest to that of the first formula in the question.",
 };
+const TITLE = document.title;
 const CHOICES_OF_K = [5, 10, 20, 50];
 const PREVIEW_DELAY = 120; // milliseconds after a key, so that typing stays quick
 
@@ -176,7 +177,7 @@ function explain() {
 
 /* --- the address: what was asked stands behind the #, so that a page can be kept, reloaded and gone back to -------- */
 
-/* Writes the search to the address, by `pushState` or `replaceState` of the history. */
+/* Writes the search to the title and the address, by `pushState` or `replaceState` of the history. */
 function remember(write) {
   const asked = { q: query.value, task: task(), k: shownResults.value, ...JSON.parse(strategy.value || "{}") };
   const more = { kind: kind.value, formulas: formulas.value, order: order.value, start: first || "" };
@@ -185,6 +186,11 @@ function remember(write) {
   for (const [name, value] of Object.entries(more)) if (value !== (index.usual[name] ?? "")) asked[name] = value;
   const hash = `#${new URLSearchParams(asked)}`;
   if (hash !== location.hash) history[write](null, "", hash);
+  showTitle(query.value);
+}
+
+function showTitle(text) {
+  document.title = text.trim() ? `${text} - ${TITLE}` : TITLE;
 }
 
 async function restore() {
@@ -244,7 +250,10 @@ async function showPost(postId) {
     const title = showParts(element("h2"), post.title.length > 0 ? post.title : [`Post ${postId}`]);
     single.replaceChildren(title, element("p", `post ${postId}`, "hint"), ...sentencesOf(post));
     single.hidden = false;
+    showTitle(title.textContent);
     typeset(single);
+    title.tabIndex = -1; // so that a screen reader reads on from here
+    title.focus();
   } catch (problem) {
     if (problem.name === "AbortError") return;
     error.textContent = problem.message;
@@ -264,6 +273,7 @@ for (const button of tools.querySelectorAll("button")) {
 /* --- a search ------------------------------------------------------------------------------------------------------ */
 
 function clear() {
+  showTitle("");
   error.textContent = "";
   status.textContent = index?.note ? `Note: ${index.note}.` : "";
   show([]);
