@@ -12,16 +12,17 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
+import uvicorn
 
 from mathamr.search.engine import Engine
 from mathamr.search.settings import read
 from mathamr.search.web import app as web_app
-from mathamr.search.web import guard, patience
+from mathamr.search.web import guard, mathlive, patience
 from scripts import serve
 from tests.mathamr.web.tiny_index import build
 
@@ -143,33 +144,68 @@ def test_waiting_questions_are_refused_before_connections() -> None:
     assert serve.MAX_CONNECTIONS >= 2 * web_app.MAX_WAITING
 
 
-def test_half_sent_requests_keep_nobody_out(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many clients as there may be connections send half of a head, or half of a body; then one asks."""
-    monkeypatch.setattr(patience.PatientProtocol, "read_seconds", 0.3)
+@pytest.fixture
+def impatient(index: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[uvicorn.Server, tuple[str, int]]]:
+    """Server that waits for a third of a second, and its address."""
+    for name in ("read_seconds", "write_seconds"):
+        monkeypatch.setattr(patience.PatientProtocol, name, 0.3)
     monkeypatch.setattr(guard, "READ_SECONDS", 0.3)
     settings, _ = read([f"index={index}"])
-    engine = Engine.open(index)
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = serve.server_of([(engine, settings)], listener, "127.0.0.1")
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
+    with closing(Engine.open(index)) as engine, socket.create_server(("127.0.0.1", 0)) as listener:
+        server = serve.server_of([(engine, settings)], listener, "127.0.0.1")
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield server, listener.getsockname()[:2]
+        finally:
+            server.should_exit = True
+            thread.join(60)
+
+
+def test_half_sent_requests_keep_nobody_out(impatient: tuple[uvicorn.Server, tuple[str, int]]) -> None:
+    """As many clients as there may be connections send half of a head, or half of a body; then one asks."""
+    _, address = impatient
     half_body = (
         b"POST /api/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
     )
-    slow = []
-    try:
+    with ExitStack() as stack:
+        slow = []
         for number in range(serve.MAX_CONNECTIONS - 1):
-            client = socket.create_connection(listener.getsockname()[:2], timeout=60)
+            client = stack.enter_context(socket.create_connection(address, timeout=60))
             client.sendall((b"GET / HTT", half_body, b"")[number % 3])
             slow.append(client)
         replies = [client.recv(1 << 16) for client in slow]  # waits until the server has given up on each
         assert {reply.split(b"\r\n")[0] for reply in replies} == {b"HTTP/1.1 408 Request Timeout"}
-        with urlopen("http://{}:{}/api/index".format(*listener.getsockname()[:2]), timeout=60) as answer:
+        with urlopen("http://{}:{}/api/index".format(*address), timeout=60) as answer:
             assert json.load(answer)["posts"] == 5
-    finally:
-        server.should_exit = True
-        thread.join(60)
-        for client in slow:
-            client.close()
-        listener.close()
-        engine.close()
+
+
+@pytest.mark.parametrize("requests", [1, 20])
+def test_a_client_that_reads_nothing_loses_its_connection(
+    impatient: tuple[uvicorn.Server, tuple[str, int]], requests: int
+) -> None:
+    server, address = impatient
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 11)
+        client.connect(address)
+        client.sendall(b"GET /mathlive/mathlive.min.mjs HTTP/1.1\r\nHost: localhost\r\n\r\n" * requests)
+        client.recv(1, socket.MSG_PEEK)
+        deadline = time.monotonic() + 60
+        while server.server_state.connections:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def test_a_client_that_reads_slowly_gets_the_whole_response(impatient: tuple[uvicorn.Server, tuple[str, int]]) -> None:
+    _, address = impatient
+    program = (mathlive.FOLDER / "mathlive.min.mjs").read_bytes()
+    with socket.socket() as client:
+        client.settimeout(60)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+        client.connect(address)
+        client.sendall(b"GET /mathlive/mathlive.min.mjs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        found = bytearray()
+        while piece := client.recv(1 << 15):
+            found += piece
+            time.sleep(0.02)
+    assert found.endswith(program)
