@@ -11,9 +11,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
@@ -180,20 +181,14 @@ def test_half_sent_requests_keep_nobody_out(impatient: tuple[uvicorn.Server, tup
             assert json.load(answer)["posts"] == 5
 
 
-@pytest.mark.parametrize("requests", [1, 20])
-def test_a_client_that_reads_nothing_loses_its_connection(
-    impatient: tuple[uvicorn.Server, tuple[str, int]], requests: int
-) -> None:
+def test_a_client_that_reads_nothing_loses_its_connection(impatient: tuple[uvicorn.Server, tuple[str, int]]) -> None:
     server, address = impatient
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 11)
         client.connect(address)
-        client.sendall(b"GET /mathlive/mathlive.min.mjs HTTP/1.1\r\nHost: localhost\r\n\r\n" * requests)
+        client.sendall(b"GET /mathlive/mathlive.min.mjs HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20)
         client.recv(1, socket.MSG_PEEK)
-        deadline = time.monotonic() + 60
-        while server.server_state.connections:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: not server.server_state.connections)
 
 
 def test_a_client_that_reads_slowly_gets_the_whole_response(impatient: tuple[uvicorn.Server, tuple[str, int]]) -> None:
@@ -209,3 +204,51 @@ def test_a_client_that_reads_slowly_gets_the_whole_response(impatient: tuple[uvi
             found += piece
             time.sleep(0.02)
     assert found.endswith(program)
+
+
+def test_a_search_is_left_out_if_its_client_has_gone(
+    impatient: tuple[uvicorn.Server, tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, address = impatient
+    searched: list[str] = []
+    going, may_answer = threading.Event(), threading.Event()
+    answer = Engine.answer
+
+    def wait(engine: Engine, text: str, **more: Any) -> Any:
+        searched.append(text)
+        going.set()
+        assert may_answer.wait(60)
+        return answer(engine, text, **more)
+
+    def ask(query: str) -> socket.socket:
+        body = json.dumps({"query": query}).encode()
+        head = "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+        client = socket.create_connection(address, timeout=60)
+        client.sendall(f"{head}{len(body)}\r\n\r\n".encode() + body)
+        return client
+
+    monkeypatch.setattr(Engine, "answer", wait)
+    with ask("Is $a$ odd?") as first:
+        assert going.wait(60)
+        ask("Is $b$ odd?").close()
+        until(lambda: waiting(address) == 2)
+        until(lambda: len(server.server_state.connections) == 1)
+        with ask("Is $c$ odd?") as last:
+            may_answer.set()
+            for client in (first, last):
+                assert client.recv(15) == b"HTTP/1.1 200 OK"
+    assert searched == ["Is $a$ odd?", "Is $c$ odd?"]
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def waiting(address: tuple[str, int]) -> int:
+    with urlopen("http://{}:{}/api/health".format(*address), timeout=60) as answer:
+        number: int = json.load(answer)["waiting"]
+    return number

@@ -53,6 +53,7 @@ from mathamr.search.web.operation import Counts, Watched
 PAGE = Path(__file__).with_name("page")
 T = TypeVar("T")
 MAX_WAITING = 64  # questions, the one being answered among them
+CLIENT_GONE = 499  # status in logs and metrics, as of nginx; nobody receives it
 
 
 def _whole(number: object) -> object:
@@ -119,12 +120,20 @@ class Busy(Exception):
     """Too many questions are waiting."""
 
 
+class Gone(Exception):
+    """The client has closed the connection."""
+
+
 class Turns:
-    """Queue of tasks for the engine, done one by one in a separate thread; its length is limited."""
+    """Queue of tasks for the engine, done one by one in a separate thread; its length is limited.
+
+    A task is left out if its client has gone when its turn comes.
+    """
 
     def __init__(self, places: int) -> None:
         self._places = places
         self._taken = 0
+        self._turn = asyncio.Lock()  # is given in the order of asking
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
     @property
@@ -132,13 +141,16 @@ class Turns:
         """Return the number of tasks that wait or are being done."""
         return self._taken
 
-    async def __call__(self, work: Callable[[], T]) -> T:
-        """Return the result of ``work``; raise :class:`Busy` if the queue is full."""
+    async def __call__(self, request: Request, work: Callable[[], T]) -> T:
+        """Return the result of ``work``; raise :class:`Busy` if the queue is full, :class:`Gone` without a client."""
         if self._taken >= self._places:
             raise Busy
         self._taken += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            async with self._turn:
+                if await request.is_disconnected():
+                    raise Gone
+                return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         finally:
             self._taken -= 1
 
@@ -219,29 +231,29 @@ def create_app(
         return answers.comparison(found, {name: own.about()["system"] for name, own in wanted.items()})
 
     @app.post("/api/search", summary="Search an index")
-    async def search(asked: SearchRequest) -> dict[str, Any]:
-        return await turns(lambda: answers.answer(found(asked)))
+    async def search(asked: SearchRequest, request: Request) -> dict[str, Any]:
+        return await turns(request, lambda: answers.answer(found(asked)))
 
     @app.post("/api/compare", summary="Search several indexes")
-    async def compare_(asked: CompareRequest) -> dict[str, Any]:
-        return await turns(lambda: compared(asked))
+    async def compare_(asked: CompareRequest, request: Request) -> dict[str, Any]:
+        return await turns(request, lambda: compared(asked))
 
     @app.post("/api/export", summary="Write the results to a file", responses={200: {"content": export.CONTENT}})
-    async def export_(asked: ExportRequest) -> Response:
+    async def export_(asked: ExportRequest, request: Request) -> Response:
         name = export.check_format(asked.format)
-        text = await turns(lambda: export.exported(asked.query, found(asked), name))
+        text = await turns(request, lambda: export.exported(asked.query, found(asked), name))
         headers = {"Content-Disposition": f'attachment; filename="results.{name}"'}
         return Response(text, media_type=export.FORMATS[name], headers=headers)
 
     @app.post("/api/heat-map", summary="Compare the virtual nodes of a query and a post")
-    async def heat_map(asked: HeatMapRequest) -> dict[str, Any]:
+    async def heat_map(asked: HeatMapRequest, request: Request) -> dict[str, Any]:
         own = engine_of(asked.index)
-        return await turns(lambda: answers.heat_map(own.explain(typed(asked.query)[0], asked.post_id)))
+        return await turns(request, lambda: answers.heat_map(own.explain(typed(asked.query)[0], asked.post_id)))
 
     @app.get("/api/posts/{post_id:path}", summary="Return the text of a post")
-    async def post(post_id: str, index: str | None = None) -> dict[str, Any]:
+    async def post(post_id: str, request: Request, index: str | None = None) -> dict[str, Any]:
         own = engine_of(index)
-        return await turns(lambda: answers.post(own.post(post_id)))
+        return await turns(request, lambda: answers.post(own.post(post_id)))
 
     @app.get("/api/health", summary="Say that the server answers")
     async def health() -> dict[str, Any]:
@@ -316,6 +328,10 @@ def _explain_errors(app: FastAPI) -> None:
     async def busy(_: Request, __: Busy) -> JSONResponse:
         message = f"{MAX_WAITING} questions are waiting already; ask again in a moment"
         return error(503, message, **{"Retry-After": "1"})
+
+    @app.exception_handler(Gone)
+    async def gone(_: Request, __: Gone) -> JSONResponse:
+        return error(CLIENT_GONE, "the client has closed the connection")
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_: Request, exception: RequestValidationError) -> JSONResponse:
