@@ -4,7 +4,7 @@ r"""Search an index in a browser, on this machine.
     mathamr serve index=outputs/index port=9000 task=formulas strategy=doc_vn_maxsim k=20
     mathamr serve index=outputs/bm25 index=outputs/text       # two systems, to compare side by side
 
-The settings of mathamr search are the initial choices on the page. Further settings:
+The settings of mathamr search, except start, are the initial choices on the page. Further settings:
 
   port=N           port, by default 8000; 0 for any free port, which is printed
   host=NAME        address or name to listen on, by default 127.0.0.1; with any other, other machines can use the page
@@ -120,6 +120,8 @@ def serve_alone(words: Sequence[str], worker: Place | None = None) -> int:
     settings, others = read(words, ("host", "port"))
     if folders and settings.model is not None:
         raise ConfigError(f"model={settings.model} is about one index, but {len(folders) + 1} are given; leave it out")
+    if "start" in settings.named:
+        raise ConfigError(f"start={settings.selection.start}: the page begins at the first result; leave start out")
     host, port = place(others)
 
     def opened(own: Settings) -> SearchEngine:

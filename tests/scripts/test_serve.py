@@ -111,6 +111,7 @@ def test_two_workers_answer_on_one_port_with_common_metrics(index: Path) -> None
         (["index=x", "port=many"], "a whole number is needed"),
         (["index=x", "workers=0"], "from 1 to 64 processes can answer"),
         (["index=x", "index=y", "model=z"], "model=z is about one index, but 2 are given"),
+        (["index=x", "start=10"], "start=10: the page begins at the first result; leave start out"),
         (["index=x", "strategy=best"], "unknown strategy 'best'"),
         (["index=x", "host=no.such.name.invalid"], "host=no.such.name.invalid port=8000"),
         (["index=x", "host=.a"], "host=.a port=8000"),

@@ -76,7 +76,7 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class SearchRequest(_Body):
+class _Settings(_Body):
     """Settings of one request; those that it leaves out are the server's."""
 
     query: _Query
@@ -87,10 +87,15 @@ class SearchRequest(_Body):
     kind: Annotated[str | None, _key("kind of the posts", enum=[*KINDS, None])] = None
     formulas: Annotated[str | None, _key("posts with formulas or without", enum=[*FORMULAS, None])] = None
     start: Annotated[_Whole | None, _key("number of skipped results", minimum=0, maximum=CANDIDATES - 1)] = None
+
+
+class SearchRequest(_Settings):
+    """A search in one index; by default in the first."""
+
     index: _Index = None
 
 
-class CompareRequest(SearchRequest):
+class CompareRequest(_Settings):
     """A search in several indexes; by default in all that are served."""
 
     indexes: Annotated[list[str] | None, _key("names of indexes")] = None
@@ -203,11 +208,11 @@ def create_app(
         ]
         return {**_about(*_find(by_name, name)), "name": name, "indexes": listed}
 
-    def strategy_of(asked: SearchRequest) -> Strategy:
+    def strategy_of(asked: _Settings) -> Strategy:
         exact = usual.exact if asked.exact is None else asked.exact
         return Strategy(usual.name if asked.strategy is None else asked.strategy, exact, usual.pool, usual.ef)
 
-    def read(asked: SearchRequest) -> tuple[str, dict[str, Any]]:
+    def read(asked: _Settings) -> tuple[str, dict[str, Any]]:
         """Return the text of a query and the other arguments of a search, without its strategy."""
         task = settings.task if asked.task is None else asked.task
         k = settings.k if asked.k is None else asked.k
@@ -215,14 +220,18 @@ def create_app(
         chosen = Selection(
             wanted.kind if asked.kind is None else asked.kind,
             wanted.formulas if asked.formulas is None else asked.formulas,
-            start=wanted.start if asked.start is None else asked.start,
+            start=0 if asked.start is None else asked.start,
         )
         text, selection = typed(asked.query, chosen)
         return text, {"task": task, "k": k, "selection": selection}
 
     def found(asked: SearchRequest) -> Answer:
         text, arguments = read(asked)
-        return engine_of(asked.index).answer(text, strategy=strategy_of(asked), **arguments)
+        own = engine_of(asked.index)
+        given = [name for name in ("strategy", "exact") if getattr(asked, name) is not None]
+        if given and not own.about()["strategies"]:
+            raise ConfigError(f"an index of {own.about()['system']} has no strategies; leave out {' and '.join(given)}")
+        return own.answer(text, strategy=strategy_of(asked), **arguments)
 
     def compared(asked: CompareRequest) -> dict[str, Any]:
         text, arguments = read(asked)

@@ -653,9 +653,18 @@ def test_a_request_names_the_index_that_it_is_about(two: TestClient) -> None:
     assert "cannot explain results" in refused.json()["error"]
 
 
+@pytest.mark.parametrize("asked", [{"strategy": "maxsim"}, {"exact": False}])
+def test_a_strategy_for_an_index_without_strategies_is_refused(two: TestClient, asked: dict[str, Any]) -> None:
+    response = two.post("/api/search", json={"query": QUERY, "index": "fixed", **asked})
+    (name,) = asked
+    assert response.json() == {"error": f"an index of fixed of test has no strategies; leave out {name}"}
+    assert two.post("/api/compare", json={"query": QUERY, **asked, "exact": True}).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
+        ({"index": "index"}, "unknown key 'index'"),
         ({"indexes": []}, "a comparison needs two different systems; given: none"),
         ({"indexes": ["index", "index"]}, "a comparison needs two different systems; given: index"),
         ({"indexes": ["index", "nowhere"]}, "unknown index 'nowhere'; choose from: index, fixed"),

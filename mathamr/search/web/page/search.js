@@ -306,7 +306,7 @@ async function submit(start = 0, write = "pushState") {
   try {
     if (beside !== null) {
       const both = [index, beside];
-      const found = await ask("api/compare", { ...asked, indexes: both.map((one) => one.name) }, mine.signal);
+      const found = await ask("api/compare", { ...asked, index: undefined, indexes: both.map((one) => one.name) }, mine.signal);
       examples.hidden = true;
       listed = asked;
       show([]);
