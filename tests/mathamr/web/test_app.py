@@ -149,7 +149,10 @@ def test_a_heat_map_is_every_pair_and_its_rows_best_make_the_score(client: TestC
         ({"query": QUERY + " -words -integral"}, {"11", "14", "15"}),
         ({"query": QUERY + ' -words "formula here"'}, set()),
         ({"query": QUERY + " -$\\sqrt 3$"}, {"11", "12", "13", "15"}),
-        ({"query": QUERY + ' -"lowest TERMS" -"is"'}, {"13", "14", "15"}),
+        ({"query": QUERY + ' -"lowest TERMS" -"irrational"'}, {"12", "13", "15"}),
+        ({"query": QUERY + ' "Is $\\sqrt2$ odd"'}, {"11", "12", "13", "14"}),
+        ({"query": QUERY + ' "odd both"'}, set()),
+        ({"query": QUERY + " -odd"}, {"15"}),
     ],
 )
 def test_filters_choose_among_the_candidates(client: TestClient, asked: dict[str, Any], found: set[str]) -> None:
