@@ -269,6 +269,13 @@ def test_a_whole_post(client: TestClient) -> None:
     assert client.get("/api/posts/none/such").status_code == 404
 
 
+def test_a_post_that_is_not_searched_has_no_heat_map(client: TestClient) -> None:
+    """The question of an answer is shown, but it has no vectors."""
+    assert client.get("/api/posts/1").status_code == 200
+    refused = client.post("/api/heat-map", json={"query": QUERY, "post_id": "1"})
+    assert (refused.status_code, refused.json()) == (404, {"error": "the index holds no post 1 (1 such)"})
+
+
 def test_the_index_says_what_it_can_do(client: TestClient) -> None:
     about = client.get("/api/index").json()
     assert (about["posts"], about["backend"], about["tasks"]) == (5, "exact", ["answers", "formulas"])
