@@ -19,7 +19,7 @@ const STRATEGIES = {
   single_vector: ["document vectors", "Cosine of two vectors, one for the whole question and one for the whole post."],
 };
 const FORMULAS = {
-  structure: "Formulas that have a large part in common with the first formula in the question, up to renaming of variables.",
+  structure: "Formulas that have a large part in common with the first formula in the question, up to renaming of variables. The colours show the common part of their layouts; the score also compares their operators.",
   vectors: "Formulas whose vector is nearest to that of the first formula in the question.",
 };
 const TITLE = document.title;
