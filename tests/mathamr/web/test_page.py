@@ -12,6 +12,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from graphs.corpus.post import Post
+from graphs.corpus.text.placeholders import extract
 from mathamr.search.engine import Engine
 from mathamr.search.web import katex
 from tests.mathamr.web.browser import BROWSER, PATIENCE, POLL, Page
@@ -36,6 +38,26 @@ def test_a_query_is_typed_and_formulas_are_typeset(page: Page) -> None:
     page.search("Both $\\sqrt2$ and $\\sqrt3$ ≥ 1 are $≤ 2$")
     assert "read as variables: ≤ (write LaTeX commands, such as \\le)" in page.one("#status").text
     assert page.complaints() == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A book costs $5 and a pen costs $6.",
+        "It costs \\$5 and $x$",
+        "From $ 5 to $ 6, or $5-$10, let $x<5$ and \\(y=\\$1\\).",
+        "Solve \\begin{align}x&=1\\end{align} now",
+        "Let $x=\n\n1$ be",
+        "Let $S=\\{x : \\text{$x$ is prime}\\}$ and $$x+y$$, \\[z\\]",
+        "A \\\\$x$ and $ x $ and $ 5 $",
+    ],
+)
+def test_the_preview_typesets_the_formulas_that_are_searched(page: Page, text: str) -> None:
+    query = "const query = document.getElementById('query'); query.value = arguments[0];"
+    page.driver.execute_script(query + "query.dispatchEvent(new Event('input'));", text)
+    wanted = extract(Post("query", "topic", body=text, markup="text")).formulas
+    page.until(lambda: page.one("#preview").is_displayed())
+    assert len(page.all("#preview .katex")) == len(wanted)
 
 
 def test_a_found_formula_shows_which_part_matched(page: Page) -> None:
