@@ -22,7 +22,7 @@ from graphs.corpus.post import FormulaRef, PlaceholderText
 from graphs.stores.posts import PostText
 from mathamr.retrieval.index import STRATEGIES, Strategy
 from mathamr.search.engine import Engine, Result
-from mathamr.search.selection import read_filters
+from mathamr.search.selection import Selection, read_filters
 from mathamr.search.settings import Settings
 from mathamr.search.system_engine import SystemEngine
 from mathamr.search.web import answers, export
@@ -162,6 +162,16 @@ def test_filters_choose_among_the_candidates(client: TestClient, asked: dict[str
     assert (answer["candidates"], answer["matching"]) == counts
 
 
+def test_a_request_leaves_out_what_the_server_has_as_its_setting(engine: Engine, settings: Settings) -> None:
+    usual = replace(settings, k=2, task="formulas", selection=Selection("answer", "without"))
+    client = TestClient(create_app(engine, usual), base_url=HOME)
+    assert ask(client, query=QUERY, task="answers")["matching"] == 1
+    assert ask(client, query=QUERY, task="answers", formulas="with")["matching"] == 4
+    assert len(ask(client, query=QUERY, formulas="")["results"]) == 2
+    about = client.get("/api/index").json()["usual"]
+    assert (about["k"], about["task"], about["kind"], about["formulas"]) == (2, "formulas", "answer", "without")
+
+
 def test_filters_choose_among_formulas(client: TestClient) -> None:
     found = ask(client, query='$p^2 = 2q^2$ "contradiction"', task="formulas", k=5)
     assert {result["post_id"] for result in found["results"]} == {"11"}
@@ -219,6 +229,8 @@ def test_results_are_exported_with_stable_keys(client: TestClient) -> None:
     assert keys == [f"post:{result['post_id']}" for result in as_json.json()["results"]]
     assert "note = {post 14, answer to question 1, rank 1, score 4.0000}" in as_bib.text
     assert as_bib.text.count("{") == as_bib.text.count("}")
+    later = client.post("/api/export", json=asked | {"format": "bib", "k": 2, "start": 2}).text
+    assert re.findall(r"rank (\d+)", later) == ["3", "4"]
     formulas = client.post("/api/export", json={"query": "$t^2 = 3u^2$", "task": "formulas", "format": "bib"}).text
     assert "@misc{formula:11:1," in formulas
     assert "formula $p^2 = 2q^2$, post 11" in formulas
@@ -414,6 +426,11 @@ def test_other_sites_are_not_answered(client: TestClient, headers: dict[str, str
     )
     assert response.status_code == status
     assert message in response.json()["error"]
+
+
+def test_a_request_with_two_hosts_is_refused(client: TestClient) -> None:
+    assert client.get("/", headers=[("host", "localhost"), ("host", "evil.example")]).status_code == 403
+    assert client.get("/", headers=[("host", "localhost")]).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost:8000", "[::1]:8000", "192.168.1.7", "my.machine"])
@@ -661,6 +678,16 @@ def test_a_request_names_the_index_that_it_is_about(two: TestClient) -> None:
     assert two.get("/api/posts/14", params={"index": "fixed"}).json()["post_id"] == "14"
     refused = two.post("/api/heat-map", json={"query": QUERY, "post_id": "14", "index": "fixed"})
     assert "cannot explain results" in refused.json()["error"]
+
+
+def test_an_index_of_any_system_is_filtered_and_paged(two: TestClient) -> None:
+    def found(**asked: Any) -> tuple[list[str], bool]:
+        answer = ask(two, **{"query": QUERY, "index": "fixed", "k": 1} | asked)
+        return [result["post_id"] for result in answer["results"]], answer["more"]
+
+    assert [found(start=start) for start in range(4)] == [(["12"], True), (["15"], True), (["14"], False), ([], False)]
+    assert found(query="number -integral") == (["15"], True)
+    assert found(query="number -integral", start=1) == (["14"], False)
 
 
 @pytest.mark.parametrize("asked", [{"strategy": "maxsim"}, {"exact": False}])
