@@ -126,7 +126,7 @@ class Busy(Exception):
 
 
 class Gone(Exception):
-    """The client has closed the connection."""
+    """Connection that its client has closed."""
 
 
 class Turns:
