@@ -4,7 +4,7 @@ r"""Search an index in a browser, on this machine.
     mathamr serve index=outputs/index port=9000 task=formulas strategy=doc_vn_maxsim k=20
     mathamr serve index=outputs/bm25 index=outputs/text       # two systems, to compare side by side
 
-The settings of mathamr search are the initial choices on the page. Further settings:
+The settings of mathamr search, except start, are the initial choices on the page. Further settings:
 
   port=N           port, by default 8000; 0 for any free port, which is printed
   host=NAME        address or name to listen on, by default 127.0.0.1; with any other, other machines can use the page
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 HOST, PORT = "127.0.0.1", 8000
 MAX_WORKERS = 64
-OPTIONS = ("--host", "--port", "--workers", "--index")
+KEYS = ("host", "port", "workers", "index")  # settings that may be given as options, such as --port 9000
 MAX_CONNECTIONS = 256  # of a worker: several times its waiting questions, which are refused with a reason
 
 
@@ -63,30 +63,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if find_spec(package) is None:
             raise ConfigError(f"{package} is not installed; pip install 'mathamr-plus[web]' brings what the page needs")
 
+    from mathamr.search.options import as_settings
     from mathamr.search.web.workers import Place
 
-    words, worker = Place.of(as_settings(words))
+    words, worker = Place.of(as_settings(words, KEYS))
     workers = whole(words, "workers", 1)
     if not 1 <= workers <= MAX_WORKERS:
         raise ConfigError(f"workers={workers}; from 1 to {MAX_WORKERS} processes can answer")
     if workers > 1:
         return serve_by_workers(words, workers)
     return serve_alone([word for word in words if not word.startswith("workers=")], worker)
-
-
-def as_settings(words: Sequence[str]) -> list[str]:
-    """Return the words, with options such as ``--workers N`` rewritten as settings.
-
-    >>> as_settings(["--workers", "2", "--port=9000", "--log"])
-    ['workers=2', 'port=9000', '--log']
-    """
-    out: list[str] = []
-    for word in words:
-        if out and out[-1] in OPTIONS:
-            out[-1] = f"{out[-1][2:]}={word}"
-        else:
-            out.append(word[2:] if word.partition("=")[0] in OPTIONS and "=" in word else word)
-    return out
 
 
 def serve_by_workers(words: Sequence[str], count: int) -> int:
@@ -120,6 +106,8 @@ def serve_alone(words: Sequence[str], worker: Place | None = None) -> int:
     settings, others = read(words, ("host", "port"))
     if folders and settings.model is not None:
         raise ConfigError(f"model={settings.model} is about one index, but {len(folders) + 1} are given; leave it out")
+    if "start" in settings.named:
+        raise ConfigError(f"start={settings.selection.start}: the page begins at the first result; leave start out")
     host, port = place(others)
 
     def opened(own: Settings) -> SearchEngine:

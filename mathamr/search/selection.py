@@ -18,6 +18,8 @@ Words are compared without case and punctuation, formulas by their LaTeX without
 True
 >>> Selection(phrases=("ring $ R $ is",)).admits(post), Selection(without=("rings",)).admits(post)
 (True, True)
+>>> Selection(phrases=("is every ring",)).admits(post, "Is every ring a field?")
+True
 >>> Selection(kind="question").admits(post), Selection(formulas="without").admits(post)
 (False, False)
 """
@@ -123,12 +125,23 @@ class Selection:
             return Page(list(found[self.start : end]), self.start, len(found) > end)
         found = found[:CANDIDATES]
         posts = texts.posts(list({post_id_of(one) for one in found}))
-        admitted = {post_id for post_id, post in posts.items() if self.admits(post)}
+        questions: dict[str, Post] = {}
+        if self.phrases or self.without:
+            questions = texts.posts(list({post.parent_id for post in posts.values() if post.parent_id}))
+        titles = {question_id: question.title for question_id, question in questions.items()}
+        admitted = {
+            post_id for post_id, post in posts.items() if self.admits(post, titles.get(post.parent_id or "", ""))
+        }
         passed = [one for one in found if post_id_of(one) in admitted]
         return Page(passed[self.start : end], self.start, len(passed) > end, len(found), len(passed))
 
-    def admits(self, post: Post) -> bool:
-        """Return whether a post passes all filters."""
+    def admits(self, post: Post, question_title: str = "") -> bool:
+        """Return whether a post passes all filters.
+
+        Args:
+            question_title: title of the question that it answers, which is shown if it has no title; phrases and
+                exclusions apply to the shown title, too.
+        """
         if self.kind not in ("", post.kind):
             return False
         if not (self.formulas or self.phrases or self.without):
@@ -137,6 +150,8 @@ class Selection:
         if self.formulas and (self.formulas == "with") != bool(text.formulas):
             return False
         words = _words(text)
+        if question_title and not post.title:
+            words += _words(extract(Post("title", "question", title=question_title, markup=post.markup)))
         return all(_words_of(phrase) in words for phrase in self.phrases) and not any(
             _words_of(word) in words for word in self.without
         )

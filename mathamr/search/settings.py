@@ -14,6 +14,7 @@ from pathlib import Path
 from graphs.errors import ConfigError, suggestion
 from mathamr.retrieval.index import Strategy
 from mathamr.search.engine import RESULTS, check
+from mathamr.search.options import as_settings
 from mathamr.search.selection import EVERYTHING, Selection
 
 KEYS = ("index", "k", "strategy", "exact", "pool", "ef", "task", "kind", "formulas", "start", "model", "device")
@@ -45,7 +46,7 @@ def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list
     """
     given: dict[str, str] = {}
     others, known = [], (*KEYS, *more)
-    for word in as_settings(words):
+    for word in as_settings(words, KEYS):
         key, equals, value = word.partition("=")
         if equals and key in KEYS:
             if key in given:
@@ -77,23 +78,6 @@ def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list
 def _is_name(key: str, known: Sequence[str]) -> bool:
     """Return whether ``key`` is long enough for the name of a setting, or one in capital letters."""
     return key.isidentifier() and (len(key) > 2 or key.lower() in known)
-
-
-def as_settings(words: Sequence[str]) -> list[str]:
-    """Return the words, with ``--index FOLDER`` (the form of other commands) rewritten as ``index=FOLDER``.
-
-    >>> as_settings(["--index", "outputs/index", "--k=3", "Why is $2>1$?"])
-    ['index=outputs/index', 'k=3', 'Why is $2>1$?']
-    """
-    out: list[str] = []
-    for word in words:
-        if out and out[-1].removeprefix("--") in KEYS and out[-1].startswith("--"):
-            out[-1] = f"{out[-1][2:]}={word}"
-        elif word.startswith("--") and word[2:].partition("=")[0] in KEYS and "=" in word:
-            out.append(word[2:])
-        else:
-            out.append(word)
-    return out
 
 
 def whole(given: Mapping[str, str], key: str, default: int) -> int:

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from graphs.corpus.post import PlaceholderText, Post
+from graphs.corpus.post import PlaceholderText, Post, PostKind
 from graphs.errors import RetrievalError
 from graphs.stores.posts import PostTexts
 from mathamr.search import selection
@@ -63,6 +63,13 @@ def test_quotation_marks_are_filters_where_they_enclose_words(
 def test_words_are_compared_without_case_also_where_it_changes_letters() -> None:
     assert matching(Selection(phrases=("GAUSS SHOWED",)), 3) == (3, 3)
     assert matching(Selection(without=("gau\u00df",)), 3) == (3, 0)
+
+
+@pytest.mark.parametrize("kind", ["answer", "question"])
+def test_posts_of_another_kind_do_not_pass(kind: PostKind) -> None:
+    kinds: tuple[PostKind, ...] = ("answer", "question")
+    passed = [one for one in kinds if Selection(kind=kind).admits(Post("1", one, body=BODY, markup="text"))]
+    assert passed == [kind]
 
 
 def test_filters_apply_to_the_best_results_alone() -> None:

@@ -11,17 +11,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
+import uvicorn
 
 from mathamr.search.engine import Engine
 from mathamr.search.settings import read
 from mathamr.search.web import app as web_app
-from mathamr.search.web import guard, patience
+from mathamr.search.web import guard, mathlive, patience
 from scripts import serve
 from tests.mathamr.web.tiny_index import build
 
@@ -109,6 +111,7 @@ def test_two_workers_answer_on_one_port_with_common_metrics(index: Path) -> None
         (["index=x", "port=many"], "a whole number is needed"),
         (["index=x", "workers=0"], "from 1 to 64 processes can answer"),
         (["index=x", "index=y", "model=z"], "model=z is about one index, but 2 are given"),
+        (["index=x", "start=10"], "start=10: the page begins at the first result; leave start out"),
         (["index=x", "strategy=best"], "unknown strategy 'best'"),
         (["index=x", "host=no.such.name.invalid"], "host=no.such.name.invalid port=8000"),
         (["index=x", "host=.a"], "host=.a port=8000"),
@@ -143,33 +146,110 @@ def test_waiting_questions_are_refused_before_connections() -> None:
     assert serve.MAX_CONNECTIONS >= 2 * web_app.MAX_WAITING
 
 
-def test_half_sent_requests_keep_nobody_out(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many clients as there may be connections send half of a head, or half of a body; then one asks."""
-    monkeypatch.setattr(patience.PatientProtocol, "read_seconds", 0.3)
+@pytest.fixture
+def impatient(index: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[uvicorn.Server, tuple[str, int]]]:
+    """Server that waits for a third of a second, and its address."""
+    for name in ("read_seconds", "write_seconds"):
+        monkeypatch.setattr(patience.PatientProtocol, name, 0.3)
     monkeypatch.setattr(guard, "READ_SECONDS", 0.3)
     settings, _ = read([f"index={index}"])
-    engine = Engine.open(index)
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = serve.server_of([(engine, settings)], listener, "127.0.0.1")
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
+    with closing(Engine.open(index)) as engine, socket.create_server(("127.0.0.1", 0)) as listener:
+        server = serve.server_of([(engine, settings)], listener, "127.0.0.1")
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield server, listener.getsockname()[:2]
+        finally:
+            server.should_exit = True
+            thread.join(60)
+
+
+def test_half_sent_requests_keep_nobody_out(impatient: tuple[uvicorn.Server, tuple[str, int]]) -> None:
+    """As many clients as there may be connections send half of a head, or half of a body; then one asks."""
+    _, address = impatient
     half_body = (
         b"POST /api/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
     )
-    slow = []
-    try:
+    with ExitStack() as stack:
+        slow = []
         for number in range(serve.MAX_CONNECTIONS - 1):
-            client = socket.create_connection(listener.getsockname()[:2], timeout=60)
+            client = stack.enter_context(socket.create_connection(address, timeout=60))
             client.sendall((b"GET / HTT", half_body, b"")[number % 3])
             slow.append(client)
         replies = [client.recv(1 << 16) for client in slow]  # waits until the server has given up on each
         assert {reply.split(b"\r\n")[0] for reply in replies} == {b"HTTP/1.1 408 Request Timeout"}
-        with urlopen("http://{}:{}/api/index".format(*listener.getsockname()[:2]), timeout=60) as answer:
+        with urlopen("http://{}:{}/api/index".format(*address), timeout=60) as answer:
             assert json.load(answer)["posts"] == 5
-    finally:
-        server.should_exit = True
-        thread.join(60)
-        for client in slow:
-            client.close()
-        listener.close()
-        engine.close()
+
+
+def test_a_client_that_reads_nothing_loses_its_connection(impatient: tuple[uvicorn.Server, tuple[str, int]]) -> None:
+    server, address = impatient
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 11)
+        client.connect(address)
+        client.sendall(b"GET /mathlive/mathlive.min.mjs HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20)
+        client.recv(1, socket.MSG_PEEK)
+        until(lambda: not server.server_state.connections)
+
+
+def test_a_client_that_reads_slowly_gets_the_whole_response(impatient: tuple[uvicorn.Server, tuple[str, int]]) -> None:
+    _, address = impatient
+    program = (mathlive.FOLDER / "mathlive.min.mjs").read_bytes()
+    with socket.socket() as client:
+        client.settimeout(60)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+        client.connect(address)
+        client.sendall(b"GET /mathlive/mathlive.min.mjs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        found = bytearray()
+        while piece := client.recv(1 << 15):
+            found += piece
+            time.sleep(0.02)
+    assert found.endswith(program)
+
+
+def test_a_search_is_left_out_if_its_client_has_gone(
+    impatient: tuple[uvicorn.Server, tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, address = impatient
+    searched: list[str] = []
+    going, may_answer = threading.Event(), threading.Event()
+    answer = Engine.answer
+
+    def wait(engine: Engine, text: str, **more: Any) -> Any:
+        searched.append(text)
+        going.set()
+        assert may_answer.wait(60)
+        return answer(engine, text, **more)
+
+    def ask(query: str) -> socket.socket:
+        body = json.dumps({"query": query}).encode()
+        head = "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+        client = socket.create_connection(address, timeout=60)
+        client.sendall(f"{head}{len(body)}\r\n\r\n".encode() + body)
+        return client
+
+    monkeypatch.setattr(Engine, "answer", wait)
+    with ask("Is $a$ odd?") as first:
+        assert going.wait(60)
+        ask("Is $b$ odd?").close()
+        until(lambda: waiting(address) == 2)
+        until(lambda: len(server.server_state.connections) == 1)
+        with ask("Is $c$ odd?") as last:
+            may_answer.set()
+            for client in (first, last):
+                assert client.recv(15) == b"HTTP/1.1 200 OK"
+    assert searched == ["Is $a$ odd?", "Is $c$ odd?"]
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def waiting(address: tuple[str, int]) -> int:
+    with urlopen("http://{}:{}/api/health".format(*address), timeout=60) as answer:
+        number: int = json.load(answer)["waiting"]
+    return number

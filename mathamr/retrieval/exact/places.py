@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from graphs.errors import RetrievalError
+from graphs.errors import UnknownPostError
 from graphs.ids import array_of
 
 
@@ -38,9 +38,9 @@ class Places:
         return places, self._post_ids[places] == wanted
 
     def of(self, post_ids: Sequence[str]) -> np.ndarray:
-        """Return the places of documents; :class:`RetrievalError` for one that is not there."""
+        """Return the places of documents; :class:`UnknownPostError` for one that is not there."""
         places, found = self.find(post_ids)
         if not found.all():
             missing = np.flatnonzero(~found)
-            raise RetrievalError(f"the index holds no post {post_ids[missing[0]]} ({len(missing)} such)")
+            raise UnknownPostError(f"the index holds no post {post_ids[missing[0]]} ({len(missing)} such)")
         return places

@@ -8,7 +8,8 @@ Text goes out in parts, words as strings and formulas as objects, so that the pa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from graphs.corpus.post import FormulaRef, PlaceholderText
@@ -34,15 +35,16 @@ def answer(found: Answer) -> dict[str, Any]:
     that are read as variables; ``start``, ``more``, ``candidates`` and ``matching`` are those of
     :class:`mathamr.search.selection.Page`.
     """
-    words = found.query.words
+    words, text = found.query.words, found.query.text
+    nodes = cache(lambda virtual: node(virtual, text))  # the same in every result
     return {
-        "results": [_result(result, found) for result in found.results],
+        "results": [_result(result, nodes) for result in found.results],
         "start": found.page.start,
         "more": found.page.more,
         "candidates": found.page.candidates,
         "matching": found.page.matching,
         "best": found.best,
-        "formula": next(({"latex": formula.latex} for formula in found.query.text.formulas), None),
+        "formula": next(({"latex": formula.latex} for formula in text.formulas), None),
         "read": {
             "known": list(words.known),
             "unknown": list(words.unknown),
@@ -115,7 +117,8 @@ def as_parts(sentence: str, text: PlaceholderText, found: FormulaRef | None = No
     ]
 
 
-def _result(result: Result, found: Answer) -> dict[str, Any]:
+def _result(result: Result, nodes: Callable[[VirtualNode], dict[str, Any]]) -> dict[str, Any]:
+    """Return a result as JSON; ``nodes`` returns the virtual nodes of the query as JSON."""
     own = result.post
     shown: dict[str, Any] = {
         "post_id": own.post_id,
@@ -127,7 +130,7 @@ def _result(result: Result, found: Answer) -> dict[str, Any]:
         match = {} if result.match is None else {"match": match_record(result.match)}
         return shown | {"formula": formula, "snippet": _around(result.formula, own)} | match
     why = result.explanation
-    matches = [] if why is None else _matches(why, found.query.text, own.text)
+    matches = [] if why is None else _matches(why, nodes, own.text)
     more = 0 if why is None else len(why.query) - len(matches)
     if own.question is not None:
         question = {"post_id": own.question_id, "snippet": as_parts(beginning_of(own.question), own.question)}
@@ -147,9 +150,11 @@ def match_record(match: Match) -> dict[str, Any]:
     }
 
 
-def _matches(why: Explanation, query: PlaceholderText, document: PlaceholderText) -> list[dict[str, Any]]:
+def _matches(
+    why: Explanation, nodes: Callable[[VirtualNode], dict[str, Any]], document: PlaceholderText
+) -> list[dict[str, Any]]:
     return [
-        {"query": node(m.query, query), "document": node(m.document, document), "score": round(m.score, DIGITS)}
+        {"query": nodes(m.query), "document": node(m.document, document), "score": round(m.score, DIGITS)}
         for m in why.matches[:MAX_MATCHES]
     ]
 

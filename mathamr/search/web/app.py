@@ -53,6 +53,7 @@ from mathamr.search.web.operation import Counts, Watched
 PAGE = Path(__file__).with_name("page")
 T = TypeVar("T")
 MAX_WAITING = 64  # questions, the one being answered among them
+CLIENT_GONE = 499  # status in logs and metrics, as of nginx; nobody receives it
 
 
 def _whole(number: object) -> object:
@@ -75,7 +76,7 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class SearchRequest(_Body):
+class _Settings(_Body):
     """Settings of one request; those that it leaves out are the server's."""
 
     query: _Query
@@ -86,10 +87,15 @@ class SearchRequest(_Body):
     kind: Annotated[str | None, _key("kind of the posts", enum=[*KINDS, None])] = None
     formulas: Annotated[str | None, _key("posts with formulas or without", enum=[*FORMULAS, None])] = None
     start: Annotated[_Whole | None, _key("number of skipped results", minimum=0, maximum=CANDIDATES - 1)] = None
+
+
+class SearchRequest(_Settings):
+    """A search in one index; by default in the first."""
+
     index: _Index = None
 
 
-class CompareRequest(SearchRequest):
+class CompareRequest(_Settings):
     """A search in several indexes; by default in all that are served."""
 
     indexes: Annotated[list[str] | None, _key("names of indexes")] = None
@@ -119,12 +125,20 @@ class Busy(Exception):
     """Too many questions are waiting."""
 
 
+class Gone(Exception):
+    """Connection that its client has closed."""
+
+
 class Turns:
-    """Queue of tasks for the engine, done one by one in a separate thread; its length is limited."""
+    """Queue of tasks for the engine, done one by one in a separate thread; its length is limited.
+
+    A task is left out if its client has gone when its turn comes.
+    """
 
     def __init__(self, places: int) -> None:
         self._places = places
         self._taken = 0
+        self._turn = asyncio.Lock()  # is given in the order of asking
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
     @property
@@ -132,13 +146,16 @@ class Turns:
         """Return the number of tasks that wait or are being done."""
         return self._taken
 
-    async def __call__(self, work: Callable[[], T]) -> T:
-        """Return the result of ``work``; raise :class:`Busy` if the queue is full."""
+    async def __call__(self, request: Request, work: Callable[[], T]) -> T:
+        """Return the result of ``work``; raise :class:`Busy` if the queue is full, :class:`Gone` without a client."""
         if self._taken >= self._places:
             raise Busy
         self._taken += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            async with self._turn:
+                if await request.is_disconnected():
+                    raise Gone
+                return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         finally:
             self._taken -= 1
 
@@ -191,11 +208,11 @@ def create_app(
         ]
         return {**_about(*_find(by_name, name)), "name": name, "indexes": listed}
 
-    def strategy_of(asked: SearchRequest) -> Strategy:
+    def strategy_of(asked: _Settings) -> Strategy:
         exact = usual.exact if asked.exact is None else asked.exact
         return Strategy(usual.name if asked.strategy is None else asked.strategy, exact, usual.pool, usual.ef)
 
-    def read(asked: SearchRequest) -> tuple[str, dict[str, Any]]:
+    def read(asked: _Settings) -> tuple[str, dict[str, Any]]:
         """Return the text of a query and the other arguments of a search, without its strategy."""
         task = settings.task if asked.task is None else asked.task
         k = settings.k if asked.k is None else asked.k
@@ -203,14 +220,18 @@ def create_app(
         chosen = Selection(
             wanted.kind if asked.kind is None else asked.kind,
             wanted.formulas if asked.formulas is None else asked.formulas,
-            start=wanted.start if asked.start is None else asked.start,
+            start=0 if asked.start is None else asked.start,
         )
         text, selection = typed(asked.query, chosen)
         return text, {"task": task, "k": k, "selection": selection}
 
     def found(asked: SearchRequest) -> Answer:
         text, arguments = read(asked)
-        return engine_of(asked.index).answer(text, strategy=strategy_of(asked), **arguments)
+        own = engine_of(asked.index)
+        given = [name for name in ("strategy", "exact") if getattr(asked, name) is not None]
+        if given and not own.about()["strategies"]:
+            raise ConfigError(f"an index of {own.about()['system']} has no strategies; leave out {' and '.join(given)}")
+        return own.answer(text, strategy=strategy_of(asked), **arguments)
 
     def compared(asked: CompareRequest) -> dict[str, Any]:
         text, arguments = read(asked)
@@ -219,29 +240,29 @@ def create_app(
         return answers.comparison(found, {name: own.about()["system"] for name, own in wanted.items()})
 
     @app.post("/api/search", summary="Search an index")
-    async def search(asked: SearchRequest) -> dict[str, Any]:
-        return await turns(lambda: answers.answer(found(asked)))
+    async def search(asked: SearchRequest, request: Request) -> dict[str, Any]:
+        return await turns(request, lambda: answers.answer(found(asked)))
 
     @app.post("/api/compare", summary="Search several indexes")
-    async def compare_(asked: CompareRequest) -> dict[str, Any]:
-        return await turns(lambda: compared(asked))
+    async def compare_(asked: CompareRequest, request: Request) -> dict[str, Any]:
+        return await turns(request, lambda: compared(asked))
 
     @app.post("/api/export", summary="Write the results to a file", responses={200: {"content": export.CONTENT}})
-    async def export_(asked: ExportRequest) -> Response:
+    async def export_(asked: ExportRequest, request: Request) -> Response:
         name = export.check_format(asked.format)
-        text = await turns(lambda: export.exported(asked.query, found(asked), name))
+        text = await turns(request, lambda: export.exported(asked.query, found(asked), name))
         headers = {"Content-Disposition": f'attachment; filename="results.{name}"'}
         return Response(text, media_type=export.FORMATS[name], headers=headers)
 
     @app.post("/api/heat-map", summary="Compare the virtual nodes of a query and a post")
-    async def heat_map(asked: HeatMapRequest) -> dict[str, Any]:
+    async def heat_map(asked: HeatMapRequest, request: Request) -> dict[str, Any]:
         own = engine_of(asked.index)
-        return await turns(lambda: answers.heat_map(own.explain(typed(asked.query)[0], asked.post_id)))
+        return await turns(request, lambda: answers.heat_map(own.explain(typed(asked.query)[0], asked.post_id)))
 
     @app.get("/api/posts/{post_id:path}", summary="Return the text of a post")
-    async def post(post_id: str, index: str | None = None) -> dict[str, Any]:
+    async def post(post_id: str, request: Request, index: str | None = None) -> dict[str, Any]:
         own = engine_of(index)
-        return await turns(lambda: answers.post(own.post(post_id)))
+        return await turns(request, lambda: answers.post(own.post(post_id)))
 
     @app.get("/api/health", summary="Say that the server answers")
     async def health() -> dict[str, Any]:
@@ -316,6 +337,10 @@ def _explain_errors(app: FastAPI) -> None:
     async def busy(_: Request, __: Busy) -> JSONResponse:
         message = f"{MAX_WAITING} questions are waiting already; ask again in a moment"
         return error(503, message, **{"Retry-After": "1"})
+
+    @app.exception_handler(Gone)
+    async def gone(_: Request, __: Gone) -> JSONResponse:
+        return error(CLIENT_GONE, "the client has closed the connection")
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_: Request, exception: RequestValidationError) -> JSONResponse:

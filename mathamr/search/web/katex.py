@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).with_name("katex")
-PROGRAMS = (FOLDER / "katex.min.js", FOLDER / "auto-render.min.js", Path(__file__).with_name("page") / "typeset.js")
+PROGRAMS = (FOLDER / "katex.min.js", Path(__file__).with_name("page") / "typeset.js")
 _FONT = re.compile(r"url\((fonts/[\w-]+\.woff2)\)")
 
 
@@ -31,9 +31,8 @@ def inline() -> str:
 
     What the page adds later is typeset by ``typeset(element)``, a function of ``page/typeset.js``.
     """
-    programs = "\n".join(program.read_text(encoding="utf-8") for program in PROGRAMS[:2])
     start = 'document.addEventListener("DOMContentLoaded", () => typeset(document));'
-    scripts = (programs, PROGRAMS[2].read_text(encoding="utf-8"), start)
+    scripts = (*(program.read_text(encoding="utf-8") for program in PROGRAMS), start)
     return "\n".join((f"<style>{style()}</style>", *(f"<script>{script}</script>" for script in scripts))) + "\n"
 
 

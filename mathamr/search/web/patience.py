@@ -1,9 +1,10 @@
-"""Time limit for requests: a connection is closed if the head of a request does not arrive in time.
+"""Time limits of connections: for the head of a request to arrive, and for the client to read a response.
 
     uvicorn.Config(app, http=PatientProtocol)
 
 uvicorn limits the time between two requests, but not the time that a request takes to arrive. Half-sent requests could
-therefore occupy all connections and keep out other clients. :mod:`mathamr.search.web.guard` limits the time for bodies.
+therefore occupy all connections and keep out other clients, and so could clients that read no response.
+:mod:`mathamr.search.web.guard` limits the time for bodies.
 """
 
 from __future__ import annotations
@@ -14,23 +15,29 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 READ_SECONDS = 10.0
+WRITE_SECONDS = 10.0
+LEAST = 1 << 12  # bytes that a client reads in this time
 _LATE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP/1.1 with a bound on the time that the head of a request takes to arrive, in seconds."""
+    """HTTP/1.1 with bounds in seconds: for a head to arrive, and for the next :data:`LEAST` bytes to be read."""
 
     read_seconds = READ_SECONDS
+    write_seconds = WRITE_SECONDS
     _waiting: asyncio.TimerHandle | None = None
+    _full: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first head."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(0)  # whatever the system does not take makes it pause
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         self._stop_waiting()
+        self.resume_writing()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -41,6 +48,28 @@ class PatientProtocol(H11Protocol):
             self._stop_waiting()
         elif self._waiting is None:
             self._wait()
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read."""
+        super().pause_writing()
+        self._expect_reading()
+
+    def resume_writing(self) -> None:
+        """Send again."""
+        if self._full is not None:
+            self._full.cancel()
+            self._full = None
+        super().resume_writing()
+
+    def _expect_reading(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        self._full = self.loop.call_later(self.write_seconds, self._check_reading, unread)
+
+    def _check_reading(self, before: int) -> None:
+        if before - self.transport.get_write_buffer_size() < LEAST:
+            self.transport.abort()
+        else:
+            self._expect_reading()
 
     def _wait(self) -> None:
         self._waiting = self.loop.call_later(self.read_seconds, self._give_up)

@@ -53,8 +53,13 @@ _OTHERS = {
 _OTHER_NAMES = {name: kind for kind, names in _OTHERS.items() for name in names.split()}
 _RESTATABLE = "restatable"  # \begin{restatable}[Euclid]{theorem}{euclid}: a statement that \euclid repeats
 _LEFT_OUT = frozenset(
-    """verbatim Verbatim lstlisting minted comment thebibliography filecontents tikzpicture tikzcd picture
-    pspicture tabbing""".split()  # noqa: SIM905
+    """verbatim Verbatim lstlisting minted comment thebibliography biblist bibdiv filecontents tikzpicture tikzcd
+    picture pspicture tabbing""".split()  # noqa: SIM905
+)
+# titles for the table of contents and the heads of pages, which repeat those of headings
+_ARGUMENT = r"\s*\{(?:[^{}]|\{[^{}]{0,500}+\}){0,500}+\}"
+_REPEATED_TITLE = re.compile(
+    rf"\\addcontentsline(?:{_ARGUMENT}){{3}}|\\(?:addtocontents|markboth)(?:{_ARGUMENT}){{2}}|\\markright{_ARGUMENT}"
 )
 _EVENT = re.compile(
     r"\\begin\s*\{(?P<begin>[a-zA-Z]{1,60}\*?)\}|\\end\s*\{(?P<end>[a-zA-Z]{1,60}\*?)\}|(?P<blank>\n[ \t]*\n)"
@@ -185,7 +190,7 @@ class _Reader:
 
     def _plain(self, latex: str, *, in_group: bool = False) -> str:
         """Return LaTeX as plain text; ``in_group``: its definitions end with it."""
-        latex = latex[:MAX_PARAGRAPH]
+        latex = _REPEATED_TITLE.sub("", latex[:MAX_PARAGRAPH])
         if in_group:
             return plain(self._expand(f"{{{latex}}}").removeprefix("{").removesuffix("}"))
         return plain(self._expand(latex)) if latex else ""

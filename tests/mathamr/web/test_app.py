@@ -22,7 +22,7 @@ from graphs.corpus.post import FormulaRef, PlaceholderText
 from graphs.stores.posts import PostText
 from mathamr.retrieval.index import STRATEGIES, Strategy
 from mathamr.search.engine import Engine, Result
-from mathamr.search.selection import read_filters
+from mathamr.search.selection import Selection, read_filters
 from mathamr.search.settings import Settings
 from mathamr.search.system_engine import SystemEngine
 from mathamr.search.web import answers, export
@@ -149,7 +149,10 @@ def test_a_heat_map_is_every_pair_and_its_rows_best_make_the_score(client: TestC
         ({"query": QUERY + " -words -integral"}, {"11", "14", "15"}),
         ({"query": QUERY + ' -words "formula here"'}, set()),
         ({"query": QUERY + " -$\\sqrt 3$"}, {"11", "12", "13", "15"}),
-        ({"query": QUERY + ' -"lowest TERMS" -"is"'}, {"13", "14", "15"}),
+        ({"query": QUERY + ' -"lowest TERMS" -"irrational"'}, {"12", "13", "15"}),
+        ({"query": QUERY + ' "Is $\\sqrt2$ odd"'}, {"11", "12", "13", "14"}),
+        ({"query": QUERY + ' "odd both"'}, set()),
+        ({"query": QUERY + " -odd"}, {"15"}),
     ],
 )
 def test_filters_choose_among_the_candidates(client: TestClient, asked: dict[str, Any], found: set[str]) -> None:
@@ -157,6 +160,16 @@ def test_filters_choose_among_the_candidates(client: TestClient, asked: dict[str
     assert {result["post_id"] for result in answer["results"]} == found
     counts = (None, None) if asked == {} else (5, len(found))
     assert (answer["candidates"], answer["matching"]) == counts
+
+
+def test_a_request_leaves_out_what_the_server_has_as_its_setting(engine: Engine, settings: Settings) -> None:
+    usual = replace(settings, k=2, task="formulas", selection=Selection("answer", "without"))
+    client = TestClient(create_app(engine, usual), base_url=HOME)
+    assert ask(client, query=QUERY, task="answers")["matching"] == 1
+    assert ask(client, query=QUERY, task="answers", formulas="with")["matching"] == 4
+    assert len(ask(client, query=QUERY, formulas="")["results"]) == 2
+    about = client.get("/api/index").json()["usual"]
+    assert (about["k"], about["task"], about["kind"], about["formulas"]) == (2, "formulas", "answer", "without")
 
 
 def test_filters_choose_among_formulas(client: TestClient) -> None:
@@ -216,6 +229,8 @@ def test_results_are_exported_with_stable_keys(client: TestClient) -> None:
     assert keys == [f"post:{result['post_id']}" for result in as_json.json()["results"]]
     assert "note = {post 14, answer to question 1, rank 1, score 4.0000}" in as_bib.text
     assert as_bib.text.count("{") == as_bib.text.count("}")
+    later = client.post("/api/export", json=asked | {"format": "bib", "k": 2, "start": 2}).text
+    assert re.findall(r"rank (\d+)", later) == ["3", "4"]
     formulas = client.post("/api/export", json={"query": "$t^2 = 3u^2$", "task": "formulas", "format": "bib"}).text
     assert "@misc{formula:11:1," in formulas
     assert "formula $p^2 = 2q^2$, post 11" in formulas
@@ -264,6 +279,13 @@ def test_a_whole_post(client: TestClient) -> None:
     post = client.get("/api/posts/11").json()
     assert post["sentences"][2] == ["This is a contradiction."]
     assert client.get("/api/posts/none/such").status_code == 404
+
+
+def test_a_post_that_is_not_searched_has_no_heat_map(client: TestClient) -> None:
+    """The question of an answer is shown, but it has no vectors."""
+    assert client.get("/api/posts/1").status_code == 200
+    refused = client.post("/api/heat-map", json={"query": QUERY, "post_id": "1"})
+    assert (refused.status_code, refused.json()) == (404, {"error": "the index holds no post 1 (1 such)"})
 
 
 def test_the_index_says_what_it_can_do(client: TestClient) -> None:
@@ -404,6 +426,11 @@ def test_other_sites_are_not_answered(client: TestClient, headers: dict[str, str
     )
     assert response.status_code == status
     assert message in response.json()["error"]
+
+
+def test_a_request_with_two_hosts_is_refused(client: TestClient) -> None:
+    assert client.get("/", headers=[("host", "localhost"), ("host", "evil.example")]).status_code == 403
+    assert client.get("/", headers=[("host", "localhost")]).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost:8000", "[::1]:8000", "192.168.1.7", "my.machine"])
@@ -653,9 +680,28 @@ def test_a_request_names_the_index_that_it_is_about(two: TestClient) -> None:
     assert "cannot explain results" in refused.json()["error"]
 
 
+def test_an_index_of_any_system_is_filtered_and_paged(two: TestClient) -> None:
+    def found(**asked: Any) -> tuple[list[str], bool]:
+        answer = ask(two, **{"query": QUERY, "index": "fixed", "k": 1} | asked)
+        return [result["post_id"] for result in answer["results"]], answer["more"]
+
+    assert [found(start=start) for start in range(4)] == [(["12"], True), (["15"], True), (["14"], False), ([], False)]
+    assert found(query="number -integral") == (["15"], True)
+    assert found(query="number -integral", start=1) == (["14"], False)
+
+
+@pytest.mark.parametrize("asked", [{"strategy": "maxsim"}, {"exact": False}])
+def test_a_strategy_for_an_index_without_strategies_is_refused(two: TestClient, asked: dict[str, Any]) -> None:
+    response = two.post("/api/search", json={"query": QUERY, "index": "fixed", **asked})
+    (name,) = asked
+    assert response.json() == {"error": f"an index of fixed of test has no strategies; leave out {name}"}
+    assert two.post("/api/compare", json={"query": QUERY, **asked, "exact": True}).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
+        ({"index": "index"}, "unknown key 'index'"),
         ({"indexes": []}, "a comparison needs two different systems; given: none"),
         ({"indexes": ["index", "index"]}, "a comparison needs two different systems; given: index"),
         ({"indexes": ["index", "nowhere"]}, "unknown index 'nowhere'; choose from: index, fixed"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,12 +68,13 @@ def test_two_systems_are_compared_side_by_side(page: Page) -> None:
 
 def test_posts_that_attack_stay_text_in_both_lists(page: Page) -> None:
     page.choose("#other", "fixed: fixed of test")
-    page.search("Look at $y^2$ <img src=x onerror=\"document.title='owned'\">")
+    attack = "Look at $y^2$ <img src=x onerror=\"document.title='owned'\">"
+    page.search(attack)
     page.until(lambda: page.all("#comparison article"))
     for button in page.all("#comparison .whole, #comparison .heat"):
         button.click()
     page.until(lambda: len(page.all("#comparison .post-text p")) >= 2)
-    assert "owned" not in page.driver.title
+    assert page.driver.title == f"{attack} - MathAMR+ search"
     assert page.driver.execute_script("return document.querySelectorAll('main script, main img').length") == 0
     assert page.complaints() == []
 
@@ -90,3 +92,49 @@ def test_a_comparison_fits_the_screen_and_axe_finds_nothing_serious(page: Page, 
         first, second = (column.rect for column in page.all("#comparison section"))
         assert (first["y"] == second["y"]) == (width > 768)  # beside each other, or one above the other
         assert page.serious() == []
+
+
+@pytest.fixture(scope="module")
+def ranked_first(engine: Engine, settings: Settings) -> Iterator[str]:
+    """Address of a server whose first index has no strategies, and that shows seven results."""
+    other = SystemEngine(Fixed("12", "15", "14"), engine.catalog.texts, system="fixed of test", posts=3)
+    own = replace(settings, k=7, index=Path("fixed"))
+    with served(create_app(other, own, more=[(engine, replace(own, index=settings.index))])) as address:
+        yield address
+
+
+def test_a_chosen_index_is_searched_by_the_strategy_of_the_server(chromium: Any, ranked_first: str) -> None:
+    page = Page(chromium, ranked_first)
+    page.search(QUERY)
+    page.choose("#system", "index")
+    page.until(lambda: page.all("#results article .heat"))
+    assert page.one("article .score").text == "4.000 of 4"
+    assert "strategy=maxsim" in page.driver.current_url
+    page = Page(chromium, ranked_first)
+    page.search(QUERY)
+    page.choose("#other", "index")
+    page.until(lambda: page.all("#comparison article"))
+    assert page.one("#comparison section:nth-of-type(2) .score").text == "4.000 of 4"
+
+
+@pytest.mark.parametrize(
+    ("asked", "lacking"),
+    [
+        ("q=group&index=gone", "index=gone"),
+        ("post=14&index=gone", "index=gone"),
+        ("q=group&beside=gone&k=0", "beside=gone k=0"),
+        ("q=group&index=index&strategy=maxsim&exact=false", "strategy=maxsim exact=false"),
+        ("q=group&task=formulas", "task=formulas"),
+    ],
+)
+def test_an_address_that_cannot_be_followed_is_not_searched(
+    chromium: Any, ranked_first: str, asked: str, lacking: str
+) -> None:
+    page = Page(chromium, f"{ranked_first}#{asked}")
+    page.until(lambda: page.one("#error").text)
+    assert page.one("#error").text == (
+        f"This address asks for {lacking}, which this server does not offer; choose from the menus, then search."
+    )
+    assert page.driver.current_url == f"{ranked_first}#{asked}"
+    assert page.all("#results article") == []
+    assert page.complaints() == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from graphs.corpus.post import Post
+from graphs.corpus.text.placeholders import extract
+from mathamr.search.engine import Engine
 from mathamr.search.web import katex
 from tests.mathamr.web.browser import BROWSER, PATIENCE, POLL, Page
 
@@ -36,6 +40,26 @@ def test_a_query_is_typed_and_formulas_are_typeset(page: Page) -> None:
     assert page.complaints() == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A book costs $5 and a pen costs $6.",
+        "It costs \\$5 and $x$",
+        "From $ 5 to $ 6, or $5-$10, let $x<5$ and \\(y=\\$1\\).",
+        "Solve \\begin{align}x&=1\\end{align} now",
+        "Let $x=\n\n1$ be",
+        "Let $S=\\{x : \\text{$x$ is prime}\\}$ and $$x+y$$, \\[z\\]",
+        "A \\\\$x$ and $ x $ and $ 5 $",
+    ],
+)
+def test_the_preview_typesets_the_formulas_that_are_searched(page: Page, text: str) -> None:
+    query = "const query = document.getElementById('query'); query.value = arguments[0];"
+    page.driver.execute_script(query + "query.dispatchEvent(new Event('input'));", text)
+    wanted = extract(Post("query", "topic", body=text, markup="text")).formulas
+    page.until(lambda: page.one("#preview").is_displayed())
+    assert len(page.all("#preview .katex")) == len(wanted)
+
+
 def test_a_found_formula_shows_which_part_matched(page: Page) -> None:
     page.one("#tasks label:nth-of-type(2)").click()
     page.search("Is $t^2 = 3u^2$?")
@@ -52,8 +76,9 @@ def test_a_found_formula_shows_which_part_matched(page: Page) -> None:
         page.one(f"{first} {part}").value_of_css_property("color") for part in (".equal", ".renamed", ".changed")
     }
     assert len(colours) == 3
-    page.search("$x<script>document.title = 1</script>$")
-    assert "script" not in page.driver.title
+    attack = "$x<script>document.title = 1</script>$"
+    page.search(attack)
+    assert page.driver.title == f"{attack} - MathAMR+ search"
     assert page.driver.execute_script("return document.querySelectorAll('#results script, #results img').length") == 0
     assert page.complaints() == []
 
@@ -127,6 +152,38 @@ def test_results_are_filtered_ordered_and_paged(page: Page) -> None:
     assert page.complaints() == []
 
 
+def test_a_link_that_somebody_typed_is_followed_once(page: Page, home: str) -> None:
+    page.driver.execute_script("location.hash = '#q=Is+$x$+odd%3F&k=3'")
+    page.until(lambda: len(page.all("#results article")) == 3)
+    assert "task=answers&k=3&strategy=maxsim" in page.driver.current_url
+    page.driver.back()
+    page.until(lambda: page.one("#examples").is_displayed())
+    assert page.driver.current_url == home
+
+
+def test_a_search_that_was_left_shows_no_results(page: Page, engine: Engine) -> None:
+    asked, may_answer = threading.Event(), threading.Event()
+    answer = engine.answer
+
+    def wait(*arguments: Any, **more: Any) -> Any:
+        asked.set()
+        assert may_answer.wait(PATIENCE)
+        return answer(*arguments, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "answer", wait)
+        page.one("#query").send_keys("Is $x$ odd?", Keys.ENTER)
+        assert asked.wait(PATIENCE)
+        page.driver.back()
+        page.until(lambda: "q=" not in page.driver.current_url)
+        page.until(lambda: page.one("#examples").is_displayed())
+        may_answer.set()
+    later = "fetch('api/posts/14').then(() => arguments[0]())"  # is answered after the search
+    page.driver.execute_async_script(later)
+    assert page.one("#examples").is_displayed()
+    assert page.all("#results article") == []
+
+
 def test_results_are_saved_and_a_post_has_an_address(page: Page, tmp_path: Path) -> None:
     allow = {"behavior": "allow", "downloadPath": str(tmp_path)}
     page.driver.execute_cdp_cmd("Browser.setDownloadBehavior", allow)
@@ -140,6 +197,8 @@ def test_results_are_saved_and_a_post_has_an_address(page: Page, tmp_path: Path)
     page.one("article .origin a").send_keys(Keys.ENTER)
     page.until(lambda: page.all("#single .katex"))
     assert page.driver.current_url.endswith("#post=14")
+    assert page.driver.title == "Is \\sqrt2 odd? - MathAMR+ search"
+    page.until(lambda: page.driver.switch_to.active_element.tag_name == "h2")
     assert page.all("#results article") == []
     page.driver.refresh()
     page.until(lambda: page.all("#single .katex"))
@@ -151,7 +210,8 @@ def test_results_are_saved_and_a_post_has_an_address(page: Page, tmp_path: Path)
 
 
 def test_a_script_in_a_post_is_text(page: Page) -> None:
-    page.search("Look <script>document.title = 'owned'</script> at $x<script>$ <img src=x onerror='alert(1)'>")
+    attack = "Look <script>document.title = 'owned'</script> at $x<script>$ <img src=x onerror='alert(1)'>"
+    page.search(attack)
     page.until(lambda: len(page.all("#results article")) == 5)
     for button in page.all("article .heat, article .whole, article summary"):
         button.click()
@@ -160,7 +220,7 @@ def test_a_script_in_a_post_is_text(page: Page) -> None:
     shown = page.one("main").text
     assert '<script>document.title = "owned"</script>' in shown
     assert "<img src=x onerror=" in shown
-    assert page.driver.title == "MathAMR+ search"
+    assert page.driver.title == f"{attack} - MathAMR+ search"
     assert page.all("main script, main img, main iframe, main [onerror], main a:not([href^='#post='])") == []
     # A formula asks for a link to a script: KaTeX refuses it, and the browser would.
     assert not page.driver.execute_script("return document.body.innerHTML.includes('href=\"javascript')")

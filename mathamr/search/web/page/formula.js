@@ -2,17 +2,10 @@
 
 import { byName } from "./shown.js";
 
-const FORMULA = /\$\$([\s\S]*?)\$\$|\\\[([\s\S]*?)\\\]|\\\(([\s\S]*?)\\\)|\$([^$]*?)\$/g;
-
 /* The place of the formula of `text` that has the character at `cursor`, without its delimiters; null if none has. */
 function formulaAt(text, cursor) {
-  for (const match of text.matchAll(FORMULA)) {
-    const latex = match.slice(1).find((group) => group !== undefined);
-    const width = (match[0].length - latex.length) / 2;
-    const end = match.index + match[0].length;
-    if (cursor > match.index && cursor < end) return { start: match.index + width, end: end - width };
-  }
-  return null;
+  const found = findFormulas(text).find(({ start, end }) => cursor > start && cursor < end);
+  return found === undefined ? null : { start: found.inner[0], end: found.inner[1] };
 }
 
 /* Connects the text box `query` with the editor; `changed` is called after the editor has written, `search` at Enter.

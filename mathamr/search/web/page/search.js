@@ -19,9 +19,10 @@ const STRATEGIES = {
   single_vector: ["document vectors", "Cosine of two vectors, one for the whole question and one for the whole post."],
 };
 const FORMULAS = {
-  structure: "Formulas that have a large part in common with the first formula in the question, up to renaming of variables.",
+  structure: "Formulas that have a large part in common with the first formula in the question, up to renaming of variables. The colours show the common part of their layouts; the score also compares their operators.",
   vectors: "Formulas whose vector is nearest to that of the first formula in the question.",
 };
+const TITLE = document.title;
 const CHOICES_OF_K = [5, 10, 20, 50];
 const PREVIEW_DELAY = 120; // milliseconds after a key, so that typing stays quick
 
@@ -75,6 +76,7 @@ function describe() {
     const name = `${STRATEGIES[choice.strategy]?.[0] ?? choice.strategy}${choice.exact ? "" : " (approximate)"}`;
     return new Option(name, JSON.stringify(choice));
   }));
+  choose(strategy, JSON.stringify({ strategy: index.usual.strategy, exact: index.usual.exact }));
   choose(strategy, before);
   strategy.closest("label").hidden = strategies().length === 0;
   for (const input of form.elements.task) {
@@ -87,8 +89,19 @@ function describe() {
 
 const strategies = () => (index.strategies.length > 0 ? index : beside ?? index).strategies;
 
+/* Chooses an option; returns whether there is such an option. */
 function choose(select, value) {
-  if ([...select.options].some((option) => option.value === value)) select.value = value;
+  const found = [...select.options].some((option) => option.value === value);
+  if (found) select.value = value;
+  return found;
+}
+
+/* Chooses a number of results, also one that the menu does not list; returns whether the server can show it. */
+function chooseNumber(k) {
+  if (choose(shownResults, k)) return true;
+  if (!/^[1-9]\d*$/.test(k) || Number(k) > index.max_results) return false;
+  shownResults.append(new Option(`${k} results`, k));
+  return choose(shownResults, k);
 }
 
 /* --- the form ------------------------------------------------------------------------------------------------------ */
@@ -164,17 +177,25 @@ function explain() {
 
 /* --- the address: what was asked stands behind the #, so that a page can be kept, reloaded and gone back to -------- */
 
-function remember() {
+/* Writes the search to the title and the address, by `pushState` or `replaceState` of the history. */
+function remember(write) {
   const asked = { q: query.value, task: task(), k: shownResults.value, ...JSON.parse(strategy.value || "{}") };
   const more = { kind: kind.value, formulas: formulas.value, order: order.value, start: first || "" };
   if (index.name !== index.indexes[0].name) asked.index = index.name;
   if (beside !== null) asked.beside = beside.name;
   for (const [name, value] of Object.entries(more)) if (value !== (index.usual[name] ?? "")) asked[name] = value;
   const hash = `#${new URLSearchParams(asked)}`;
-  if (hash !== location.hash) history.pushState(null, "", hash);
+  if (hash !== location.hash) history[write](null, "", hash);
+  showTitle(query.value);
+}
+
+function showTitle(text) {
+  document.title = text.trim() ? `${text} - ${TITLE}` : TITLE;
 }
 
 async function restore() {
+  search?.abort();
+  go.removeAttribute("aria-busy");
   const asked = new URLSearchParams(location.hash.slice(1));
   try {
     await chooseIndexes(asked.get("index") ?? "", asked.get("beside") ?? "");
@@ -182,37 +203,59 @@ async function restore() {
     error.textContent = problem.message;
     return;
   }
+  const names = index.indexes.map((one) => one.name);
+  const lacking = ["index", "beside"].filter((name) => asked.has(name) && !names.includes(asked.get(name)));
   if (asked.has("post")) {
-    showPost(asked.get("post"));
+    if (lacking.length === 0) showPost(asked.get("post"));
+    else refuse(asked, lacking);
     return;
   }
   query.value = asked.get("q") ?? "";
   showInEditor();
-  const wanted = index.tasks.includes(asked.get("task")) ? asked.get("task") : index.usual.task;
-  form.elements.task.value = index.tasks.includes(wanted) ? wanted : "answers";
-  const exact = asked.has("exact") ? asked.get("exact") === "true" : index.usual.exact;
-  choose(strategy, JSON.stringify({ strategy: asked.get("strategy") ?? index.usual.strategy, exact }));
-  choose(shownResults, asked.get("k") ?? String(index.usual.k));
-  choose(kind, asked.get("kind") ?? index.usual.kind);
-  choose(formulas, asked.get("formulas") ?? index.usual.formulas);
-  choose(order, asked.get("order") ?? "");
+  lacking.push(...fillIn(asked));
   explain();
   showPreview();
-  if (query.value) submit(Number.parseInt(asked.get("start") ?? "0", 10) || 0);
+  if (lacking.length > 0) refuse(asked, lacking);
+  else if (query.value) submit(Number.parseInt(asked.get("start") ?? "0", 10) || 0, "replaceState");
   else clear();
 }
 addEventListener("popstate", restore);
 
+/* Fills in the controls below the query; returns the names in the address whose values this server does not have. */
+function fillIn(asked) {
+  const value = (name) => asked.get(name) ?? String(index.usual[name] ?? "");
+  const hasTask = index.tasks.includes(value("task"));
+  form.elements.task.value = hasTask ? value("task") : "answers";
+  const chosen = JSON.stringify({ strategy: value("strategy"), exact: value("exact") === "true" });
+  const hasStrategy = choose(strategy, chosen);
+  const has = { task: hasTask, strategy: hasStrategy, exact: hasStrategy, k: chooseNumber(value("k")) };
+  for (const [name, select] of Object.entries({ kind, formulas, order })) has[name] = choose(select, value(name));
+  return Object.keys(has).filter((name) => asked.has(name) && !has[name]);
+}
+
+/* Says which values of the address this server does not have; nothing is searched, and the address stays. */
+function refuse(asked, names) {
+  clear();
+  examples.hidden = true;
+  const values = names.map((name) => `${name}=${asked.get(name)}`).join(" ");
+  error.textContent = `This address asks for ${values}, which this server does not offer; choose from the menus, then search.`;
+}
+
 async function showPost(postId) {
+  const mine = (search = new AbortController());
   clear();
   examples.hidden = true;
   try {
-    const post = await askPost(postId, index.name);
+    const post = await askPost(postId, index.name, mine.signal);
     const title = showParts(element("h2"), post.title.length > 0 ? post.title : [`Post ${postId}`]);
     single.replaceChildren(title, element("p", `post ${postId}`, "hint"), ...sentencesOf(post));
     single.hidden = false;
+    showTitle(title.textContent);
     typeset(single);
+    title.tabIndex = -1; // so that a screen reader reads on from here
+    title.focus();
   } catch (problem) {
+    if (problem.name === "AbortError") return;
     error.textContent = problem.message;
   }
 }
@@ -230,6 +273,7 @@ for (const button of tools.querySelectorAll("button")) {
 /* --- a search ------------------------------------------------------------------------------------------------------ */
 
 function clear() {
+  showTitle("");
   error.textContent = "";
   status.textContent = index?.note ? `Note: ${index.note}.` : "";
   show([]);
@@ -246,15 +290,15 @@ function show(items) {
   comparison.replaceChildren();
 }
 
-/* Searches, and shows the results after the first `start` ones. */
-async function submit(start = 0) {
+/* Searches, and shows the results after the first `start` ones; the address is written by `write` of the history. */
+async function submit(start = 0, write = "pushState") {
   if (index === null) return;
   first = beside === null ? start : 0;
   search?.abort();
   const mine = (search = new AbortController());
   const asked = { query: query.value, task: task(), k: Number(shownResults.value), ...JSON.parse(strategy.value || "{}"),
     kind: kind.value, formulas: formulas.value, start: beside === null ? start : 0, index: index.name };
-  if (asked.query.length <= index.max_characters) remember();
+  if (asked.query.length <= index.max_characters) remember(write);
   error.textContent = "";
   status.textContent = "Searching ...";
   go.setAttribute("aria-busy", "true");
@@ -262,7 +306,7 @@ async function submit(start = 0) {
   try {
     if (beside !== null) {
       const both = [index, beside];
-      const found = await ask("api/compare", { ...asked, indexes: both.map((one) => one.name) }, mine.signal);
+      const found = await ask("api/compare", { ...asked, index: undefined, indexes: both.map((one) => one.name) }, mine.signal);
       examples.hidden = true;
       listed = asked;
       show([]);
@@ -309,7 +353,8 @@ function report(answer, asked, milliseconds) {
   status.textContent = `${found} ${what}${found === 1 ? "" : "s"} in ${(milliseconds / 1000).toFixed(2)} s (${parts})`;
   const { matching, candidates } = answer;
   if (candidates !== null) status.append(`; ${matching.toLocaleString("en")} of ${candidates.toLocaleString("en")} candidates match`);
-  const { known, unknown, symbols } = answer.read;
+  const { known, unknown, symbols, formulas: number } = answer.read;
+  status.append(`; ${number} formula${number === 1 ? "" : "s"} read`);
   if (known.length > 0) status.append(`; words that the model knows: ${known.slice(0, 20).join(", ")}`);
   if (unknown.length > 0) status.append(`; words that the model does not know: ${unknown.slice(0, 20).join(", ")}`);
   if (symbols.length > 0) status.append(`; read as variables: ${symbols.join(" ")} (write LaTeX commands, such as \\le)`);

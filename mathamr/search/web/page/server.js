@@ -6,7 +6,8 @@ export async function ask(path, body, signal) {
 }
 
 /* The whole post `postId` of the index `name`. */
-export const askPost = (postId, name) => ask(`api/posts/${encodeURIComponent(postId)}?index=${encodeURIComponent(name)}`);
+export const askPost = (postId, name, signal) =>
+  ask(`api/posts/${encodeURIComponent(postId)}?index=${encodeURIComponent(name)}`, undefined, signal);
 
 /* Saves what `path` answers to `body` as a file, under the name that the server gives it. */
 export async function save(path, body) {

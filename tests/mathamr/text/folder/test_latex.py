@@ -51,6 +51,18 @@ def test_passages_have_their_kind_section_and_line() -> None:
     ]
 
 
+def test_bibliographies_and_repeated_titles_are_left_out() -> None:
+    text = r"""\begin{document}
+\section*{Further reading}
+\addcontentsline{toc}{section}{Further \emph{reading}} \markboth{FURTHER \emph{READING}}{READING}
+These books go on.
+\begin{bibdiv}\begin{biblist}
+\bib{BS}{book}{author={Bartle, Robert G.}, title={Analysis}}
+\end{biblist}\end{bibdiv}
+\end{document}"""
+    assert shown(text) == [("3", "Further reading", "These books go on.")]
+
+
 @pytest.mark.parametrize(
     ("begin", "end"), [(r"\[", r"\]"), ("$$", "$$"), (r"\begin{equation}", r"\end{equation}"), (r"\(", r"\)")]
 )
