@@ -35,6 +35,7 @@ from typing import Generic, TypeVar
 from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.latex_text import parts
 from graphs.corpus.text.placeholders import extract
+from graphs.corpus.text.sentences import UNSPACED
 from graphs.corpus.text.text_formulas import find
 from graphs.errors import ConfigError, RetrievalError
 from graphs.stores.posts import PostTexts
@@ -47,9 +48,7 @@ KINDS = ("", "answer", "question")
 FORMULAS = ("", "with", "without")
 _QUOTES = str.maketrans("”„", '"“')  # of phones and word processors; „German“ phrases end with “
 _COVER = "\ue000"  # character in place of those of a formula: no space, no letter, no sign
-# scripts from Thai to Chinese
-_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_PRIMED = rf"[^\W{_UNSPACED}]|[){_COVER}]"  # after these, " is a double prime or a sign of inches
+_PRIMED = rf"[^\W{UNSPACED}]|[){_COVER}]"  # after these, " is a double prime or a sign of inches
 _OPENING = rf'(?:(?<!{_PRIMED})["“]|(?P<attached>“)(?=[\w{_COVER}]))'
 _FILTER = re.compile(
     rf'(?<!\S)-["“](?P<excluded>[^"“]+)["“]|{_OPENING}(?P<phrase>[^"“]+)(?<!\s-)["“]'
