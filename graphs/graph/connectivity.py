@@ -134,9 +134,9 @@ def auxiliary_count(name: str, members: str) -> str:
     """Return the SQL expression for the number of auxiliary edges of a graph.
 
     >>> auxiliary_count("sequential", "formulas + roots")
-    'max((formulas + roots) - 1, 0)'
+    '(max((formulas + roots) - 1, 0))'
     """
-    return _KNOWN[name].count.format(n=f"({members})")
+    return f"({_KNOWN[name].count.format(n=f'({members})')})"
 
 
 def number_of_edges(name: str, members: int) -> int:

@@ -187,9 +187,10 @@ def own_roles(graph: DocumentGraph) -> DocumentGraph:
 
 
 def _begins_otherwise(kind: str, names: Sequence[str], reserved: Sequence[str]) -> str:
+    found = ", ".join(map(str, names[: len(reserved)]))
     return (
-        f"vocabulary of another version: its {kind} begin with {', '.join(names[: len(reserved)])}, and those of this "
-        f"version with {', '.join(reserved)}; preprocess the collection into a new file"
+        f"vocabulary of another version: its {kind} begin with {found}, and those of this version with "
+        f"{', '.join(reserved)}; preprocess the collection into a new file"
     )
 
 

@@ -2,9 +2,9 @@
 
 >>> sizes = GraphSizes(VirtualNodeSpec(structure="global"))
 >>> sizes.nodes, sizes.edges
-('(nodes + 1)', '(2 * (edges + nodes + 0))')
+('(nodes + 1)', '(2 * (edges + nodes + (0)))')
 >>> GraphSizes(VirtualNodeSpec(structure="none", connectivity="sequential")).edges
-'(2 * (edges + max((formulas + roots) - 1, 0)))'
+'(2 * (edges + (max((formulas + roots) - 1, 0))))'
 """
 
 from __future__ import annotations

@@ -179,6 +179,8 @@ class BM25Index:
             if not (folder / _SCORES).is_dir():
                 return cls(post_ids, None)
             scorer = bm25s.BM25.load(folder / _SCORES, mmap=True, show_progress=False)
+        except MemoryError:
+            raise
         except Exception as error:  # numpy's errors in a header written by hand are of many kinds
             raise StoreError(f"cannot be read as an index of BM25: {error}; build it again", path=folder) from error
         if scorer.scores["num_docs"] != len(post_ids):

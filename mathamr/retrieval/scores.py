@@ -138,5 +138,7 @@ def read_scores(path: Path) -> dict[str, TopicScores]:
             found = list(zip(documents.tolist(), scores.tolist(), strict=True))
             places = zip(topics.tolist(), (ends - sizes).tolist(), ends.tolist(), strict=True)
             return {topic: topic_scores(found[begin:end], int(depth)) for topic, begin, end in places}
+    except MemoryError:
+        raise
     except Exception as error:  # numpy's errors in a header written by hand are of many kinds
         raise RetrievalError(f"{path} is no file of scores: {error}; run its job again") from error

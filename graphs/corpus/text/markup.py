@@ -82,9 +82,13 @@ _MAX_ID = 200
 _MARKS = {"sup": "^", "sub": "_"}
 _MAX_RAISED = 8
 """Elements ``<sup>`` and ``<sub>`` in each other that are read."""
-_ONE_SYMBOL = re.compile(rf"\w+|{FORMULA}")
+_ONE_SYMBOL = re.compile(rf"\w+|{FORMULA}|\([^()]*\)")
 # Endings of ordinal numbers, signs of notes and marks, prose.
-_NO_SCRIPT = re.compile(r"\A(?:st|nd|rd|th|er|i?[eè]me|TM|SM|[*†‡§®™]+|\[[^\]]*\])\Z|\.\Z|\s[^\W\d_]{3}|[^\W\d_]{3}\s")
+_FUNCTION = r"(?:sin|cos|tan|cot|log|exp|mod|max|min|gcd|lcm|det|dim)\b"
+_NO_SCRIPT = re.compile(
+    r"\A(?:st|nd|rd|th|er|i?[eè]me|TM|SM|[*†‡§®™]+|\[[^\]]*\])\Z|\.\Z"
+    rf"|\s(?!{_FUNCTION})[^\W\d_]{{3}}|(?<![^\W\d_])(?!{_FUNCTION})[^\W\d_]{{3,}}\s"
+)
 _BLANK_LINES = re.compile(r"\n[ \t]*+\n[ \t\n]*+")
 _ITEM_LINE = re.compile(r"\n(?=[ \t]*+(?:[-*•]|\d{1,3}[.)]|\([a-z\d]{1,3}\)|[a-z]\))[ \t])")
 _BULLET = re.compile(r"\A(?:[-*•]|\d{1,3}[.)]) ")
@@ -269,7 +273,8 @@ class _Reader:
         content = "".join(self.pieces[first:])
         script = content.strip()
         if script and not _NO_SCRIPT.search(script):
-            self.pieces[first:] = [mark, script if _ONE_SYMBOL.fullmatch(script) else f"({script})"]
+            before, after = content.split(script, 1)
+            self.pieces[first:] = [before, mark, script if _ONE_SYMBOL.fullmatch(script) else f"({script})", after]
 
     def span(self, is_end: bool, attributes: str) -> None:
         if is_end:

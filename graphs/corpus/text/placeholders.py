@@ -88,9 +88,9 @@ def _with_placeholders(block: Block, post: Post, formulas: list[FormulaRef]) -> 
         pieces.append(between[-1])
         if start < len(text):
             inner = [next(spans) for _ in range(text.count(FORMULA, start, end))]
-            for _, own in inner:
-                source = source.replace(FORMULA, f"${own}$", 1)
-            latex += [(None, source), *inner]
+            first, *further = source.split(FORMULA)
+            whole = first + "".join(f"${own}${rest}" for (_, own), rest in zip(inner, further, strict=True))
+            latex += [(None, whole), *inner]
             pieces += [""] * len(inner)
         position = end
     out: list[str] = []

@@ -16,9 +16,12 @@ any punctuation should cost one of its cuts, not its graph.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 #: Characters of the scripts that are written without spaces, Thai to Chinese, in a class of a regular expression.
 UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
+#: Characters between two blanks in a sentence of such a script, at most; cut at a comma where there is one.
+MAX_RUN = 200
 #: Words in a sentence, at most; a longer one is cut at a semicolon, a comma or, failing that, between two words.
 MAX_WORDS = 200
 
@@ -61,7 +64,10 @@ _CANDIDATE = re.compile(
         (?=(?P<next> \S ))""",
     re.VERBOSE,
 )
-_WIDE_STOP = re.compile(r"(?<=[。！？])(?![。！？”’」』》）])|(?<=[。！？][”’」』》）])")
+_WIDE_STOP = re.compile(r"[。！？]+[”’」』》）]*")
+_RUN = re.compile(rf"[^\s。！？]{{{MAX_RUN + 1},}}")
+_PART_OF_RUN = re.compile(rf".{{1,{MAX_RUN}}}(?:(?<=[，；、：])|\Z)|.{{{MAX_RUN}}}")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _LAST_WORD = re.compile(r"[^\s()\[\]{}\"“”‘«»,;:]*\Z")
 _NEXT_WORD = re.compile(r"[A-Za-z]+")
 _INITIAL = re.compile(r"(?:[A-Za-z]\.)*[A-Za-z]\Z")
@@ -84,8 +90,8 @@ def split(text: str) -> list[str]:
             start = match.end("gap")
     if start < len(text):
         sentences.append(text[start:])
-    if _WIDE_STOP.search(text):
-        sentences = [part.strip() for sentence in sentences for part in _WIDE_STOP.split(sentence) if part.strip()]
+    if _UNSPACED.search(text):
+        sentences = [part for sentence in sentences for part in _without_blanks(sentence)]
     return [piece for sentence in sentences for piece in _bounded(sentence)]
 
 
@@ -124,6 +130,16 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 def _next_word(text: str, match: re.Match[str]) -> str:
     next_word = _NEXT_WORD.match(text, match.end("open"))
     return "" if next_word is None else next_word.group().lower()
+
+
+def _without_blanks(text: str) -> list[str]:
+    """Return the sentences of ``text`` in a script without spaces; none has a longer run than :data:`MAX_RUN`."""
+    ends = {match.end() for match in _WIDE_STOP.finditer(text)} | {len(text)}
+    for run in _RUN.finditer(text):
+        if _UNSPACED.search(text, *run.span()):
+            ends |= {part.end() for part in _PART_OF_RUN.finditer(text, *run.span()) if part.end() < run.end()}
+    cuts = [0, *sorted(ends)]
+    return [part for start, end in pairwise(cuts) if (part := text[start:end].strip())]
 
 
 def _bounded(sentence: str) -> list[str]:

@@ -6,8 +6,9 @@ r"""Formulas in running text: between dollars, in ``\(..\)`` and ``\[..\]``, in 
 
 A dollar that opens no formula stays where it is: nothing is swallowed by an unbalanced one. Whether ``$...$`` is a
 formula is decided by what is inside: commands and operators speak for it, plain words against it, and a digit on each
-side of the dollars for money. A formula reaches over no :data:`~graphs.corpus.text.markup.FORMULA`. Within its braces
-it may hold text with formulas:
+side of the dollars for money. A formula reaches over no :data:`~graphs.corpus.text.markup.FORMULA`, but ``\[..\]`` and
+environments may have some in braces, as in ``\text{if $x$}`` where a collection marks the inner formula. Within its
+braces it may hold text with formulas:
 
 >>> [latex for _, _, latex in find(r"Let $S=\{x : \text{$x$ is prime}\}$ be infinite.")]
 ['S=\\{x : \\text{$x$ is prime}\\}']
@@ -16,6 +17,9 @@ it may hold text with formulas:
 from __future__ import annotations
 
 import re
+from bisect import bisect
+from functools import cached_property
+from itertools import accumulate
 
 from graphs.corpus.text.markup import FORMULA, strip_delimiters
 
@@ -59,6 +63,7 @@ def find(text: str) -> list[tuple[int, int, str]]:
         return formulas
     nearest = _Nearest(text)
     closes = closings(text)
+    held = _Held(text)
     position = 0
     while (opening := _OPENING.search(text, position)) is not None:
         start, position = opening.span()
@@ -72,13 +77,15 @@ def find(text: str) -> list[tuple[int, int, str]]:
             close = closes[token].get(start, _NOWHERE)
             if close == _NOWHERE:
                 close = nearest(_CLOSING[token], position)
-            if close == _NOWHERE or (token != "\\[" and nearest(FORMULA, position) < close):
+            if close == _NOWHERE:
+                continue
+            if nearest(FORMULA, position) < close and not (token == "\\[" and held(start, close)):
                 continue
             end = close + len(token)
             latex = text[position:close].strip()
         elif opening["environment"] and opening["environment"].rstrip("*") in _ENVIRONMENTS:
             end = _environment_end(text, opening["environment"], position, nearest)
-            if end < 0:
+            if end < 0 or (nearest(FORMULA, position) < end and not held(start, end)):
                 continue
             latex = strip_delimiters(text[start:end])
         else:
@@ -178,6 +185,7 @@ def is_formula(inner: str, before: str, after: str) -> bool:
 
 
 _NOWHERE = 1 << 62
+_MOST_HELD = 64  # more would take quadratic time
 
 
 class _Nearest:
@@ -193,6 +201,32 @@ class _Nearest:
             known = self.text.find(string, position)
             known = self.found[string] = _NOWHERE if known < 0 else known
         return known
+
+
+class _Held:
+    """Test of a part of a text: all formulas that a collection marks in it are in braces that open there."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def _depths(self) -> tuple[list[int], list[int]]:
+        """Places of braces, and the depth before the first and after each."""
+        braces = [match for match in _NESTING.finditer(self.text) if match[0] in "{}"]
+        steps = (1 if match[0] == "{" else -1 for match in braces)
+        return [match.start() for match in braces], list(accumulate(steps, initial=0))
+
+    def __call__(self, start: int, end: int) -> bool:
+        places, depths = self._depths
+        outside = depths[bisect(places, start)]
+        at = self.text.find(FORMULA, start, end)
+        for _ in range(_MOST_HELD):
+            if at < 0:
+                return True
+            if depths[bisect(places, at)] <= outside:
+                return False
+            at = self.text.find(FORMULA, at + 1, end)
+        return False
 
 
 def _environment_end(text: str, environment: str, position: int, nearest: _Nearest) -> int:

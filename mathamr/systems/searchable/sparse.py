@@ -76,6 +76,8 @@ class SparseIndex:
                     raise ValueError("its parts are compressed")  # they may be of any size
             weights = sparse.csc_array(sparse.load_npz(folder / _WEIGHTS))
             weights.check_format(full_check=True)  # the product does not check places
+        except MemoryError:
+            raise
         except Exception as error:  # numpy's errors in a header written by hand are of many kinds
             raise StoreError(
                 f"cannot be read as weights of words: {error}; build the index again", path=folder

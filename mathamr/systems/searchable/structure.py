@@ -101,6 +101,8 @@ def open_structure(record: Mapping[str, Any], folder: Path) -> StructureSearch:
         with np.load(folder / _POSTS, allow_pickle=False) as arrays:
             starts, places, names = arrays["starts"], arrays["places"], arrays["names"]
         _check(starts, places, names, len(index))
+    except MemoryError:
+        raise
     except Exception as error:  # numpy's errors in a header written by hand are of many kinds
         raise StoreError(
             f"cannot be read as the posts of formulas: {error}; build the index again", path=folder / _POSTS

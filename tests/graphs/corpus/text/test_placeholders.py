@@ -100,6 +100,7 @@ def test_code_is_dropped_links_and_emphasis_keep_their_text() -> None:
         ("the n<sup>th</sup> term, as noted<sup>[12]</sup> by X<sup>TM</sup>", "the nth term, as noted[12] by XTM"),
         ("compact <sup>i.e.</sup> finite, odd<sup>a note on it</sup>", "compact i.e. finite, odda note on it"),
         (f"2<sup>{formula(1)}</sup> is even", "2^ FORMULA_0 is even"),
+        ("M<sup>ed </sup>mod n, e<sup>2 sin x</sup>, f<sup>(4)</sup>", "M^ed mod n, e^(2 sin x), f^(4)"),
     ],
 )
 def test_raised_and_lowered_text_keeps_its_mark(body: str, expected: str) -> None:
@@ -116,6 +117,9 @@ def test_an_environment_keeps_the_spans_in_it_and_is_a_formula() -> None:
         ("6", "y"),
     ]
     assert read(rf"<p>\[ z \mbox{{ if {inner}}} \]</p>").formulas[0].latex == r"z \mbox{ if $x>0$}"
+    prose = read(rf"<p>How is \begin{{align}} typed? I tried {inner}. Then \end{{align}} and \[Let {inner} be.\]</p>")
+    assert [one.formula_id for one in prose.formulas] == ["5", "5"]
+    assert prose.sentences[1] == "I tried FORMULA_0."
 
 
 def test_mathml_is_read_by_its_annotation_in_tex() -> None:
@@ -127,6 +131,8 @@ def test_mathml_is_read_by_its_annotation_in_tex() -> None:
 def test_text_without_spaces_is_kept_and_long_data_is_cut() -> None:
     chinese = "证明连续函数在闭区间上有界" * 12
     assert read(f"{chinese}。{chinese}！").sentences == (f"{chinese}。", f"{chinese}！")
+    long = read(f"{chinese}，" * 9 + "a" * 99 + "中" * 500).sentences
+    assert [len(part) for part in long] == [len(chinese) + 1] * 9 + [200, 200, 199]
     assert read("a" * 101 + " b").sentences == ("a" * 100 + " b",)
 
 

@@ -37,6 +37,7 @@ def test_these_are_one_sentence(text: str) -> None:
         ("It equals 3. Now let y be 4.", ["It equals 3.", "Now let y be 4."]),
         ("Yes. Then it is odd.", ["Yes.", "Then it is odd."]),
         ("他说：“是。” 好！ Then x。", ["他说：“是。”", "好！", "Then x。"]),
+        ("他说「『好。』」然后走了。", ["他说「『好。』」", "然后走了。"]),
         ("I wonder... Maybe not.", ["I wonder...", "Maybe not."]),
         ("It is zero.Then we stop.", ["It is zero.", "Then we stop."]),
         ("Use sets, groups, etc. The rest is clear.", ["Use sets, groups, etc.", "The rest is clear."]),
