@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 LOCK = ".lock"
 LOG = "log.jsonl"
 _RECORD = "trained.json"
+_CODE = "code"  # the version of mathamr/ that has begun an unfinished training
 
 State = Literal["trained", "training elsewhere", "begun", "missing", "none"]
 
@@ -127,6 +128,11 @@ class Models:
         """Leave the folder to a model of the graphs ``source``; a finished one of other graphs is kept beside it."""
         before, kept = _source_of(folder), _kept(folder, source)
         if before == source:
+            if kept.exists():  # a kill, while the model moved away or came back
+                for path in kept.iterdir():
+                    if not (folder / path.name).exists():
+                        path.replace(folder / path.name)
+                shutil.rmtree(kept)
             return
         if before is not None and (folder / _RECORD).exists():
             beside = _kept(folder, before)
@@ -136,7 +142,7 @@ class Models:
                 if path.name not in (LOCK, "source") and not path.name.startswith("encoded"):
                     shutil.rmtree(beside / path.name, ignore_errors=True)  # left by a kill after it came back
                     path.replace(beside / path.name)
-        elif any(path.name != LOCK for path in folder.iterdir()):
+        elif any(path.name != LOCK for path in folder.iterdir()) and not (kept / _RECORD).exists():
             self._say(f"  the graphs have changed since model {folder.name} was begun: it is trained anew")
         (folder / "source").unlink(missing_ok=True)
         for path in folder.iterdir():
@@ -158,6 +164,9 @@ class Models:
         return Trained(best, record["costs"], origin=record["origin"])
 
     def _train(self, job: Job, folder: Path, system: System[Any], topic_sets: Sequence[TopicSet], log: Log) -> Trained:
+        begun = folder / _CODE
+        if not (folder / LOG).exists():
+            write_whole(begun, mathamr_version())
         with TrainingLog(folder / LOG) as written:
 
             def record(entry: dict[str, Any]) -> None:
@@ -169,8 +178,9 @@ class Models:
         origin = {"model_code": checkpoint.code_version(), "model_machine": machine()}
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         content = {"key": job.model_key, "finished": now, "origin": origin, "costs": dict(trained.costs)}
-        content["mathamr"] = mathamr_version()
+        content["mathamr"] = begun.read_text(encoding="utf-8") if begun.exists() else ""  # "": begun by an earlier one
         write_json(folder / _RECORD, content)
+        begun.unlink(missing_ok=True)
         system.tidy(folder)
         return replace(trained, origin=origin)
 
@@ -184,14 +194,15 @@ class Models:
         count = number_of(train.processes, train.device)
         if count == 1:
             return None
-        arguments = job.settings, self._shared, topic_sets, folder
+        plain = [replace(topic_set, measures={}) for topic_set in topic_sets]  # one of your own cannot be sent
+        arguments = job.settings, self._shared, plain, folder
         return run_ranks(count, train.device, train_rank, arguments, log, folder)
 
 
 def model_of(models: Path, key: str, source: str) -> Path | None:
     """Return the folder of the finished model that was trained on the graphs ``source``; None without one."""
     folder = models / key
-    places = [folder] if _source_of(folder) in (source, None) else []
+    places = [folder] if _source_of(folder) == source else []
     return next((place for place in [*places, _kept(folder, source)] if (place / _RECORD).exists()), None)
 
 

@@ -95,6 +95,7 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
         if config.data.years:  # a year may be missing; other collections may take long to tell
             check_judged(config.data, corpus, tasks)
         return Ended(listing(wanted, folder, models), 0)
+    mathamr_version()  # of now: what is edited meanwhile makes none of these results
     mine = with_needs(select(wanted, None if config.job == PREPARE else config.job), wanted)
     missing = [job for job in mine if finished(job, folder) is None]
     console.say(f"{experiment.name}: {len(missing)} of {len(mine)} jobs to run")
@@ -173,7 +174,10 @@ def of_other_code(jobs: Sequence[Job], done: Sequence[Job], folder: Path, models
     counts += [f"models {len(trained)} ({next(iter(trained)).with_name('KEY')})"] if trained else []
     if not counts:
         return ""
-    return f"made by another version of mathamr/ and used as found: {', '.join(counts)}; what you remove is made again"
+    return (
+        f"made by another version of mathamr/ and used as found: {', '.join(counts)}; to train again, remove a model "
+        f"and the results of its jobs; to rank again, remove a result and {folder}/earlier"
+    )
 
 
 def without_effect(words: Sequence[str], jobs: Sequence[Job]) -> list[str]:

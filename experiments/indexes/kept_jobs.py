@@ -124,7 +124,8 @@ class _Keeper:
 
     def keep(self, job: Job, place: Path) -> dict[str, Any]:
         """Keep a job in ``place``, after the jobs that it needs; return its entry of the manifest."""
-        if finished(job, self.folder) is None:
+        result = finished(job, self.folder)
+        if result is None:
             raise ConfigError(f"{job.name} has no result of this configuration; run the experiment again")
         parts = {need.condition: self.keep(need, place / PARTS / need.condition) for need in job.needs}
         self.console.say(f"keeping {job.name}")
@@ -134,6 +135,10 @@ class _Keeper:
         if models.state(job) not in ("trained", "none"):
             raise ConfigError(
                 f"the model {job.model_key} of {job.name} is {models.state(job)}; run the experiment again"
+            )
+        if job.model_key and system.source(job.settings) != result["source"]:
+            raise ConfigError(
+                f"the graphs have changed since {job.name} has finished; remove its result.json, and run it again"
             )
         searches = searches_of(system, job.settings, self.topic_sets)
         made = models.stage(job, system, [one.queries for one in searches], lambda record: None)

@@ -49,7 +49,7 @@ def test_an_interrupted_training_goes_on_and_its_log_has_each_step_once(bench: A
     assert bench.models.state(bench.job()) == "begun"
     bench.track.error = None
     bench.run(bench.job())
-    assert bench.track.found == [[LOCK, "source"], [LOCK, "source"]]
+    assert bench.track.found == [[LOCK, "code", "source"], [LOCK, "code", "source"]]
     log = [json.loads(line) for line in (bench.models.folder(bench.job()) / "log.jsonl").read_text().splitlines()]
     assert [entry["kind"] for entry in log] == ["start", "start", "step"]
 
@@ -70,7 +70,7 @@ def test_a_model_of_other_graphs_is_trained_anew_finished_or_not(bench: Any) -> 
     (bench.models.folder(bench.job()) / "encoded").mkdir()
     bench.track.graphs = "others"
     bench.run(bench.job(condition="again"))
-    assert bench.track.found == [[LOCK, "source"], [LOCK, "source"]]
+    assert bench.track.found == [[LOCK, "code", "source"], [LOCK, "code", "source"]]
     assert "the graphs have changed since model model1 was trained; it moves to" in " ".join(bench.said)
     assert model_of(bench.shared / "models", "model1", "others") == bench.models.folder(bench.job())
     kept = model_of(bench.shared / "models", "model1", "graphs")
@@ -83,14 +83,31 @@ def test_a_model_of_other_graphs_is_trained_anew_finished_or_not(bench: Any) -> 
     assert model_of(bench.shared / "models", "model1", "graphs") == bench.models.folder(bench.job())
     assert model_of(bench.shared / "models", "model1", "yet others") is None
 
+    kept.mkdir()
+    (bench.models.folder(bench.job()) / "best").rename(kept / "best")  # as a kill leaves it, while the model moves
+    bench.run(bench.job(condition="after_a_kill"))
+    assert len(bench.track.found) == 2
+    assert not kept.exists()
+
     bench.track.error = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         bench.run(bench.job(epochs=2))
     (bench.models.folder(bench.job(epochs=2)) / "last").mkdir()
     bench.track.error, bench.track.graphs = None, "yet others"
     bench.run(bench.job(epochs=2))
-    assert bench.track.found[-1] == [LOCK, "source"]
+    assert bench.track.found[-1] == [LOCK, "code", "source"]
     assert any("was begun: it is trained anew" in line for line in bench.said)
+
+
+def test_a_model_is_of_the_code_that_has_begun_it(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.track.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(bench.job())
+    bench.track.error = None
+    monkeypatch.setattr("experiments.models.mathamr_version", lambda: "edited")
+    bench.run(bench.job())
+    assert bench.models.state(bench.job()) == "trained"
+    assert bench.models.is_of_other_code(bench.job())
 
 
 def test_a_kill_before_the_record_of_a_model_trains_on(bench: Any) -> None:
