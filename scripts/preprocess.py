@@ -11,10 +11,10 @@
 (``graphs/stores/store.py``). Virtual nodes are added when graphs are loaded: ``graph.structure`` and
 ``graph.connectivity`` are written into the file as defaults for its readers, and the same command with other values
 changes only these defaults. Another value of ``graph.formulas`` needs another file.
-``pairs.tsv`` has a question and an answer in each line, chosen by ``train.positives`` (``graphs/corpus/pairs.py``), and
-``negatives.tsv`` a question and an answer to another question, best ranked first (``mathamr/negatives/mining.py``).
-Topics are in no pair and do not count for the vocabulary, but their tensors are made. The same command resumes after
-any stop.
+``pairs.tsv`` has a question and an answer in each line, chosen by ``train.positives`` (``graphs/corpus/pairs.py``),
+``pairs.positives`` this setting, and ``negatives.tsv`` a question and an answer to another question, best ranked first
+(``mathamr/negatives/mining.py``). Topics are in no pair and do not count for the vocabulary, but their tensors are
+made. The same command resumes after any stop.
 
 Exit codes: 0 made; 2 an error, with a message.
 """

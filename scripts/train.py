@@ -6,11 +6,14 @@
     torchrun --nproc-per-node 4 -m experiments.cli train --tensors preprocessed.db --pairs pairs.tsv --out model
 
 mathamr build tensors makes both files from a collection. The file of pairs has two columns separated by a tab: question
-id and answer id. The first line may name them (``query_id``, ``document_id``). The file of hard negatives
-(``--negatives``) has question ids and ids of posts that do not answer them; ``train.negatives`` is the number drawn for
-each question. ``train.negative_source=model`` needs no file. Any key of the groups ``model`` and ``train`` of ``conf/``
-can be set. ``model/best`` is the checkpoint of the lowest validation loss, ``model/log.jsonl`` has a record of every
-step. The same command resumes an interrupted run. A second command that trains into the same folder is refused.
+id and answer id. The first line may name them (``query_id``, ``document_id``). ``pairs.positives`` beside it names the
+``train.positives`` of its pairs, which decides what is held out together; without it, give that setting.
+
+The file of hard negatives (``--negatives``) has question ids and ids of posts that do not answer them;
+``train.negatives`` is the number drawn for each question. ``train.negative_source=model`` needs no file. Any key of the
+groups ``model`` and ``train`` of ``conf/`` can be set. ``model/best`` is the checkpoint of the lowest validation loss,
+``model/log.jsonl`` has a record of every step. The same command resumes an interrupted run. A second command that
+trains into the same folder is refused.
 
 Exit codes: 0 trained; 2 an error, with a message; 75 stopped by SIGTERM, SIGUSR1 or Ctrl-C, saved: run it again to
 resume; 130 stopped by a second Ctrl-C, which does not wait: the next run resumes from the last checkpoint.
@@ -47,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     from mathamr.stages.console import Console
     from mathamr.stages.learning.graph_model import TrainingData, by_question, summary, train_graph_model
     from mathamr.stages.learning.reporting import JsonLines, only_trainer
+    from mathamr.stages.learning.training_files import positives_file
     from mathamr.training.distributed import missing_gpu
     from mathamr.training.pairs import read_pairs
 
@@ -61,6 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> str:
     )
     log = JsonLines(given.out / "log.jsonl")
     console = Console(quiet=os.environ.get("RANK", "0") != "0")
+    if (recorded := positives_file(given.pairs)).exists():
+        positives = recorded.read_text(encoding="utf-8", errors="replace").strip()
+        if positives != config.positives:
+            console.say(f"  train.positives={positives}, as {recorded} says of {given.pairs}")
+        config = replace(config, positives=positives)
     if warning := missing_gpu(config.device):
         console.say(warning)
     with only_trainer(given.out):

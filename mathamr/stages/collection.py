@@ -131,6 +131,14 @@ class ParsedCollection:
         path = self.topics_path(config)
         known = _ids_present(path)
         missing = {post.post_id: post for post in topics if post.post_id not in known}
+        done = path.with_suffix(".done")  # names the version that began the file; earlier ones left none
+        if path.exists():
+            if not done.exists():
+                write_whole(done, "")
+            is_done(done, path, self._console)  # says if it was another version
+        elif missing:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_whole(done, graphs_version())
         if not missing:
             return
         if given is not None:

@@ -31,6 +31,7 @@ from graphs.formulas.visual_ids import posts_with_visual_ids
 from graphs.shared_files import read_json, write_json
 from mathamr.stages.console import Console, Stage
 from mathamr.stages.data.post_files import PostFiles
+from mathamr.stages.data.versions import graphs_version
 from mathamr.stages.settings import DataSettings, JobSettings
 from mathamr.stages.topic_sets import TopicSet
 
@@ -125,10 +126,11 @@ def searched_posts(
 ) -> frozenset[str]:
     """Return the ids of answers, of posts with formulas of some visual ids, and of their questions.
 
-    Finding them takes a pass over the catalogue. Its result is kept in ``folder``.
+    Finding them takes a pass over the catalogue. Its result is kept in ``folder``, for this version of ``graphs/``.
     """
     judged, judged_visual_ids = frozenset(answers), frozenset(visual_ids)
-    digest = hashlib.sha256("\0".join([*sorted(judged), "", *sorted(judged_visual_ids)]).encode()).hexdigest()[:12]
+    found_by = [graphs_version(), "", *sorted(judged), "", *sorted(judged_visual_ids)]
+    digest = hashlib.sha256("\0".join(found_by).encode()).hexdigest()[:12]
     kept = folder / f"searched-{digest}.json"
     if (known := read_json(kept)) is not None:
         return frozenset(known["posts"])

@@ -17,6 +17,7 @@ import re
 from array import array
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -196,7 +197,7 @@ def split_pairs(
     available: Container[str],
     *,
     validation_fraction: float,
-    known: Iterable[Pair] = (),
+    known: Sequence[Pair] = (),
     positives: str = "accepted",
 ) -> PairSplit:
     """Hold out a part of the questions, by a shuffle that depends only on the question ids.
@@ -207,7 +208,7 @@ def split_pairs(
         pairs: pairs of posts; repeated pairs count once.
         available: posts with graphs.
         validation_fraction: share of the questions, rounded to whole questions.
-        known: pairs that ``pairs`` were sampled from; their answers are right, too, and no negatives.
+        known: pairs that ``pairs`` were sampled from; answers in them are right and shared, too.
         positives: choice of the pairs (:data:`graphs.corpus.pairs.POSITIVES`).
 
     Raises:
@@ -235,7 +236,7 @@ def split_pairs(
             f"{num_held_out} and leaves {len(questions) - num_held_out} for training; {fix}"
         )
     shuffled = np.random.default_rng(_SPLIT_SEED).permutation(len(questions))
-    groups = question_groups(usable, positives)
+    groups = question_groups(chain(usable, known), positives)
     members: dict[str, list[str]] = {}
     for question in questions:
         members.setdefault(groups.get(question, question), []).append(question)

@@ -301,6 +301,32 @@ def test_topics_that_changed_are_not_taken_from_a_collection(
     assert parser != "embedded 0 none"
 
 
+def test_topics_of_another_version_are_not_used_in_silence(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also those of a version that left no .done file; what this version adds does not make the file its own."""
+    corpus, outputs = JsonLines(collection), tmp_path / "out"
+    (job,) = jobs(composed(collection, outputs, *FULL, conditions={"graph": {}}))
+    assert isinstance(job.settings, ParsedSettings)
+    topics = [topic.post for topic in corpus.topics(1)[:3]]
+
+    def said(number: int) -> str:
+        parsed = ParsedCollection(corpus, outputs, Console(), NeededPosts(frozenset({"q0"}), frozenset()))
+        parsed.make(job.settings, topics[:number])
+        return " ".join(capsys.readouterr().err.split())
+
+    assert "another version" not in said(1) + said(2)
+    (path,) = outputs.glob("topic-graphs-*.db")
+    done, told = path.with_suffix(".done"), path.with_suffix(".done.told")
+    done.unlink()
+    assert f"{path} was made by another version of graphs/" in said(3)
+    told.unlink()
+    assert f"{path} was made by another version of graphs/" in said(3)
+    assert "another version" not in said(3)
+    path.unlink()
+    assert "another version" not in said(3) + said(3)
+
+
 def change_meta(path: Path, **values: str | None) -> None:
     with writer(path) as connection:
         for name, value in values.items():

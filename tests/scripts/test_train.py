@@ -13,6 +13,7 @@ from graphs.stores.store import GraphStore, config_hash
 from mathamr.stages.learning import graph_model
 from mathamr.stages.learning.reporting import only_trainer
 from mathamr.training import checkpoint
+from mathamr.training.config import TrainConfig
 from mathamr.training.interruption import Interrupted
 from scripts import train
 from tests.mathamr.tiny_collection import make_store
@@ -78,6 +79,27 @@ def test_a_setting_that_does_not_fit_is_a_message_and_code_2(
 ) -> None:
     assert train.main([*command, *settings]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_the_pairs_know_what_is_held_out_together(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[str] = []
+
+    def stopped(config: TrainConfig, *_: object, **__: object) -> None:
+        seen.append(config.positives)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(graph_model, "train", stopped)
+    (tmp_path / "pairs.positives").write_text("duplicates")
+    train.main([*command, *SMALL])
+    assert "train.positives=duplicates, as" in capsys.readouterr().err
+    (tmp_path / "pairs.positives").unlink()  # pairs from elsewhere
+    train.main([*command, *SMALL])
+    train.main([*command, *SMALL, "train.positives=all"])
+    assert seen == ["duplicates", "accepted", "all"]
+    (tmp_path / "pairs.positives").write_bytes(b"\xff")
+    assert train.main([*command, *SMALL]) == 2
 
 
 def test_a_bad_file_is_a_message_with_its_line(

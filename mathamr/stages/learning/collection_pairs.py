@@ -67,9 +67,11 @@ class CollectionPairs:
     def split_of(self, train: TrainConfig, available: frozenset[str] | None) -> PairSplit:
         """Return the pairs for training and the held-out ones, of the ``available`` posts; None: of all."""
         having = None if available is None else available.intersection
-        sample = sample_pairs(self(train).kept, having, train.max_pairs)
+        kept = self(train).kept
+        sample = sample_pairs(kept, having, train.max_pairs)
         there = posts_of(sample) if available is None else available
+        fraction = train.validation_fraction
         try:
-            return split_pairs(sample, there, validation_fraction=train.validation_fraction, positives=train.positives)
+            return split_pairs(sample, there, validation_fraction=fraction, known=kept, positives=train.positives)
         except TrainingError as error:
             raise TrainingError(f"{error.message}, or use track=bm25, which trains nothing", path=error.path) from error

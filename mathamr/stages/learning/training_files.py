@@ -1,4 +1,4 @@
-"""Files that mathamr train learns from: collection.db -> preprocessed.db, pairs.tsv, negatives.tsv.
+"""Files that mathamr train learns from: collection.db -> preprocessed.db, pairs.tsv, pairs.positives, negatives.tsv.
 
 made = prepare_training(corpus, Path("collection.db"), Path("work"), settings, TrainConfig(...), Console())
 print(made)         # work/preprocessed.db: 1,024 graphs, 1,003 labels, 40 relations ...
@@ -77,7 +77,9 @@ def _prepare(
         labels = build_vocabulary([counts], settings, console)
         identity = str(source.meta["source"])
         graphs = build_tensors(source.rows(), tensors, labels, settings, console, source=identity, total=len(source))
+    positives_file(pair_file).unlink(missing_ok=True)  # of other pairs
     write_pairs(pair_file, ((pair.question_id, pair.answer_id) for pair in pairs))
+    write_whole(positives_file(pair_file), train.positives)
     lines = [
         f"{tensors}: {len(graphs):,} graphs, {labels.num_labels:,} labels, {labels.num_relations} relations",
         f"{pair_file}: {len(pairs):,} pairs of {len({pair.question_id for pair in pairs}):,} questions",
@@ -92,6 +94,11 @@ def _prepare(
         write_pairs(negative_file, mined_pairs)
         lines.append(f"{negative_file}: {len(mined_pairs):,} hard negatives of {len(mined):,} questions")
     return TrainingFiles(tuple(lines))
+
+
+def positives_file(pairs: Path) -> Path:
+    """Return the file beside a file of pairs that names their ``train.positives``; only pairs made here have one."""
+    return pairs.with_suffix(".positives")
 
 
 def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:

@@ -11,7 +11,7 @@ from graphs.errors import ConfigError, TrainingError
 from graphs.stores.store import GraphStore
 from mathamr.training.graph import trainer
 from mathamr.training.graph.trainer import train
-from mathamr.training.pairs import posts_of, read_pairs, sample_pairs, split_pairs
+from mathamr.training.pairs import PairSplit, posts_of, read_pairs, sample_pairs, split_pairs
 
 
 def test_training_takes_at_most_max_pairs(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:
@@ -102,6 +102,23 @@ def test_no_answer_of_a_held_out_duplicate_is_trained_on() -> None:
         accepted = split_pairs(pairs, posts_of(pairs), validation_fraction=fraction)
         alone = split_pairs(own, posts_of(own), validation_fraction=fraction, positives="duplicates")
         assert {pair.question_id for pair in accepted.validation} == {pair.question_id for pair in alone.validation}
+
+
+@pytest.mark.parametrize("most", [None, 48])
+def test_training_holds_out_duplicates_together(
+    most: int | None, store: GraphStore, pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """q0 and q1 share an answer, q2 and q3, and so on, also where the pair that says so is outside the sample."""
+    borrowed = [Pair(f"q{number}", f"a{number + 1}") for number in range(0, 48, 2)]
+    seen: list[PairSplit] = []
+    monkeypatch.setattr(trainer, "with_sources", lambda split, *rest: seen.append(split) or split)
+    config = settings(epochs=1, positives="duplicates", max_pairs=most, validation_fraction=0.25)
+    train(config, store, [*pairs, *borrowed], ENCODER, out=tmp_path)
+    trained, held_out = (
+        {int(pair.question_id[1:]) // 2 for pair in side} for side in (seen[0].train, seen[0].validation)
+    )
+    assert held_out
+    assert not trained & held_out
 
 
 def test_duplicates_that_cannot_be_held_out_say_why() -> None:
