@@ -18,7 +18,7 @@ Words are compared without case and punctuation, formulas by their LaTeX without
 True
 >>> Selection(phrases=("ring $ R $ is",)).admits(post), Selection(without=("rings",)).admits(post)
 (True, True)
->>> Selection(phrases=("is every ring",)).admits(post, "Is every ring a field?")
+>>> Selection(phrases=("is every ring",)).admits(post, Post("7", "question", title="Is every ring a field?"))
 True
 >>> Selection(kind="question").admits(post), Selection(formulas="without").admits(post)
 (False, False)
@@ -127,19 +127,18 @@ class Selection:
         questions: dict[str, Post] = {}
         if self.phrases or self.without:
             questions = texts.posts(list({post.parent_id for post in posts.values() if post.parent_id}))
-        titles = {question_id: question.title for question_id, question in questions.items()}
         admitted = {
-            post_id for post_id, post in posts.items() if self.admits(post, titles.get(post.parent_id or "", ""))
+            post_id for post_id, post in posts.items() if self.admits(post, questions.get(post.parent_id or ""))
         }
         passed = [one for one in found if post_id_of(one) in admitted]
         return Page(passed[self.start : end], self.start, len(passed) > end, len(found), len(passed))
 
-    def admits(self, post: Post, question_title: str = "") -> bool:
+    def admits(self, post: Post, question: Post | None = None) -> bool:
         """Return whether a post passes all filters.
 
         Args:
-            question_title: title of the question that it answers, which is shown if it has no title; phrases and
-                exclusions apply to the shown title, too.
+            question: question that it answers, whose title is shown if it has none; phrases and exclusions apply to
+                the shown title, too.
         """
         if self.kind not in ("", post.kind):
             return False
@@ -149,8 +148,8 @@ class Selection:
         if self.formulas and (self.formulas == "with") != bool(text.formulas):
             return False
         words = _words(text)
-        if question_title and not post.title:
-            words += _words(extract(Post("title", "question", title=question_title, markup=post.markup)))
+        if question is not None and not post.title:
+            words += _words(extract(replace(question, body="")))
         return all(_words_of(phrase) in words for phrase in self.phrases) and not any(
             _words_of(word) in words for word in self.without
         )

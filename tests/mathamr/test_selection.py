@@ -72,6 +72,12 @@ def test_posts_of_another_kind_do_not_pass(kind: PostKind) -> None:
     assert passed == [kind]
 
 
+def test_the_title_of_a_question_is_read_in_its_own_markup() -> None:
+    question = Post("1", "question", title="Is a &lt; b &amp; c prime?", body="No formula.", markup="html")
+    answer = Post("2", "answer", body=BODY, markup="text", parent_id="1")
+    assert Selection(phrases=("b & c prime",), without=("amp", "lt", "formula")).admits(answer, question)
+
+
 def test_filters_apply_to_the_best_results_alone() -> None:
     """Some systems rank more posts than are asked for."""
     assert matching(Selection(kind="answer"), CANDIDATES + 5) == (CANDIDATES, CANDIDATES)

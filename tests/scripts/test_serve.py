@@ -23,7 +23,7 @@ import uvicorn
 from mathamr.search.engine import Engine
 from mathamr.search.settings import read
 from mathamr.search.web import app as web_app
-from mathamr.search.web import guard, mathlive, patience
+from mathamr.search.web import guard, patience
 from scripts import serve
 from tests.mathamr.web.tiny_index import build
 
@@ -146,6 +146,18 @@ def test_waiting_questions_are_refused_before_connections() -> None:
     assert serve.MAX_CONNECTIONS >= 2 * web_app.MAX_WAITING
 
 
+@contextmanager
+def running(server: uvicorn.Server, listener: socket.socket) -> Iterator[None]:
+    """Run a server in a thread."""
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(60)
+
+
 @pytest.fixture
 def impatient(index: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[uvicorn.Server, tuple[str, int]]]:
     """Server that waits for a third of a second, and its address."""
@@ -155,13 +167,8 @@ def impatient(index: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[uv
     settings, _ = read([f"index={index}"])
     with closing(Engine.open(index)) as engine, socket.create_server(("127.0.0.1", 0)) as listener:
         server = serve.server_of([(engine, settings)], listener, "127.0.0.1")
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
+        with running(server, listener):
             yield server, listener.getsockname()[:2]
-        finally:
-            server.should_exit = True
-            thread.join(60)
 
 
 def test_half_sent_requests_keep_nobody_out(impatient: tuple[uvicorn.Server, tuple[str, int]]) -> None:
@@ -192,19 +199,33 @@ def test_a_client_that_reads_nothing_loses_its_connection(impatient: tuple[uvico
         until(lambda: not server.server_state.connections)
 
 
-def test_a_client_that_reads_slowly_gets_the_whole_response(impatient: tuple[uvicorn.Server, tuple[str, int]]) -> None:
-    _, address = impatient
-    program = (mathlive.FOLDER / "mathlive.min.mjs").read_bytes()
-    with socket.socket() as client:
+def test_a_client_that_reads_slowly_gets_the_whole_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The response is longer than the system's buffers, so that the watch over its client begins, and ends nothing."""
+    sent = b"x" * 2_000_000
+    checks, check = [], patience.PatientProtocol._check_reading
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body", "body": sent})
+
+    def counted(protocol: patience.PatientProtocol, before: int) -> None:
+        checks.append(before)
+        check(protocol, before)
+
+    monkeypatch.setattr(patience.PatientProtocol, "_check_reading", counted)
+    monkeypatch.setattr(patience.PatientProtocol, "write_seconds", 0.4)
+    server = uvicorn.Server(uvicorn.Config(app, http=patience.PatientProtocol, lifespan="off", log_level="critical"))
+    with socket.create_server(("127.0.0.1", 0)) as listener, running(server, listener), socket.socket() as client:
         client.settimeout(60)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
-        client.connect(address)
-        client.sendall(b"GET /mathlive/mathlive.min.mjs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        client.connect(listener.getsockname())
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         found = bytearray()
         while piece := client.recv(1 << 15):
             found += piece
-            time.sleep(0.02)
-    assert found.endswith(program)
+            time.sleep(len(piece) / 2_000_000)
+    assert found.count(b"x") == len(sent)
+    assert checks
 
 
 def test_a_search_is_left_out_if_its_client_has_gone(

@@ -10,18 +10,20 @@ therefore occupy all connections and keep out other clients, and so could client
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 READ_SECONDS = 10.0
 WRITE_SECONDS = 10.0
-LEAST = 1 << 12  # bytes that a client reads in this time
+SEND_BUFFER = 1 << 16  # bytes; Linux takes more when a third is free, and would let it grow to megabytes
+LEAST = 1 << 12  # bytes that the system takes in this time; it takes tens of KiB at once
 _LATE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP/1.1 with bounds in seconds: for a head to arrive, and for the next :data:`LEAST` bytes to be read."""
+    """HTTP/1.1 with bounds in seconds: for a head to arrive, and for the next :data:`LEAST` bytes to be sent."""
 
     read_seconds = READ_SECONDS
     write_seconds = WRITE_SECONDS
@@ -31,6 +33,8 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first head."""
         super().connection_made(transport)
+        if (connection := transport.get_extra_info("socket")) is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         transport.set_write_buffer_limits(0)  # whatever the system does not take makes it pause
         self._wait()
 

@@ -57,7 +57,10 @@ _LEFT_OUT = frozenset(
     picture pspicture tabbing""".split()  # noqa: SIM905
 )
 # titles for the table of contents and the heads of pages, which repeat those of headings
-_ARGUMENT = r"\s*\{(?:[^{}]|\{[^{}]{0,500}+\}){0,500}+\}"
+_INNER = r"[^{}]"
+for _ in range(3):  # pairs of braces within each other, as in \texorpdfstring{$x_{1}$}{x1}
+    _INNER = rf"(?:[^{{}}]|\{{{_INNER}{{0,500}}+\}})"
+_ARGUMENT = rf"\s*\{{{_INNER}{{0,500}}+\}}"
 _REPEATED_TITLE = re.compile(
     rf"\\addcontentsline(?:{_ARGUMENT}){{3}}|\\(?:addtocontents|markboth)(?:{_ARGUMENT}){{2}}|\\markright{_ARGUMENT}"
 )

@@ -60,6 +60,14 @@ def test_the_preview_typesets_the_formulas_that_are_searched(page: Page, text: s
     assert len(page.all("#preview .katex")) == len(wanted)
 
 
+@pytest.mark.parametrize("sign", ["\\(", "$x{", "$$x{", "\\begin{align}"])
+def test_many_signs_that_open_no_formula_are_read_in_linear_time(page: Page, sign: str) -> None:
+    """A reading that is quadratic takes longer than a script may."""
+    script = "return findFormulas(arguments[0].repeat(1e6 / arguments[0].length) + arguments[1])"
+    found = page.driver.execute_script(script, sign, "\n\nso $x$")
+    assert [one["end"] - one["start"] for one in found] == [3]
+
+
 def test_a_found_formula_shows_which_part_matched(page: Page) -> None:
     page.one("#tasks label:nth-of-type(2)").click()
     page.search("Is $t^2 = 3u^2$?")

@@ -13,6 +13,7 @@ const OPTIONS = {
   maxExpand: 500, // macros of one formula
 };
 const CLOSING = { "$$": "$$", "$": "$", "\\[": "\\]", "\\(": "\\)" };
+const SIGN = /\\(?:begin|end)\{([A-Za-z]+\*?)\}|\\[^]|\$+|[{}]|\n[ \t\r]*\n/g; // what ends a formula, or may hinder it
 const DISPLAYED = ["$$", "\\["];
 // Those of graphs/corpus/text/text_formulas.py.
 const ENVIRONMENTS = new Set(
@@ -67,13 +68,13 @@ function typeset(root) {
 /* The formulas in running text, as the search reads them (text_formulas.py), but for dollars around plain words: `start`
    and `end` with the delimiters, `inner` the place without them. */
 function findFormulas(text) {
-  const found = [];
+  const found = [], ends = endsOfFormulas(text);
   const opening = /\\\\|\\\$|\\\(|\\\[|\\begin\{([A-Za-z]+\*?)\}|\$\$|\$/g;
   for (let match = opening.exec(text); match !== null; match = opening.exec(text)) {
     const [token, environment] = match, start = match.index, inside = opening.lastIndex;
     const closing = ENVIRONMENTS.has(environment?.replace("*", "")) ? `\\end{${environment}}` : CLOSING[token];
-    const close = closing === undefined ? -1 : endOfFormula(text, inside, closing);
-    if (close < 0 || text.slice(inside, close).trim() === "") continue;
+    const close = ends.get(closing + inside);
+    if (close === undefined || text.slice(inside, close).trim() === "") continue;
     const end = close + closing.length;
     if (token === "$" && isMoney(text.slice(inside, close), text.charAt(end))) continue;
     found.push({ start, end, inner: environment ? [start, end] : [inside, close], display: DISPLAYED.includes(token) });
@@ -82,17 +83,43 @@ function findFormulas(text) {
   return found;
 }
 
-/* The place of `closing` outside of braces, or -1; a formula ends before an empty line. */
-function endOfFormula(text, start, closing) {
-  let depth = 0;
-  for (let place = start; place < text.length; place += 1) {
-    if (depth <= 0 && text.startsWith(closing, place)) return place;
-    if (text[place] === "\\") place += 1;
-    else if (text[place] === "{") depth += 1;
-    else if (text[place] === "}") depth -= 1;
-    else if (text[place] === "\n" && /\n[ \t\r]*\n/y.test(text.slice(place, place + 99))) return -1;
+/* The end of each formula that may begin in `text`, by its closing sign and the place after its opening sign: the next
+   closing sign outside of braces, before an empty line. Reads the text once, backwards; of the closing signs that follow,
+   it keeps those with none before them that is less deep in braces, so the nearest is last and deepest. */
+function endsOfFormulas(text) {
+  const ends = new Map();
+  let following = new Map(), depth = 0;
+  const open = (closing, ...insides) => {
+    const places = following.get(closing) ?? [];
+    let low = 0, high = places.length; // of the places that are not deeper, the last is before `low`
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (places[middle].depth <= depth) low = middle + 1;
+      else high = middle;
+    }
+    if (low > 0) for (const inside of insides) ends.set(closing + inside, places[low - 1].place);
+  };
+  const close = (closing, place) => {
+    if (!following.has(closing)) following.set(closing, []);
+    const places = following.get(closing);
+    while (places.at(-1)?.depth >= depth) places.pop();
+    places.push({ place, depth });
+  };
+  for (const { 0: sign, 1: environment, index } of [...text.matchAll(SIGN)].reverse()) {
+    const end = index + sign.length;
+    if (sign.startsWith("\n")) following = new Map();
+    else if (sign === "}") depth += 1;
+    else if (sign === "{") depth -= 1;
+    else if (sign.startsWith("$")) {
+      open("$", end);
+      open("$$", end, end - 1); // of three dollars, the first two may be the sign
+      close("$", index);
+      if (sign.length > 1) close("$$", index);
+    } else if (sign.startsWith("\\begin{")) open(`\\end{${environment}}`, end);
+    else if (sign in CLOSING) open(CLOSING[sign], end);
+    else close(sign, index);
   }
-  return -1;
+  return ends;
 }
 
 /* Whether dollars are of money: "$5 and $6", "from $ 5 to $ 6". */

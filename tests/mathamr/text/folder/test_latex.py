@@ -51,6 +51,12 @@ def test_passages_have_their_kind_section_and_line() -> None:
     ]
 
 
+@pytest.mark.parametrize("title", [r"\texorpdfstring{$x_{1}$}{x1}", r"\textbf{The \emph{X}}", r"\a{\b{\c{X}}}"])
+def test_repeated_titles_with_braces_in_braces_are_left_out(title: str) -> None:
+    text = rf"\addcontentsline{{toc}}{{section}}{{{title}}} \markboth{{{title}}}{{{title}}} These are left."
+    assert [body for _, _, body in shown(text)] == ["These are left."]
+
+
 def test_bibliographies_and_repeated_titles_are_left_out() -> None:
     text = r"""\begin{document}
 \section*{Further reading}
