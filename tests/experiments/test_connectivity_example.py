@@ -34,7 +34,7 @@ def star(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_star_joins_the_first_member_to_all_others() -> None:
     sources, targets = registry.auxiliary_pairs("star", np.array([3, 0, 1, 2]))
     assert (sources.tolist(), targets.tolist()) == ([0, 0, 4], [1, 2, 5])
-    assert registry.auxiliary_count("star", "formulas") == "max((formulas) - 1, 0)"
+    assert registry.auxiliary_count("star", "formulas") == "(max((formulas) - 1, 0))"
 
 
 @pytest.mark.usefixtures("star")
