@@ -13,7 +13,8 @@ In a pipeline over many posts an error becomes a :class:`Failure`; it is counted
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import ClassVar
@@ -119,6 +120,26 @@ class Failure:
     stage: str
     kind: str
     message: str
+
+
+@contextmanager
+def faults_as(kind: type[MathAMRError], message: str, path: str | PathLike[str] | None = None) -> Iterator[None]:
+    """Turn every exception but lack of memory into one error, whose message has the reason in place of ``{}``.
+
+    For files of arrays: numpy's errors in a damaged file, or one written by hand, are of many types.
+
+    >>> with faults_as(StoreError, "no list of ids ({}); build the index again", "ids.npy"):
+    ...     raise EOFError
+    Traceback (most recent call last):
+        ...
+    graphs.errors.StoreError: ids.npy: no list of ids (EOFError()); build the index again
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise kind(message.replace("{}", str(error) or repr(error)), path=path) from error
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from experiments.report.blocks import Block, Text
 from experiments.report.figures import charts
 from experiments.report.results import Experiment, Row
 from graphs.errors import StoreError
+from mathamr.training.result import loss_terms
 
 _NOTE = (
     "The training loss is the sum of these terms by their weights. The validation loss has only the terms maxsim and "
@@ -33,22 +34,12 @@ def blocks(experiment: Experiment) -> list[Block]:
     if not groups:
         return []
     labelled = {charts.together([experiment.label(name) for name in names]): seeds for names, seeds in groups}
-    terms = {
-        name: _title(name) for seeds in logs.values() for records in seeds for one in records for name in _terms(one)
-    }
+    every = (record for seeds in logs.values() for own in seeds for record in own)
+    terms = {name: _title(name) for record in every for name in loss_terms(record)}
     plots: list[Block] = [charts.curves(labelled)]
     if len(terms) > 1:
         plots += [Text(_NOTE), charts.loss_terms(labelled, terms)]
     return plots
-
-
-def _terms(record: Row) -> list[str]:
-    """Return the terms of the training loss in the record of an epoch.
-
-    >>> _terms({"epoch": 0, "train_loss": 3.0, "maxsim_loss": 2.0, "formula_loss": 1.0, "val_loss": 2.5})
-    ['maxsim_loss', 'formula_loss']
-    """
-    return [name for name in record if name.endswith("_loss") and name not in charts.CURVES]
 
 
 def _title(term: str) -> str:
@@ -77,7 +68,7 @@ def epochs(place: Path) -> list[Row]:
             except ValueError:
                 continue
             if isinstance(record, dict) and record.get("kind") == "epoch":
-                curves = {name: float(record[name]) for name in [*charts.CURVES, *_terms(record)] if name in record}
+                curves = {name: float(record[name]) for name in [*charts.CURVES, *loss_terms(record)] if name in record}
                 found[int(record["epoch"])] = record | curves
     except FileNotFoundError:
         return []

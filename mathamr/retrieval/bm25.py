@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from graphs.corpus.post import Post
 from graphs.corpus.text import placeholders
-from graphs.errors import ConfigError, RetrievalError, StoreError
+from graphs.errors import ConfigError, RetrievalError, StoreError, faults_as
 from graphs.formulas.tree import ParsedFormula
 from mathamr.evaluation.order import best_first
 from mathamr.retrieval.index import Ranking
@@ -174,15 +174,11 @@ class BM25Index:
             StoreError: a file is missing or damaged.
         """
         bm25s = _bm25s()
-        try:
+        with faults_as(StoreError, "cannot be read as an index of BM25: {}; build it again", folder):
             post_ids = np.load(folder / _IDS, allow_pickle=False)
             if not (folder / _SCORES).is_dir():
                 return cls(post_ids, None)
             scorer = bm25s.BM25.load(folder / _SCORES, mmap=True, show_progress=False)
-        except MemoryError:
-            raise
-        except Exception as error:  # numpy's errors in a header written by hand are of many kinds
-            raise StoreError(f"cannot be read as an index of BM25: {error}; build it again", path=folder) from error
         if scorer.scores["num_docs"] != len(post_ids):
             raise StoreError("damaged: not as many ids as documents; build it again", path=folder)
         return cls(post_ids, scorer)

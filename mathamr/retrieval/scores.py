@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from graphs.errors import RetrievalError
+from graphs.errors import RetrievalError, faults_as
 from graphs.whole_file import whole_file
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Run
 
@@ -129,16 +129,13 @@ def read_scores(path: Path) -> dict[str, TopicScores]:
     Raises:
         RetrievalError: the file is damaged.
     """
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            topics, sizes, depth, documents, scores = (arrays[name] for name in _ARRAYS)
-            ends = np.cumsum(sizes)
-            if len(topics) != len(sizes) or len(documents) != len(scores) or (len(ends) and ends[-1] != len(scores)):
-                raise ValueError("its arrays are of different lengths")
-            found = list(zip(documents.tolist(), scores.tolist(), strict=True))
-            places = zip(topics.tolist(), (ends - sizes).tolist(), ends.tolist(), strict=True)
-            return {topic: topic_scores(found[begin:end], int(depth)) for topic, begin, end in places}
-    except MemoryError:
-        raise
-    except Exception as error:  # numpy's errors in a header written by hand are of many kinds
-        raise RetrievalError(f"{path} is no file of scores: {error}; run its job again") from error
+    faults = faults_as(RetrievalError, f"{path} is no file of scores: {{}}; run its job again")
+    with faults, path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        topics, sizes, depth, documents, scores = (arrays[name] for name in _ARRAYS)
+        ends = np.cumsum(sizes)
+        if len(topics) != len(sizes) or len(documents) != len(scores) or (len(ends) and ends[-1] != len(scores)):
+            raise ValueError("its arrays are of different lengths")
+        found = list(zip(documents.tolist(), scores.tolist(), strict=True))
+        places = zip(topics.tolist(), (ends - sizes).tolist(), ends.tolist(), strict=True)
+        read = {topic: topic_scores(found[begin:end], int(depth)) for topic, begin, end in places}
+    return read

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphs.errors import StoreError
+from graphs.errors import StoreError, faults_as
 from graphs.whole_file import write_whole
 from mathamr.structure.forest import MAX_EDGES, Forest, Names
 from mathamr.structure.index import KINDS, StructureIndex
@@ -57,7 +57,7 @@ def read_index(folder: Path) -> StructureIndex:
     Raises:
         StoreError: a file is missing or damaged, or its arrays do not belong together.
     """
-    try:
+    with faults_as(StoreError, "the structure index is damaged ({}); build the index again", folder):
         names, scoring = _read_names(json.loads((folder / NAMES).read_text(encoding="utf-8")))
         with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             forests = tuple(Forest(**_some(arrays, kind, _FOREST)) for kind in KINDS)
@@ -67,8 +67,6 @@ def read_index(folder: Path) -> StructureIndex:
                 raise ValueError("layout trees and operator trees are of different numbers of formulas")
             postings = Postings(**_some(arrays, "postings", _POSTINGS), size=len(forests[0]))
         _check_postings(postings)
-    except Exception as error:  # numpy's errors in a header written by hand are of many kinds
-        raise StoreError(f"the structure index is damaged ({error}); build the index again", path=folder) from error
     return StructureIndex(names, (forests[0], forests[1]), postings, scoring)
 
 

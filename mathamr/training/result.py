@@ -6,8 +6,21 @@ result.best, result.best_step, result.best_val_loss     # (Path('model/best'), 1
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+_TOTALS = frozenset(["train_loss", "val_loss"])
+
+
+def loss_terms(record: Mapping[str, Any]) -> list[str]:
+    """Return the keys of the terms of the training loss in the record of a step or an epoch.
+
+    >>> loss_terms({"epoch": 0, "train_loss": 3.0, "maxsim_loss": 2.0, "formula_loss": 1.0, "val_loss": 2.5})
+    ['maxsim_loss', 'formula_loss']
+    """
+    return [name for name in record if name.endswith("_loss") and name not in _TOTALS]
 
 
 @dataclass(frozen=True, slots=True)

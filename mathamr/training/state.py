@@ -19,7 +19,7 @@ from typing import Any
 from torch import Tensor
 
 from graphs.errors import TrainingError
-from mathamr.training.result import EpochRecord, ValidationScore
+from mathamr.training.result import EpochRecord, ValidationScore, loss_terms
 
 
 @dataclass
@@ -50,7 +50,7 @@ class RunState:
     before: ValidationScore | None = None
 
     def add_terms(self, record: Mapping[str, Any]) -> None:
-        """Add the terms of the loss in the record of a step, whose names end with ``_loss``.
+        """Add the terms of the loss in the record of a step.
 
         >>> state = RunState()
         >>> state.add_terms({"loss": 3.0, "maxsim_loss": 2.0})
@@ -58,10 +58,9 @@ class RunState:
         >>> state.mean_terms()
         {'maxsim_loss': 1.5, 'formula_loss': 4.0}
         """
-        for name, value in record.items():
-            if name.endswith("_loss"):
-                total, steps = self.terms.get(name, (0.0, 0))
-                self.terms[name] = total + value, steps + 1
+        for name in loss_terms(record):
+            total, steps = self.terms.get(name, (0.0, 0))
+            self.terms[name] = total + record[name], steps + 1
 
     def mean_terms(self) -> dict[str, float]:
         """Return the mean of each term over the steps of the epoch that have it."""

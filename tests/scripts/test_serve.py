@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -197,6 +197,12 @@ def test_a_client_that_reads_nothing_loses_its_connection(impatient: tuple[uvico
         client.sendall(b"GET /mathlive/mathlive.min.mjs HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20)
         client.recv(1, socket.MSG_PEEK)
         until(lambda: not server.server_state.connections)
+        assert not server.server_state.connections
+        received = 0
+        with suppress(ConnectionResetError):
+            while piece := client.recv(1 << 20):
+                received += len(piece)
+        assert received < 20 * (web_app.PAGE.parent / "mathlive" / "mathlive.min.mjs").stat().st_size
 
 
 def test_a_client_that_reads_slowly_gets_the_whole_response(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import DTypeLike
 
-from graphs.errors import StoreError
+from graphs.errors import StoreError, faults_as
 
 
 def mapped(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap:
@@ -46,10 +46,9 @@ def read_array(path: Path, mode: Literal["r", "c"]) -> np.ndarray:
     Raises:
         StoreError: the file cannot be read, or holds something else.
     """
-    try:
-        return np.asarray(np.lib.format.open_memmap(path, mode=mode))
-    except Exception as error:  # numpy's errors in a header written by hand are of many kinds, TokenError among them
-        raise StoreError(f"the index is damaged: {error!r}; build it again", path=path) from error
+    with faults_as(StoreError, "the index is damaged: {}; build it again", path):
+        array = np.asarray(np.lib.format.open_memmap(path, mode=mode))
+    return array
 
 
 def read_ids(path: Path) -> np.ndarray:

@@ -17,6 +17,7 @@ from typing import Any
 from graphs.errors import TrainingError
 from graphs.shared_files import only_writer
 from mathamr.stages.console import Console, Stage
+from mathamr.training.result import loss_terms
 
 Log = Callable[[dict[str, Any]], None]
 
@@ -55,9 +56,6 @@ def training_stage(name: str, console: Console, log: Log | None = None) -> Itera
         yield TrainingReporter(console, progress, log)
 
 
-_NO_TERMS = ("train_loss", "val_loss")
-
-
 def epoch_as_text(record: Mapping[str, Any]) -> str:
     """Return the record of an epoch as a line; what was not measured is left out.
 
@@ -68,9 +66,8 @@ def epoch_as_text(record: Mapping[str, Any]) -> str:
     """
     stage = ", pretraining" if record.get("stage") == "pretraining" else ""
     parts = [f"loss {record['train_loss']:.3f}"]
-    terms = {name: value for name, value in record.items() if name.endswith("_loss") and name not in _NO_TERMS}
-    if len(terms) > 1:
-        named = (f"{name.removesuffix('_loss').replace('_', ' ')} {value:.3f}" for name, value in terms.items())
+    if len(terms := loss_terms(record)) > 1:
+        named = (f"{name.removesuffix('_loss').replace('_', ' ')} {record[name]:.3f}" for name in terms)
         parts[0] += f" ({', '.join(named)})"
     if "val_loss" in record:
         parts += [f"validation loss {record['val_loss']:.3f}", f"MRR {record['val_mrr']:.3f}"]

@@ -21,7 +21,7 @@ from scipy import sparse
 from graphs.corpus.post import Topic
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import StoreError
+from graphs.errors import StoreError, faults_as
 from mathamr.evaluation.order import best_numbers
 from mathamr.model.encoding import device_of
 from mathamr.ranking.sparse_encoder import Encode, open_sparse_encoder
@@ -69,19 +69,13 @@ class SparseIndex:
         Raises:
             StoreError: a file is missing or damaged.
         """
-        try:
+        with faults_as(StoreError, "cannot be read as weights of words: {}; build the index again", folder):
             names = np.load(folder / _IDS, allow_pickle=False)
             with zipfile.ZipFile(folder / _WEIGHTS) as archive:
                 if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
                     raise ValueError("its parts are compressed")  # they may be of any size
             weights = sparse.csc_array(sparse.load_npz(folder / _WEIGHTS))
             weights.check_format(full_check=True)  # the product does not check places
-        except MemoryError:
-            raise
-        except Exception as error:  # numpy's errors in a header written by hand are of many kinds
-            raise StoreError(
-                f"cannot be read as weights of words: {error}; build the index again", path=folder
-            ) from error
         if names.shape != weights.shape[:1]:
             raise StoreError("damaged: not as many ids as posts; build the index again", path=folder)
         return cls(names, weights)

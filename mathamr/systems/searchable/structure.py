@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from graphs.corpus.post import Topic
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import StoreError
+from graphs.errors import StoreError, faults_as
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.order import best_first
@@ -97,16 +97,11 @@ def open_structure(record: Mapping[str, Any], folder: Path) -> StructureSearch:
     """
     trees = FormulaTrees(folder / _FORMULAS if entry(record, "published") else None)
     results, index = entry(record, "results"), read_index(folder)
-    try:
+    fault = "cannot be read as the posts of formulas: {}; build the index again"
+    with faults_as(StoreError, fault, folder / _POSTS):
         with np.load(folder / _POSTS, allow_pickle=False) as arrays:
             starts, places, names = arrays["starts"], arrays["places"], arrays["names"]
         _check(starts, places, names, len(index))
-    except MemoryError:
-        raise
-    except Exception as error:  # numpy's errors in a header written by hand are of many kinds
-        raise StoreError(
-            f"cannot be read as the posts of formulas: {error}; build the index again", path=folder / _POSTS
-        ) from error
     return StructureSearch(trees, index, FormulasOfPosts(starts, places, len(names)), names.tolist(), results)
 
 

@@ -15,9 +15,8 @@ step's number.
 ``log`` receives dictionaries, on rank 0 only. Their ``kind`` is ``start`` (training data, perhaps a ``warning``),
 ``step`` (``loss``, ``temperature``, ``learning_rate``, ``grad_norm``, ``graphs_per_s``, ``waited_s``: time without data
 ...), ``epoch`` (``stage``, ``train_loss``, the means of its terms, such as ``maxsim_loss``, ``val_loss``, ``val_mrr``,
-``seconds``, ``pairs_per_s``,
-``peak_memory_bytes`` ...) or ``negatives`` (the kept hard negatives, and the reasons for others:
-:mod:`mathamr.negatives.mining`).
+``seconds``, ``pairs_per_s``, ``peak_memory_bytes`` ...) or ``negatives`` (the kept hard negatives, and the reasons for
+others: :mod:`mathamr.negatives.mining`).
 """
 
 from __future__ import annotations

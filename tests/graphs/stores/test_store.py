@@ -203,11 +203,7 @@ def test_a_file_of_an_earlier_format_is_refused(path: Path, vocabulary: Vocabula
     ("before", "after", "message"),
     [
         ('"format": 1', '"format": 2', "vocabulary of format 2, this version reads 1"),
-        (
-            ":auxiliary_vn",
-            ":aux",
-            "vocabulary of another version: its relations begin with .* :aux, ",
-        ),
+        (":auxiliary_vn", ":aux", "vocabulary of another version: its relations begin with .* :aux, "),
         ("VIRTUAL_DOCUMENT", "DOCUMENT", "vocabulary of another version: its labels begin with .* DOCUMENT, "),
     ],
 )
