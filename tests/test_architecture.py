@@ -52,6 +52,7 @@ ORDER = {
         "evaluation",
         "training",
         "text",
+        "folder",
         "retrieval",
         "structure",
         "ranking",

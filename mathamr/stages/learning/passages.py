@@ -3,7 +3,7 @@
     found = write_passages([Path("2501.00001.gz")], Path("passages.txt"), Console(), parts=("introduction", "proof"))
     found.passages, found.characters        # 41, 38210
 
-Passages are those of :mod:`mathamr.text.folder.latex`: a statement or a proof, or neighbouring paragraphs of a section.
+Passages are those of :mod:`mathamr.folder.latex`: a statement or a proof, or neighbouring paragraphs of a section.
 The ModernBERT thesis (section 4 (b)) takes introductions, methods, models, results, conclusions and proofs, with their
 definitions, theorems, lemmas and corollaries.
 """
@@ -21,10 +21,10 @@ from graphs.corpus.pair_sets.pair_collection import PairCollection
 from graphs.errors import CorpusError, Failure, MathAMRError
 from graphs.processes import ordered_map
 from graphs.whole_file import whole_file
+from mathamr.folder.latex import read_latex
+from mathamr.folder.passages import MIN_LETTERS
 from mathamr.stages.console import Console
 from mathamr.text.benchmarks import folded
-from mathamr.text.folder.latex import read_latex
-from mathamr.text.folder.passages import MIN_LETTERS
 from mathamr.text.latex_source import assemble
 from mathamr.text.sources.archives import read_files
 from mathamr.text.sources.papers import newest, paper_id

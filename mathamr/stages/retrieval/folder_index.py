@@ -28,6 +28,7 @@ from graphs.graph.vocabulary import Vocabulary
 from graphs.stores import collection
 from graphs.stores.collection import Collection
 from graphs.whole_file import write_whole
+from mathamr.folder.collection import FolderPosts, counted, read_folder, record_files
 from mathamr.retrieval.folder import DOCUMENTS, HEADER, read_header
 from mathamr.search import catalog
 from mathamr.stages.console import Console
@@ -36,7 +37,6 @@ from mathamr.stages.data.graphs import GraphBuild, build_graphs
 from mathamr.stages.data.tensors import TensorSettings, build_tensors
 from mathamr.stages.parsers import factory
 from mathamr.stages.retrieval.indexing import BuiltIndex, IndexBuild, IndexedFiles, build_search_index
-from mathamr.text.folder.collection import FolderPosts, counted, read_folder, record_files
 from mathamr.training import checkpoint
 
 SHOWN = 10  # failures that are listed; failures.tsv has all

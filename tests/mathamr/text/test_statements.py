@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
-from mathamr.text.folder.latex import read_latex
+from mathamr.folder.latex import read_latex
 from mathamr.text.latex_source import assemble
 from mathamr.text.plain import formula_spans, plain, sentences_of
 from mathamr.text.sources.archives import read_files

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from graphs.errors import CorpusError
-from mathamr.text.folder.html import read_html
+from mathamr.folder.html import read_html
 
 KATEX = (
     '<span class="katex"><span class="katex-mathml"><math><semantics><mrow><mi>k</mi></mrow>'

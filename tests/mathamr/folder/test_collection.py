@@ -17,10 +17,10 @@ import pytest
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Post
 from graphs.errors import CorpusError
+from mathamr.folder import collection
+from mathamr.folder.collection import FolderPosts, read_folder, record_files
+from mathamr.folder.scan import scan
 from mathamr.stages.data.failure_table import write_table
-from mathamr.text.folder import collection
-from mathamr.text.folder.collection import FolderPosts, read_folder, record_files
-from mathamr.text.folder.scan import scan
 from mathamr.text.sources.archives import Limits
 from tests.mathamr.text.sources.test_archives import pack
 

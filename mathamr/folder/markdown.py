@@ -27,7 +27,7 @@ from collections.abc import Callable
 from markdown_it import MarkdownIt
 
 from graphs.corpus.text.text_formulas import find
-from mathamr.text.folder.passages import Outline, Passage
+from mathamr.folder.passages import Outline, Passage
 
 SUFFIXES = (".md", ".markdown")
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import json
 
 from graphs.errors import CorpusError
-from mathamr.text.folder.markdown import read_into
-from mathamr.text.folder.passages import Outline, Passage
+from mathamr.folder.markdown import read_into
+from mathamr.folder.passages import Outline, Passage
 
 SUFFIXES = (".ipynb",)
 

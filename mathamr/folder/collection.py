@@ -34,10 +34,10 @@ from graphs import digests
 from graphs.corpus.jsonl import read_lines
 from graphs.errors import CorpusError, Failure, MathAMRError
 from graphs.whole_file import write_whole
-from mathamr.text.folder import html, latex, markdown, notebook
-from mathamr.text.folder.passages import MIN_LETTERS, Passage
-from mathamr.text.folder.preambles import Preambles
-from mathamr.text.folder.scan import ARCHIVES, failure, scan
+from mathamr.folder import html, latex, markdown, notebook
+from mathamr.folder.passages import MIN_LETTERS, Passage
+from mathamr.folder.preambles import Preambles
+from mathamr.folder.scan import ARCHIVES, failure, scan
 from mathamr.text.latex_source import STYLES
 from mathamr.text.sources import archives
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphs.errors import CorpusError, Failure
-from mathamr.text.folder import html, latex, markdown, notebook
+from mathamr.folder import html, latex, markdown, notebook
 from mathamr.text.latex_source import STYLES
 from mathamr.text.sources.archives import Limits
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from graphs.corpus.text.text_formulas import find
-from mathamr.text.folder.latex import read_files, read_latex
-from mathamr.text.folder.passages import MAX_CHARACTERS
-from mathamr.text.folder.preambles import Preambles
+from mathamr.folder.latex import read_files, read_latex
+from mathamr.folder.passages import MAX_CHARACTERS
+from mathamr.folder.preambles import Preambles
 from mathamr.text.sources import archives
 
 PAPER = r"""\documentclass{article} % a draft
@@ -182,7 +182,7 @@ def test_macros_that_include_each_other_end() -> None:
 
 @pytest.mark.shared
 def test_places_in_a_real_book_are_the_lines_of_its_statements() -> None:
-    book = Path(__file__).resolve().parents[4].parent / "shared/data/latex-books/planetmath_20"
+    book = Path(__file__).resolve().parents[3].parent / "shared/data/latex-books/planetmath_20"
     if not book.is_dir():
         pytest.skip("shared/data is not beside the repository")
     files = dict(list(archives.read_files(book).items())[:60])

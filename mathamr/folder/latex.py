@@ -23,8 +23,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from mathamr.text.folder.passages import Outline, Passage
-from mathamr.text.folder.preambles import Preambles
+from mathamr.folder.passages import Outline, Passage
+from mathamr.folder.preambles import Preambles
 from mathamr.text.latex.macros import Expander
 from mathamr.text.latex_source import STYLES, group, strip_comments, without_false
 from mathamr.text.plain import plain
@@ -89,7 +89,7 @@ def read_latex(file: str, text: str, declarations: str = "") -> list[Passage]:
     Args:
         file: its path below the folder.
         text: its content.
-        declarations: its preamble, with those of other files (:class:`mathamr.text.folder.preambles.Preambles`).
+        declarations: its preamble, with those of other files (:class:`mathamr.folder.preambles.Preambles`).
     """
     clean, lines = _without_comments(text)
     edges = {

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from graphs.errors import CorpusError
-from mathamr.text.folder.markdown import read_markdown
-from mathamr.text.folder.notebook import read_notebook
+from mathamr.folder.markdown import read_markdown
+from mathamr.folder.notebook import read_notebook
 
 NOTES = r"""---
 title: Notes

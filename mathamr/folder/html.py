@@ -20,8 +20,8 @@ import re
 from lxml import etree
 
 from graphs.errors import CorpusError
-from mathamr.text.folder.markdown import STATEMENTS
-from mathamr.text.folder.passages import Outline, Passage
+from mathamr.folder.markdown import STATEMENTS
+from mathamr.folder.passages import Outline, Passage
 
 SUFFIXES = (".html", ".htm", ".xhtml")
 
