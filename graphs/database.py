@@ -112,12 +112,19 @@ class _ReadOnly(Connection):
             self.close()
 
 
+def _refuse_views(_action: int, _one: str | None, _other: str | None, _file: str | None, source: str | None) -> int:
+    """Refuse what a view or a trigger of the file would do: a view without an end reads for ever."""
+    return sqlite3.SQLITE_OK if source is None else sqlite3.SQLITE_DENY
+
+
 def _explained(error: sqlite3.DatabaseError | UnicodeDecodeError, path: Path) -> Exception:
     """Return the error to raise instead: of disk and file one that names the file, else ``error``."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError)
     if damaged or re.search("Could not decode to UTF-8|no such (column|table)", str(error)):
         return StoreError(f"not a readable SQLite database ({error}); delete it and build it again", path=path)
+    if code == sqlite3.SQLITE_AUTH:
+        return StoreError("has views or triggers, which MathAMR+ does not write; build it again", path=path)
     if code == sqlite3.SQLITE_BUSY:
         return StoreError("another process is using this file; wait until it has finished, then try again", path=path)
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
@@ -153,6 +160,7 @@ def writer(path: str | os.PathLike[str], schema: str, *, purpose: str) -> Iterat
         with _faults_explained(path):
             connection = sqlite3.connect(path, timeout=_PATIENCE, factory=Connection)
         connection.path = path
+        connection.set_authorizer(_refuse_views)
         try:
             with _damage_explained(path):
                 connection.execute("PRAGMA synchronous=NORMAL")
@@ -185,6 +193,7 @@ def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.
             factory=_ReadOnly,
         )
         connection.path = path
+        connection.set_authorizer(_refuse_views)
         try:
             _roll_back(connection, path)
             if not _tables(connection) & {"meta"}:

@@ -156,3 +156,30 @@ def test_a_fault_of_the_rows_does_not_blame_the_database(tmp_path: Path) -> None
         pytest.raises(UnicodeDecodeError),
     ):
         connection.executemany("INSERT INTO word VALUES (?)", rows)
+
+
+ENDLESS = "WITH RECURSIVE n(text) AS (SELECT 1 UNION ALL SELECT text + 1 FROM n) SELECT text FROM n"
+
+
+@pytest.mark.parametrize(
+    ("hostile", "statement"),
+    [
+        (f"CREATE VIEW word AS {ENDLESS};", "SELECT count(*) FROM word"),
+        (
+            f"CREATE TABLE word(text); CREATE TRIGGER t AFTER INSERT ON word BEGIN INSERT INTO word {ENDLESS}; END;",
+            "INSERT INTO word VALUES ('group')",
+        ),
+    ],
+    ids=["view", "trigger"],
+)
+def test_views_and_triggers_of_a_file_do_not_run(tmp_path: Path, hostile: str, statement: str) -> None:
+    path = tmp_path / "words.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            f"CREATE TABLE meta(key, value); INSERT INTO meta VALUES ('purpose', '\"words\"'); {hostile}"
+        )
+    with (
+        pytest.raises(StoreError, match=r"words\.db: has views or triggers"),
+        database.writer(path, SCHEMA, purpose="words") as connection,
+    ):
+        connection.execute(statement)
