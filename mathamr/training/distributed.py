@@ -100,13 +100,10 @@ class Ranks:
         """Return the text of rank 0, on all ranks."""
         if self.size == 1:
             return text
-        content = torch.tensor(list(text.encode()), dtype=torch.uint8, device=self.device)
-        length = torch.tensor([content.numel()], device=self.device)
-        self.broadcast([length])
-        if not self.is_main:
-            content = torch.empty(int(length), dtype=torch.uint8, device=self.device)
-        self.broadcast([content])
-        return bytes(content.tolist()).decode()
+        texts = [text]
+        with _peers_alive("sharing negatives"):
+            dist.broadcast_object_list(texts, src=0, device=self.device)
+        return texts[0]
 
     def any(self, flag: bool) -> bool:
         """Return whether ``flag`` holds on any rank; all ranks must act on a signal at the same step."""

@@ -52,7 +52,7 @@ from mathamr.training.graph.learner import Learner
 from mathamr.training.graph.loading import TrainingBatch, TrainingBatches
 from mathamr.training.graph.validation import Validation
 from mathamr.training.interruption import Interrupted, listen
-from mathamr.training.loop import Log, Progress, Run, Schedule, Step
+from mathamr.training.loop import Log, Progress, Run, Step
 from mathamr.training.pairs import PairSplit, posts_of, sample_pairs, split_pairs, with_sources
 from mathamr.training.result import EpochRecord, TrainResult, ValidationScore
 from mathamr.training.schedule import cosine
@@ -182,9 +182,7 @@ class _GraphLearning:
             self.batches.negatives = negatives
         self._validation = Validation(store, split, config, world)
         self.curriculum = self.batches.curriculum
-        epochs = range(self.curriculum.epochs)
-        steps = tuple(self.curriculum.steps(epoch) for epoch in epochs)
-        self.schedule = Schedule(steps, next(epoch for epoch in epochs if self.curriculum.is_last(epoch)))
+        self.schedule = self.curriculum.schedule
         vectors = None
         if encoder_config.label_vectors is not None:
             vectors = label_vectors.read(store.path.parent, encoder_config.label_vectors, store.vocabulary)
