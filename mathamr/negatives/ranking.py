@@ -28,7 +28,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import encode
@@ -85,14 +84,7 @@ def mine(
             below 0, candidates nearer to it by the same share). If no known answer is ranked, all candidates score
             above it and are dropped. None filters nothing.
         siblings: other answers of a question that are not among its known answers; they are dropped.
-
-    Raises:
-        ConfigError: ``keep`` less than 1, or ``closest`` not between 0 and 1.
     """
-    if keep < 1:
-        raise ConfigError(f"keep={keep} negatives for each question; use at least 1")
-    if closest is not None and not 0 < closest <= 1:
-        raise ConfigError(f"closest={closest} must lie between 0 and 1, e.g. 0.95, or be None for no filter")
     counts: Counter[str] = Counter()
     by_question = {}
     for question, ranking in rankings.items():
@@ -207,8 +199,6 @@ class ModelNegatives:
         every: int,
         report: Callable[[MinedNegatives], None] | None = None,
     ) -> None:
-        if every < 1:
-            raise ConfigError(f"every={every} epochs; use at least 1")
         self._store, self._positives = store, positives
         self._available = frozenset(store.having({*positives, *chain.from_iterable(positives.values())}))
         self._k, self._keep, self._closest, self.every = k, keep, closest, every

@@ -66,8 +66,7 @@ def step_loss(config: TrainConfig, batch: TrainingBatch, forms: Sequence[VectorS
         temperature,
         known_positives=batch.known_positives,
     )
-    parts = {"maxsim_loss": found.maxsim, "document_loss": found.document}
-    total = found.total
+    total, parts = found.total, found.parts
     if batch.formulas is not None and config.formula_weight > 0:
         loss = alike_loss(batch.formulas.vectors(sets), temperature, batch.formulas.key)
         parts["formula_loss"], total = loss.detach(), total + config.formula_weight * loss
@@ -78,7 +77,7 @@ def step_loss(config: TrainConfig, batch: TrainingBatch, forms: Sequence[VectorS
     if batch.teacher is not None:
         loss = distillation_loss(found.scores, temperature, batch.teacher, config.distill_temperature)
         parts["distill_loss"], total = loss.detach(), total + config.distill_weight * loss
-    return StepLoss(total, {name: part for name, part in parts.items() if part is not None})
+    return StepLoss(total, parts)
 
 
 def backward(

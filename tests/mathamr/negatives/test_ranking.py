@@ -11,7 +11,6 @@ import pytest
 from tiny_collection import ENCODER, settings
 
 from graphs.corpus.post import Pair
-from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
 from mathamr.negatives.ranking import MinedNegatives, ModelNegatives, bm25_rankings, mine, shared_tag_rankings
 from mathamr.training.graph.loading import TrainingBatches
@@ -36,12 +35,6 @@ def test_the_filter_keeps_what_is_well_below_the_answer_and_counts_the_rest() ->
 def test_nothing_is_kept_where_the_answer_is_not_ranked() -> None:
     mined = mine({"q": [("far", 0.9)], "p": []}, POSITIVES, available=AVAILABLE, keep=2, closest=0.95)
     assert (mined.by_question, mined.counts, mined.without) == ({}, {"answer not ranked": 1}, 2)
-
-
-@pytest.mark.parametrize(("keep", "closest"), [(0, 0.95), (1, 0.0), (1, 1.5)])
-def test_settings_that_make_no_sense_are_refused(keep: int, closest: float) -> None:
-    with pytest.raises(ConfigError):
-        mine({}, {}, available=(), keep=keep, closest=closest)
 
 
 def test_bm25_and_tags_rank_answers() -> None:
