@@ -15,13 +15,13 @@ the question's own answer: posts with nearly the same score may be unmarked answ
 >>> mined.counts
 {'kept': 2, 'known answer': 1, 'too close to the answer': 1, 'no graph': 1, 'beyond the first kept': 1}
 
-Negatives of the model itself become outdated as it learns: :class:`ModelNegatives` mines them again every few epochs.
+Negatives of the model itself become outdated as it learns: training mines them again every few epochs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
@@ -177,39 +177,23 @@ def model_rankings(
     }
 
 
-class ModelNegatives:
-    """Negatives of the model under training, mined before every ``every``-th epoch.
-
-    A :class:`mathamr.training.graph.checks.NegativeSource`.
+def model_negatives(
+    encoder: Encoder,
+    store: GraphStore,
+    positives: Mapping[str, frozenset[str]],
+    *,
+    k: int,
+    keep: int,
+    closest: float | None,
+) -> MinedNegatives:
+    """Mine the negatives of questions under ``encoder``.
 
     Args:
         positives: known answers by question; all of them are candidates.
         k: number of candidates ranked for each question; ``keep`` and ``closest`` as in :func:`mine`.
-        report: function that receives what each mining kept and why.
     """
-
-    def __init__(
-        self,
-        store: GraphStore,
-        positives: Mapping[str, frozenset[str]],
-        *,
-        k: int,
-        keep: int,
-        closest: float | None,
-        every: int,
-        report: Callable[[MinedNegatives], None] | None = None,
-    ) -> None:
-        self._store, self._positives = store, positives
-        self._available = frozenset(store.having({*positives, *chain.from_iterable(positives.values())}))
-        self._k, self._keep, self._closest, self.every = k, keep, closest, every
-        self._report = report
-
-    def __call__(self, encoder: Encoder) -> dict[str, tuple[str, ...]]:
-        """Return the negatives of each question under ``encoder``."""
-        questions = sorted(question for question in self._positives if question in self._available)
-        answers = sorted(self._available.intersection(chain.from_iterable(self._positives.values())))
-        rankings = model_rankings(encoder, self._store, questions, answers, k=min(self._k, len(answers)))
-        mined = mine(rankings, self._positives, available=self._available, keep=self._keep, closest=self._closest)
-        if self._report is not None:
-            self._report(mined)
-        return mined.by_question
+    known = frozenset(chain.from_iterable(positives.values()))
+    available = frozenset(store.having({*positives, *known}))
+    answers = sorted(available & known)
+    rankings = model_rankings(encoder, store, sorted(available & positives.keys()), answers, k=min(k, len(answers)))
+    return mine(rankings, positives, available=available, keep=keep, closest=closest)

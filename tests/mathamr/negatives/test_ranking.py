@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from tiny_collection import ENCODER, settings
 
 from graphs.corpus.post import Pair
 from graphs.stores.store import GraphStore
-from mathamr.negatives.ranking import MinedNegatives, ModelNegatives, bm25_rankings, mine, shared_tag_rankings
+from mathamr.model.encoder import Encoder
+from mathamr.negatives.ranking import MinedNegatives, bm25_rankings, mine, model_negatives, shared_tag_rankings
 from mathamr.training.graph.loading import TrainingBatches
 from mathamr.training.graph.trainer import Interrupted, train
 from mathamr.training.pairs import split_pairs
@@ -67,8 +69,11 @@ def test_training_mines_its_own_negatives_and_goes_on_with_them(
     """Interrupted in the middle of an epoch, long after mining, it continues with what was mined."""
     positives = {pair.question_id: frozenset({pair.answer_id}) for pair in pairs}
     reports: list[MinedNegatives] = []
-    source = ModelNegatives(store, positives, k=20, keep=5, closest=None, every=2, report=reports.append)
-    config = settings(epochs=3, negatives=2)
+    config = settings(epochs=3, negatives=2, negative_refresh=2)
+
+    def source(encoder: Encoder) -> Mapping[str, Sequence[str]]:
+        reports.append(model_negatives(encoder, store, positives, k=20, keep=5, closest=None))
+        return reports[-1].by_question
 
     def stop_at_6(record: dict[str, Any]) -> None:
         if record["kind"] == "step" and record["step"] == 6:
