@@ -46,6 +46,7 @@ from mathamr.training.checkpoint import CheckpointInfo, TrainingState
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks, ranks
 from mathamr.training.graph.checks import Negatives, NegativeSource, check, check_precision
+from mathamr.training.graph.curriculum import cosine
 from mathamr.training.graph.distillation import Teacher
 from mathamr.training.graph.formula_pairs import VisualIds
 from mathamr.training.graph.learner import Learner
@@ -55,7 +56,6 @@ from mathamr.training.interruption import Interrupted, listen
 from mathamr.training.loop import Log, Progress, Run, Step
 from mathamr.training.pairs import PairSplit, posts_of, sample_pairs, split_pairs, with_sources
 from mathamr.training.result import EpochRecord, TrainResult, ValidationScore
-from mathamr.training.schedule import cosine
 from mathamr.training.state import RunState, differences, refuse_another_run
 
 __all__ = ["EpochRecord", "Interrupted", "TrainConfig", "TrainResult", "train"]
@@ -200,7 +200,7 @@ class _GraphLearning:
     def epoch(self, epoch: int, done: int, log: Log) -> Iterator[Step]:
         """Mine hard negatives if due, and prepare the remaining batches."""
         accumulate = self._config.accumulate
-        if self.source is not None and done == 0 and epoch % self.source.every == 0:
+        if self.source is not None and done == 0 and epoch % self._config.negative_refresh == 0:
             # One rank mines for all: near ties could differ on another.
             mined = self.source(self.learner.encoder) if self._world.is_main else {}
             self.batches.negatives = json.loads(self._world.shared_text(json.dumps(mined)))
