@@ -73,20 +73,24 @@ class ModelQueries:
         self._model, self._answers = model, answers
 
     def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
+        found: list[list[str] | Failure] = []
         asked = self._answers.ask(self._model, questions_for(statements, names))
-        return [self._queries_of(answer, name) for answer, name in zip(asked, names, strict=True)]
-
-    def _queries_of(self, answer: str | NoAnswer, name: str) -> list[str] | Failure:
-        if isinstance(answer, NoAnswer):
-            return Failure(name, "queries", "no answer", str(answer))
-        return questions_of(answer) or Failure(
-            name, "queries", "no question in the answer", self._answers.unreadable(answer)
-        )
+        for answer, name in zip(asked, names, strict=True):
+            if isinstance(answer, NoAnswer):
+                found.append(Failure(name, "queries", "no answer", str(answer)))
+            else:
+                unreadable = Failure(name, "queries", "no question in the answer", self._answers.unreadable(answer))
+                found.append(questions_of(answer) or unreadable)
+        return found
 
 
 def questions_for(statements: Sequence[Statement], names: Sequence[str]) -> list[Question]:
     """Return the questions to a model about statements; ``names`` are their ids."""
-    return [Question(name, messages(one)) for one, name in zip(statements, names, strict=True)]
+    system = {"role": "system", "content": SYSTEM}
+    prompts = [PROMPT.format(kind=one.kind, text=one.text) for one in statements]
+    return [
+        Question(name, [system, {"role": "user", "content": own}]) for own, name in zip(prompts, names, strict=True)
+    ]
 
 
 def queries_from_paper(statement: Statement) -> list[str]:
@@ -102,12 +106,6 @@ def queries_from_paper(statement: Statement) -> list[str]:
     if statement.section:
         queries.append(f"{statement.section}: {statement.kind}")
     return list(dict.fromkeys(queries))
-
-
-def messages(statement: Statement) -> list[dict[str, str]]:
-    """Return the conversation that asks a model for a question."""
-    prompt = PROMPT.format(kind=statement.kind, text=statement.text)
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": prompt}]
 
 
 def questions_of(answer: str) -> list[str]:
