@@ -100,7 +100,6 @@ def retrieval_loss(
     beta: float,
     *,
     normalize: bool = True,
-    targets: Tensor | None = None,
     known_positives: Tensor | None = None,
     symmetric: bool = False,
 ) -> RetrievalLoss:
@@ -112,7 +111,7 @@ def retrieval_loss(
 
     A loss that is not finite raises :class:`TrainingError`, which names the part.
     """
-    nce = partial(info_nce, targets=targets, known_positives=known_positives, symmetric=symmetric)
+    nce = partial(info_nce, known_positives=known_positives, symmetric=symmetric)
     parts: dict[str, tuple[Tensor, Tensor]] = {}
     if beta > 0.0:
         all_scores = maxsim.scores(queries, documents, normalize=normalize)
