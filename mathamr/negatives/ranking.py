@@ -37,16 +37,15 @@ from mathamr.retrieval.index import Ranking, Strategy
 
 Rankings = Mapping[str, Ranking]
 
-
-KEPT, KNOWN, SIBLING, CLOSE, NO_GRAPH, BEYOND = (
+FATES = KEPT, KNOWN, SIBLING, CLOSE, UNRANKED, NO_GRAPH, BEYOND = (
     "kept",
     "known answer",
     "answers the same question",
     "too close to the answer",
+    "answer not ranked",
     "no graph",
     "beyond the first kept",
 )
-UNRANKED = "answer not ranked"
 
 
 @dataclass(frozen=True)
@@ -93,37 +92,26 @@ def mine(
         bound = np.inf if closest is None else max(own) - (1 - closest) * abs(max(own)) if own else None
         kept: list[str] = []
         for post_id, score in ranking:
-            fate = _fate(post_id, score, bound, known, beside, available)
-            if fate == KEPT and len(kept) == keep:
+            if post_id in known:
+                fate = KNOWN
+            elif post_id in beside:
+                fate = SIBLING
+            elif post_id not in available:
+                fate = NO_GRAPH
+            elif bound is None:
+                fate = UNRANKED
+            elif score > bound:
+                fate = CLOSE
+            elif len(kept) == keep:
                 fate = BEYOND
-            if fate == KEPT:
+            else:
+                fate = KEPT
                 kept.append(post_id)
             counts[fate] += 1
         if kept:
             by_question[question] = tuple(kept)
-    order = (KEPT, KNOWN, SIBLING, CLOSE, UNRANKED, NO_GRAPH, BEYOND)
-    return MinedNegatives(
-        by_question, {fate: counts[fate] for fate in order if counts[fate]}, len(rankings) - len(by_question)
-    )
-
-
-def _fate(
-    post_id: str,
-    score: float,
-    bound: float | None,
-    known: frozenset[str],
-    siblings: Container[str],
-    available: Container[str],
-) -> str:
-    if post_id in known:
-        return KNOWN
-    if post_id in siblings:
-        return SIBLING
-    if post_id not in available:
-        return NO_GRAPH
-    if bound is None:
-        return UNRANKED
-    return CLOSE if score > bound else KEPT
+    in_order = {fate: counts[fate] for fate in FATES if counts[fate]}
+    return MinedNegatives(by_question, in_order, len(rankings) - len(by_question))
 
 
 def bm25_rankings(
