@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -44,15 +44,9 @@ def arithmetic(config: TrainConfig, device: torch.device) -> AbstractContextMana
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.precision == "bf16")
 
 
-@dataclass(frozen=True, slots=True)
-class StepLoss:
-    """``total`` to be minimised, and ``parts``, detached, for the log: the weighted parts by name."""
-
-    total: Tensor
-    parts: dict[str, Tensor]
-
-
-def step_loss(config: TrainConfig, batch: TrainingBatch, forms: Sequence[VectorSets], temperature: Tensor) -> StepLoss:
+def step_loss(
+    config: TrainConfig, batch: TrainingBatch, forms: Sequence[VectorSets], temperature: Tensor
+) -> RetrievalLoss:
     """Return the loss of a batch: that of retrieval, plus the weighted losses of formulas and of a teacher.
 
     Args:
@@ -77,7 +71,7 @@ def step_loss(config: TrainConfig, batch: TrainingBatch, forms: Sequence[VectorS
     if batch.teacher is not None:
         loss = distillation_loss(found.scores, temperature, batch.teacher, config.distill_temperature)
         parts["distill_loss"], total = loss.detach(), total + config.distill_weight * loss
-    return StepLoss(total, parts)
+    return replace(found, total=total)
 
 
 def backward(
@@ -87,7 +81,7 @@ def backward(
     config: TrainConfig,
     world: Ranks,
     weight: float = 1.0,
-) -> StepLoss:
+) -> RetrievalLoss:
     """Add the gradients of ``weight`` times the loss of the joined batch to the parameters of this rank.
 
     With several ranks the gradients are complete after ``world.sum_gradients``.
