@@ -107,7 +107,12 @@ def train(
     sentence_text.check(encoder_config.sentence_vectors, store)
     with ranks(config.device) as world, listen() as signal:
         check_precision(config, world.device)
-        split = _split(config, store, pairs, sources or {})
+        further = sources or {}
+        sample = sample_pairs(pairs, store.having, config.max_pairs)
+        available = frozenset(store.having(posts_of(chain(sample, *further.values()))))
+        fraction, positives = config.validation_fraction, config.positives
+        own = split_pairs(sample, available, validation_fraction=fraction, known=pairs, positives=positives)
+        split = with_sources(own, further, available)
         learning = _GraphLearning(config, store, split, encoder_config, negatives, visual_ids or {}, teacher, world)
         compared = visual_ids if config.compares_formulas else None
         data_hash = _data_hash(store, split, learning.batches.negatives, teacher, compared)
@@ -136,22 +141,6 @@ def train(
             run.start(about, log, progress)
             run.finish(learning)
         return _result(checkpoints.best, run.state, learning, split, world)
-
-
-def _split(
-    config: TrainConfig, store: GraphStore, pairs: Sequence[Pair], sources: Mapping[str, Sequence[Pair]]
-) -> PairSplit:
-    """Return the pairs to learn from and those that are held out."""
-    sample = sample_pairs(pairs, store.having, config.max_pairs)
-    available = frozenset(store.having(posts_of(chain(sample, *sources.values()))))
-    split = split_pairs(
-        sample,
-        available,
-        validation_fraction=config.validation_fraction,
-        known=pairs,
-        positives=config.positives,
-    )
-    return with_sources(split, sources, available)
 
 
 class _GraphLearning:
