@@ -32,10 +32,11 @@ from mathamr.maxsim import VectorSets
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Side, TextEncoder, identity
 from mathamr.text.pairs import PairFile
-from mathamr.text.training.adapting import arithmetic, fingerprint, limit_length, own_randomness, separate, world_of
+from mathamr.text.training.adapting import fingerprint, limit_length, own_randomness, separate, world_of
 from mathamr.text.training.batches import KnownPairs, Rows, draw_negatives, no_duplicates
 from mathamr.text.training.guide import GuidedPairs, open_guide
 from mathamr.text.training.tasks import Task
+from mathamr.training.distributed import arithmetic
 from mathamr.training.interruption import listen
 from mathamr.training.loop import Log, Progress
 from mathamr.training.losses import info_nce

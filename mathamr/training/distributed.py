@@ -23,7 +23,7 @@ import importlib
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -150,6 +150,11 @@ def ranks(device: str) -> Iterator[Ranks]:
         yield Ranks(dist.get_rank(), dist.get_world_size(), own_device)
     finally:
         dist.destroy_process_group()
+
+
+def arithmetic(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """Return autocast to bfloat16 for ``bf16``."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
 
 
 def missing_gpu(device: str) -> str:

@@ -14,7 +14,6 @@ the same gradient.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 
@@ -24,7 +23,7 @@ from torch import Tensor, nn
 from graphs.graph.batching import GraphBatch
 from mathamr.maxsim import VectorSets
 from mathamr.training.config import TrainConfig
-from mathamr.training.distributed import Ranks
+from mathamr.training.distributed import Ranks, arithmetic
 from mathamr.training.graph.distillation import distillation_loss
 from mathamr.training.graph.formula_pairs import alike_loss, view_loss
 from mathamr.training.graph.loading import TrainingBatch
@@ -37,11 +36,6 @@ Loss = Callable[..., RetrievalLoss]
 def loss_of(config: TrainConfig) -> Loss:
     """Return the loss of ``config``, a function of queries, documents, temperature and ``known_positives``."""
     return partial(retrieval_loss, beta=config.beta, normalize=config.normalize, symmetric=config.symmetric)
-
-
-def arithmetic(config: TrainConfig, device: torch.device) -> AbstractContextManager[object]:
-    """Return autocast to bfloat16 if ``config`` asks for it."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.precision == "bf16")
 
 
 def step_loss(
@@ -88,7 +82,7 @@ def backward(
     """
     cached = len(batch.chunks) > 1
     forms = (batch.chunks, *batch.views)  # the graphs and their views, all chunk by chunk
-    with torch.set_grad_enabled(not cached), arithmetic(config, world.device):
+    with torch.set_grad_enabled(not cached), arithmetic(config.precision, world.device):
         encoded = [[encoder(chunk) for chunk in chunks] for chunks in forms]
     joined, owned = zip(*(world.gather(VectorSets.concatenated(parts)) for parts in encoded), strict=True)
     for sets in joined:
@@ -100,7 +94,7 @@ def backward(
         gradients = sets.vectors.grad[own].split([len(part.vectors) for part in parts])
         for chunk, part, gradient in zip(chunks, parts, gradients, strict=True):
             if cached:
-                with arithmetic(config, world.device):
+                with arithmetic(config.precision, world.device):
                     part = encoder(chunk)
             part.vectors.backward(gradient)
     return result
