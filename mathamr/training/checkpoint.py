@@ -40,8 +40,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError
-
 from graphs import digests
 from graphs.errors import TrainingError
 from mathamr.model.config import EncoderConfig
@@ -334,6 +332,8 @@ def _json_bytes(values: Mapping[str, Any]) -> bytes:
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     """Turn what reading ``path`` in the block raises into an error with a fix."""
+    from safetensors import SafetensorError  # slow to import
+
     try:
         yield
     except (OSError, ValueError, SafetensorError) as error:
