@@ -228,10 +228,13 @@ class _Pairs(Task):
     pool: Rows | None = None  # negatives of each pair, mined before the epoch `mined`
     mined: int | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.known = KnownPairs(self.pairs.keys, self.pairs.groups)
+
     def count_batches(self) -> int:
         """Return the smallest number of batches of an epoch: epochs may differ by a few."""
         config, pairs = self.config, self.pairs
-        self.known = KnownPairs(pairs.keys, pairs.groups)
         batches = min((len(self._order(epoch)) for epoch in range(config.epochs)), default=0)
         if config.epochs and not batches:
             raise TrainingError(

@@ -189,17 +189,20 @@ class _Masked(Task):
 
     unit, setting = "windows", "pretraining_batch_size"
 
-    def count_batches(self) -> int:
-        """Return the number of whole batches."""
+    def __post_init__(self) -> None:
         from transformers import DataCollatorForLanguageModeling
 
+        super().__post_init__()
+        self._lengths = self.windows.data.column("length").to_numpy()
+        self._hide = DataCollatorForLanguageModeling(self.tokenizer, mlm_probability=self.config.pretraining_mask)
+
+    def count_batches(self) -> int:
+        """Return the number of whole batches."""
         if len(self.windows) < self.batch_size:
             raise TrainingError(
                 f"{len(self.windows)} windows of text do not fill a batch of text.pretraining_batch_size="
                 f"{self.batch_size}; use more texts, or smaller batches"
             )
-        self._lengths = self.windows.data.column("length").to_numpy()
-        self._hide = DataCollatorForLanguageModeling(self.tokenizer, mlm_probability=self.config.pretraining_mask)
         return len(self.windows) // self.batch_size
 
     def __getitem__(self, row: int) -> dict[str, Any]:
