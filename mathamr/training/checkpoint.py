@@ -32,8 +32,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -198,8 +197,10 @@ def load(
 def weights_hash(path: str | os.PathLike[str]) -> str:
     """Return the hash of a checkpoint's weights. An index carries it, and is searched only with that model."""
     weights = _existing(Path(path)) / _WEIGHTS
-    with _reading(weights):
+    try:
         return digests.of_file(weights)[:16]
+    except OSError as error:
+        raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=weights) from error
 
 
 def weights_digest(weights: Mapping[str, Tensor]) -> str:
@@ -329,34 +330,30 @@ def _json_bytes(values: Mapping[str, Any]) -> bytes:
     return (json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turn what reading ``path`` in the block raises into an error with a fix."""
-    from safetensors import SafetensorError  # slow to import
-
+def _refuse_damage(path: Path, written: Mapping[str, str]) -> None:
+    """Refuse a file that differs from its digest."""
     try:
-        yield
-    except (OSError, ValueError, SafetensorError) as error:
+        if digests.of_file(path) != written.get(path.name):
+            raise TrainingError("damaged: the file has changed since it was written; use another checkpoint", path=path)
+    except OSError as error:
         raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=path) from error
 
 
-def _refuse_damage(path: Path, written: Mapping[str, str]) -> None:
-    """Refuse a file that differs from its digest."""
-    with _reading(path):
-        if digests.of_file(path) != written.get(path.name):
-            raise TrainingError("damaged: the file has changed since it was written; use another checkpoint", path=path)
-
-
 def _read_tensors(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    with _reading(path):
+    try:
         return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=path) from error
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    with _reading(path):
+    try:
         values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=path) from error
     if not isinstance(values, dict):
         raise TrainingError("not a JSON object; use another checkpoint", path=path)
     return values
