@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 from graphs import digests
 from graphs.corpus.jsonl import read_lines
 from graphs.errors import CorpusError, Failure, MathAMRError
+from graphs.shared_files import read_json
 from graphs.whole_file import write_whole
 from mathamr.folder import html, latex, markdown, notebook
 from mathamr.folder.passages import MIN_LETTERS, Passage
@@ -204,11 +205,9 @@ def _before(out: Path) -> _Before:
 
 
 def _files_of(record: Path) -> dict[str, dict[str, Any]]:
-    """Return the files of a record; none if it is missing or of another format."""
-    if not record.exists():
-        return {}
-    state = json.loads(record.read_text(encoding="utf-8"))
-    return dict(state["files"]) if state["format"] == _FORMAT else {}
+    """Return the files of a record; none if it is missing, damaged or of another format."""
+    state = read_json(record) or {}
+    return dict(state["files"]) if state.get("format") == _FORMAT else {}
 
 
 def _place_in(closed: Mapping[str, str], name: str) -> str | None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from mathamr.folder.passages import Outline, Passage
@@ -75,8 +75,7 @@ _EDGE = re.compile(
     r"\{\s*\\(?P<edge>begin|end)\s*\{(?P<environment>[a-zA-Z]{1,60}\*?)\}\s*\}"
 )
 _DECLARING = re.compile(r"\\(?:new|renewenv|declare)")
-_DEFINITION = re.compile(r"\\(?:newcommand|renewcommand|def)\*?(?:\s|%[^\n]*\n)*\{?(?:\s|%[^\n]*\n)*\Z")
-_COMMENT = re.compile(r"(?<!\\)(?:\\\\)*(?P<comment>%[^\n]*)")
+_DEFINITION = re.compile("\\\\(?:newcommand|renewcommand|def)\\*?(?:\\s|\x1e\\d+\x1e)*\\{?(?:\\s|\x1e\\d+\x1e)*\\Z")
 _COMMAND = re.compile(r"\\(?:(?P<name>[a-zA-Z]+)|.)", re.DOTALL)
 _LABEL = re.compile(r"\A\s*\\label\s*\{[^{}]*\}")
 _TITLE = re.compile(r"\\title\s*(?:\[[^\]]{0,1000}\]\s*)?(?=\{)")
@@ -91,14 +90,14 @@ def read_latex(file: str, text: str, declarations: str = "") -> list[Passage]:
         text: its content.
         declarations: its preamble, with those of other files (:class:`mathamr.folder.preambles.Preambles`).
     """
-    clean, lines = _without_comments(text)
+    clean, lines = _without_comments(text, {})
     edges = {
         match["name"]: rf"\{match['edge']}{{{match['environment']}}}"
         for latex in (declarations, clean)
         for match in _EDGE.finditer(latex)
     }
     if edges:
-        clean, lines = _without_comments(_with_edges(text, edges))
+        clean, lines = _without_comments(text, edges)
     begin = clean.find(r"\begin{document}")
     if file.endswith(STYLES) or (begin < 0 and r"\documentclass" in clean):
         return []  # declarations alone
@@ -210,33 +209,26 @@ def _declared(declarations: str) -> tuple[Expander, dict[str, Kind | None]]:
     return Expander(declarations), dict(environment_kinds(declarations))
 
 
-def _without_comments(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return a text without what TeX skips, and (start, line) of each line that follows a removed line."""
+def _without_comments(text: str, edges: Mapping[str, str]) -> tuple[str, list[tuple[int, int]]]:
+    r"""Return a text without what TeX skips, and (start, line) of each line that follows a removed line.
+
+    Args:
+        edges: edges of environments by the commands that abbreviate them, such as ``\bt``, and that they replace.
+    """
+
+    def edge(command: re.Match[str]) -> str:
+        name, start = command["name"], command.start()
+        if name not in edges or _DEFINITION.search(command.string, max(0, start - 40), start):
+            return command.group()
+        return edges[name]
+
     text = text.replace("\x1e", " ")
     marked = "\n".join(f"\x1e{number}\x1e{line}" for number, line in enumerate(text.split("\n"), 1))
-    first, *rest = _MARK.split(without_false(strip_comments(marked, verbatim=False)))
+    printed = without_false(strip_comments(marked, verbatim=False))
+    first, *rest = _MARK.split(_COMMAND.sub(edge, printed) if edges else printed)
     pieces, lines, size = [first], list[tuple[int, int]](), len(first)
     for number, piece in zip(rest[::2], rest[1::2], strict=True):
         lines.append((size, int(number)))
         pieces.append(piece)
         size += len(piece)
     return "".join(pieces), lines or [(0, 1)]
-
-
-def _with_edges(text: str, edges: dict[str, str]) -> str:
-    r"""Replace commands such as ``\bt`` by the environment edges that they abbreviate, but not in their definitions."""
-
-    comments = [match.span("comment") for match in _COMMENT.finditer(text)]
-
-    def edge(command: re.Match[str]) -> str:
-        name, start = command["name"], command.start()
-        if name not in edges:
-            return command.group()
-        definition = _DEFINITION.search(text, max(0, start - 40), start)
-        return edges[name] if definition is None or in_comment(definition.start()) else command.group()
-
-    def in_comment(place: int) -> bool:
-        before = bisect.bisect(comments, (place, 0)) - 1
-        return before >= 0 and place < comments[before][1]
-
-    return _COMMAND.sub(edge, text)

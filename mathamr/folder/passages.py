@@ -58,9 +58,14 @@ class Passage:
 
     @property
     def post_id(self) -> str:
-        """Id of the passage; spaces, ``%`` and unprintable characters are percent-encoded."""
+        """Id of the passage; spaces, ``%`` and unprintable characters are percent-encoded.
+
+        >>> Passage("my notes/50%.md", "1", "a", "Let.").post_id
+        'my%20notes/50%25.md:1~bc318e33'
+        """
         digest = hashlib.sha256(f"{self.title}\0{self.text}".encode(errors="replace")).hexdigest()[:8]
-        return f"{_printable(self.file)}:{self.place}~{digest}"
+        signs = (one if one.isprintable() and one not in " %" else quote(one, errors="replace") for one in self.file)
+        return f"{''.join(signs)}:{self.place}~{digest}"
 
 
 class Outline:
@@ -131,12 +136,3 @@ def _parts(text: str) -> list[str]:
                 parts.append("")
             parts[-1] = f"{parts[-1]} {piece}".strip()
     return parts
-
-
-def _printable(name: str) -> str:
-    """Return a name without spaces and control characters, which an id cannot contain.
-
-    >>> _printable("my notes/50%.md")
-    'my%20notes/50%25.md'
-    """
-    return "".join(sign if sign.isprintable() and sign not in " %" else quote(sign, errors="replace") for sign in name)

@@ -32,16 +32,11 @@ from typing import Any
 from graphs.corpus.post import Pair, Post
 from graphs.errors import ConfigError, Failure
 from graphs.stores.store import GraphStore
-from mathamr.negatives.ranking import (
-    MinedNegatives,
-    ModelNegatives,
-    bm25_rankings,
-    mine,
-    shared_tag_rankings,
-)
+from mathamr.model.encoder import Encoder
+from mathamr.negatives.ranking import MinedNegatives, bm25_rankings, mine, model_negatives, shared_tag_rankings
 from mathamr.retrieval.bm25 import tokens_of_post
 from mathamr.training.config import TrainConfig
-from mathamr.training.graph.checks import NegativeSource
+from mathamr.training.graph.checks import Negatives
 from mathamr.training.pairs import answers_of
 
 Posts = Callable[[], Iterable[Post | Failure]]
@@ -56,7 +51,7 @@ def negatives_of(
     known: Iterable[Pair] = (),
     posts: Posts | None = None,
     report: Report | None = None,
-) -> Mapping[str, Sequence[str]] | NegativeSource | None:
+) -> Negatives | None:
     """Return the ``negatives`` of ``train``; None if ``config.negatives`` is 0.
 
     Args:
@@ -75,15 +70,14 @@ def negatives_of(
     source = config.negative_source
     answers = answers_of(pairs, known)
     if source == "model":
-        return ModelNegatives(
-            store,
-            answers,
-            k=config.negative_candidates,
-            keep=config.negative_pool,
-            closest=config.negative_closest,
-            every=config.negative_refresh,
-            report=lambda mined: tell(record_of(source, mined)),
-        )
+        k, keep, closest = config.negative_candidates, config.negative_pool, config.negative_closest
+
+        def under(encoder: Encoder) -> dict[str, tuple[str, ...]]:
+            found = model_negatives(encoder, store, answers, k=k, keep=keep, closest=closest)
+            tell(record_of(source, found))
+            return found.by_question
+
+        return under
     if posts is None:
         raise ConfigError(
             f"train.negative_source={source} ranks the posts of a collection; give posts, or hard negatives "

@@ -15,20 +15,19 @@ the question's own answer: posts with nearly the same score may be unmarked answ
 >>> mined.counts
 {'kept': 2, 'known answer': 1, 'too close to the answer': 1, 'no graph': 1, 'beyond the first kept': 1}
 
-Negatives of the model itself become outdated as it learns: :class:`ModelNegatives` mines them again every few epochs.
+Negatives of the model itself become outdated as it learns: training mines them again every few epochs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
 
 import numpy as np
 
-from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import encode
@@ -38,16 +37,15 @@ from mathamr.retrieval.index import Ranking, Strategy
 
 Rankings = Mapping[str, Ranking]
 
-
-KEPT, KNOWN, SIBLING, CLOSE, NO_GRAPH, BEYOND = (
+FATES = KEPT, KNOWN, SIBLING, CLOSE, UNRANKED, NO_GRAPH, BEYOND = (
     "kept",
     "known answer",
     "answers the same question",
     "too close to the answer",
+    "answer not ranked",
     "no graph",
     "beyond the first kept",
 )
-UNRANKED = "answer not ranked"
 
 
 @dataclass(frozen=True)
@@ -85,14 +83,7 @@ def mine(
             below 0, candidates nearer to it by the same share). If no known answer is ranked, all candidates score
             above it and are dropped. None filters nothing.
         siblings: other answers of a question that are not among its known answers; they are dropped.
-
-    Raises:
-        ConfigError: ``keep`` less than 1, or ``closest`` not between 0 and 1.
     """
-    if keep < 1:
-        raise ConfigError(f"keep={keep} negatives for each question; use at least 1")
-    if closest is not None and not 0 < closest <= 1:
-        raise ConfigError(f"closest={closest} must lie between 0 and 1, e.g. 0.95, or be None for no filter")
     counts: Counter[str] = Counter()
     by_question = {}
     for question, ranking in rankings.items():
@@ -101,37 +92,26 @@ def mine(
         bound = np.inf if closest is None else max(own) - (1 - closest) * abs(max(own)) if own else None
         kept: list[str] = []
         for post_id, score in ranking:
-            fate = _fate(post_id, score, bound, known, beside, available)
-            if fate == KEPT and len(kept) == keep:
+            if post_id in known:
+                fate = KNOWN
+            elif post_id in beside:
+                fate = SIBLING
+            elif post_id not in available:
+                fate = NO_GRAPH
+            elif bound is None:
+                fate = UNRANKED
+            elif score > bound:
+                fate = CLOSE
+            elif len(kept) == keep:
                 fate = BEYOND
-            if fate == KEPT:
+            else:
+                fate = KEPT
                 kept.append(post_id)
             counts[fate] += 1
         if kept:
             by_question[question] = tuple(kept)
-    order = (KEPT, KNOWN, SIBLING, CLOSE, UNRANKED, NO_GRAPH, BEYOND)
-    return MinedNegatives(
-        by_question, {fate: counts[fate] for fate in order if counts[fate]}, len(rankings) - len(by_question)
-    )
-
-
-def _fate(
-    post_id: str,
-    score: float,
-    bound: float | None,
-    known: frozenset[str],
-    siblings: Container[str],
-    available: Container[str],
-) -> str:
-    if post_id in known:
-        return KNOWN
-    if post_id in siblings:
-        return SIBLING
-    if post_id not in available:
-        return NO_GRAPH
-    if bound is None:
-        return UNRANKED
-    return CLOSE if score > bound else KEPT
+    in_order = {fate: counts[fate] for fate in FATES if counts[fate]}
+    return MinedNegatives(by_question, in_order, len(rankings) - len(by_question))
 
 
 def bm25_rankings(
@@ -185,41 +165,23 @@ def model_rankings(
     }
 
 
-class ModelNegatives:
-    """Negatives of the model under training, mined before every ``every``-th epoch.
-
-    A :class:`mathamr.training.graph.checks.NegativeSource`.
+def model_negatives(
+    encoder: Encoder,
+    store: GraphStore,
+    positives: Mapping[str, frozenset[str]],
+    *,
+    k: int,
+    keep: int,
+    closest: float | None,
+) -> MinedNegatives:
+    """Mine the negatives of questions under ``encoder``.
 
     Args:
         positives: known answers by question; all of them are candidates.
         k: number of candidates ranked for each question; ``keep`` and ``closest`` as in :func:`mine`.
-        report: function that receives what each mining kept and why.
     """
-
-    def __init__(
-        self,
-        store: GraphStore,
-        positives: Mapping[str, frozenset[str]],
-        *,
-        k: int,
-        keep: int,
-        closest: float | None,
-        every: int,
-        report: Callable[[MinedNegatives], None] | None = None,
-    ) -> None:
-        if every < 1:
-            raise ConfigError(f"every={every} epochs; use at least 1")
-        self._store, self._positives = store, positives
-        self._available = frozenset(store.having({*positives, *chain.from_iterable(positives.values())}))
-        self._k, self._keep, self._closest, self.every = k, keep, closest, every
-        self._report = report
-
-    def __call__(self, encoder: Encoder) -> dict[str, tuple[str, ...]]:
-        """Return the negatives of each question under ``encoder``."""
-        questions = sorted(question for question in self._positives if question in self._available)
-        answers = sorted(self._available.intersection(chain.from_iterable(self._positives.values())))
-        rankings = model_rankings(encoder, self._store, questions, answers, k=min(self._k, len(answers)))
-        mined = mine(rankings, self._positives, available=self._available, keep=self._keep, closest=self._closest)
-        if self._report is not None:
-            self._report(mined)
-        return mined.by_question
+    known = frozenset(chain.from_iterable(positives.values()))
+    available = frozenset(store.having({*positives, *known}))
+    answers = sorted(available & known)
+    rankings = model_rankings(encoder, store, sorted(available & positives.keys()), answers, k=min(k, len(answers)))
+    return mine(rankings, positives, available=available, keep=keep, closest=closest)

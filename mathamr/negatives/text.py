@@ -23,13 +23,14 @@ graphs (:func:`mathamr.negatives.ranking.mine`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ConfigError
+from graphs.processes import batched
 from mathamr.negatives.mining import record_of
 from mathamr.negatives.ranking import MinedNegatives, mine
 from mathamr.retrieval.bm25 import BM25Index, tokens_of_latex
@@ -38,8 +39,6 @@ from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Side, TextEncoder
 from mathamr.text.pairs import PairFile
 from mathamr.text.training.batches import Rows
-
-Item = TypeVar("Item")
 
 RARE = 0.01  # categories with a smaller share of the documents count as one
 _AT_ONCE = 1_000  # texts encoded at once, queries mined at once
@@ -128,7 +127,7 @@ class Mining:
         documents = None
         if config.negative_source == "model":
             documents = _encoded(encoder, pairs, list(found.documents.values()), "document")
-        for queries in _parts(list(found.queries)):
+        for queries in batched(found.queries, _AT_ONCE):
             if documents is None:
                 rankings = {query: found.ranking(query) for query in queries}
             else:
@@ -177,9 +176,5 @@ class _Categories:
 
 def _encoded(encoder: TextEncoder, pairs: PairFile, rows: Sequence[int], side: Side) -> npt.NDArray[np.float32]:
     """Encode one side of pairs into unit vectors (n, d); the texts are never in memory all at once."""
-    return np.concatenate([encoder.encode([getattr(pairs[row], side) for row in some], side) for some in _parts(rows)])
-
-
-def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    for start in range(0, len(items), _AT_ONCE):
-        yield items[start : start + _AT_ONCE]
+    parts = batched(rows, _AT_ONCE)
+    return np.concatenate([encoder.encode([getattr(pairs[row], side) for row in some], side) for some in parts])

@@ -1,8 +1,7 @@
 """Model card: the README.md of a model's folder, with its data, training, scores and limits.
 
 >>> stated = Statements("1,000 docstrings", {"nDCG'": 0.31}, "trained for a test")
->>> facts = CardFacts("demo", stated, "embedded", 42, 7, 2.3, 54_321)
->>> text = card(facts)
+>>> text = card("demo", stated, parser="embedded", seed=42, epochs=7, validation_loss=2.3, parameters=54_321)
 >>> text.splitlines()[:2], "| nDCG' | 0.310 |" in text
 (['---', 'library_name: mathamr-plus'], True)
 """
@@ -70,20 +69,18 @@ class Statements:
     scores: Mapping[str, float] = field(default_factory=dict)
     limits: str = "English text with formulas in LaTeX. Scores on other collections are unknown."
 
-    def with_(
-        self, data: str | None = None, scores: Mapping[str, float] | None = None, limits: str | None = None
-    ) -> Statements:
-        """Return the statements with new values in place of the old ones; None keeps a value."""
-        return Statements(
-            self.data if data is None else data,
-            self.scores if scores is None else scores,
-            self.limits if limits is None else limits,
-        )
 
-
-@dataclass(frozen=True)
-class CardFacts:
-    """Facts of a card: the author's statements, and values of the training.
+def card(
+    name: str,
+    stated: Statements,
+    *,
+    parser: str,
+    seed: int,
+    epochs: int,
+    parameters: int,
+    validation_loss: float | None,
+) -> str:
+    """Return the text of a card: the author's statements, and values of the training.
 
     Args:
         name: name of the model.
@@ -94,25 +91,9 @@ class CardFacts:
         validation_loss: lowest loss on held-out pairs; None: not validated.
         parameters: number of weights.
     """
-
-    name: str
-    stated: Statements = field(default_factory=Statements)
-    parser: str = "embedded"
-    seed: int = 0
-    epochs: int = 0
-    validation_loss: float | None = None
-    parameters: int = 0
-
-
-def card(facts: CardFacts) -> str:
-    """Return the text of a card."""
-    loss = "" if facts.validation_loss is None else f" Lowest validation loss: {facts.validation_loss:.4f}."
-    epochs = "1 epoch" if facts.epochs == 1 else f"{facts.epochs} epochs"
-    training = (
-        f"{facts.parameters:,} parameters, {epochs}, seed {facts.seed}.{loss} AMR parser of the training "
-        f"posts: `{facts.parser}`."
-    )
-    rows = [f"| {name} | {value:.3f} |" for name, value in facts.stated.scores.items()]
+    loss = "" if validation_loss is None else f" Lowest validation loss: {validation_loss:.4f}."
+    trained = "1 epoch" if epochs == 1 else f"{epochs} epochs"
+    training = f"{parameters:,} parameters, {trained}, seed {seed}.{loss} AMR parser of the training posts: `{parser}`."
+    rows = [f"| {measure} | {value:.3f} |" for measure, value in stated.scores.items()]
     scores = "\n".join(["| measure | value |", "|---|---|", *rows]) if rows else UNKNOWN
-    stated = facts.stated
-    return _CARD.format(name=facts.name, data=stated.data, training=training, scores=scores, limits=stated.limits)
+    return _CARD.format(name=name, data=stated.data, training=training, scores=scores, limits=stated.limits)

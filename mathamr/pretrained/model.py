@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphs.amr import parsers
 from graphs.corpus.post import Post
@@ -38,7 +38,7 @@ from mathamr.model.config import EncoderConfig
 from mathamr.model.encoder import Encoder
 from mathamr.pretrained import folder as model_folder
 from mathamr.pretrained import hub
-from mathamr.pretrained.card import CardFacts, card
+from mathamr.pretrained.card import card
 from mathamr.pretrained.folder import ModelFiles, check_vocabulary
 from mathamr.pretrained.post_index import PostIndex
 from mathamr.pretrained.recorded_parser import recorded_parser
@@ -201,26 +201,19 @@ class MathAMR:
         place = Path(path).resolve()
         self._write(place, place.name, data=data, scores=scores, limits=limits)
 
-    def _write(
-        self,
-        place: Path,
-        name: str,
-        *,
-        data: str | None = None,
-        scores: Mapping[str, float] | None = None,
-        limits: str | None = None,
-    ) -> None:
-        info, stated = self._files.info, self._files.stated.with_(data, scores, limits)
-        facts = CardFacts(
-            name=name,
-            stated=stated,
+    def _write(self, place: Path, name: str, **entries: str | Mapping[str, float] | None) -> None:
+        new: dict[str, Any] = {entry: value for entry, value in entries.items() if value is not None}
+        info, stated = self._files.info, replace(self._files.stated, **new)
+        shown = card(
+            name,
+            stated,
             parser=self._files.parser,
             seed=info.seed,
             epochs=info.epoch,
             validation_loss=info.best_val_loss,
             parameters=sum(tensor.numel() for tensor in self._files.weights.values()),
         )
-        model_folder.write(place, replace(self._files, stated=stated), card(facts))
+        model_folder.write(place, replace(self._files, stated=stated), shown)
 
     def push_to_hub(
         self,

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 
 from graphs.corpus.post import Post
@@ -30,7 +30,7 @@ from mathamr.training import checkpoint
 Task = Literal["answers", "formulas"]
 
 
-class PostIndex:
+class PostIndex(AbstractContextManager["PostIndex"]):
     """Searchable posts, as a context manager that closes their files.
 
     Args:
@@ -125,10 +125,5 @@ class PostIndex:
         if self._temporary is not None:
             self._temporary.cleanup()
 
-    def __enter__(self) -> PostIndex:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -68,9 +68,10 @@ from mathamr.text.encoder import Opening, Side, TextEncoder, open_encoder
 from mathamr.text.linearize import VERSION, linearized
 from mathamr.text.pairs import PairFile, sampled, write_pairs
 from mathamr.text.sources.pair_sources import of_answers
-from mathamr.text.training.adapting import arithmetic, fingerprint, limit_length
+from mathamr.text.training.adapting import fingerprint, limit_length
 from mathamr.text.training.encoder_files import check_files, read_record, write_record
 from mathamr.text.training.tiny import make_tiny
+from mathamr.training.distributed import arithmetic
 from mathamr.training.pairs import further_pairs
 from mathamr.training.processes import number_of
 

@@ -1,12 +1,12 @@
 r"""Benchmarks of a text encoder: documents to search, pairs to learn from, and separate tests.
 
->>> from mathamr.text.queries import PaperQueries
+>>> from mathamr.text.queries import paper_queries
 >>> from mathamr.text.statements import Statement
 >>> names = ["open set", "closed set", "compact set", "Bolzano", "Heine", "limit"]
 >>> def lemma(name, i):
 ...     return Statement("lemma", "lem", f"{name} {i}", f"It is {i}, {name}.")
 >>> papers = [Paper(f"p{i}", "", (), tuple(lemma(name, i) for name in names), {}) for i in range(9)]
->>> made = of_statements(papers, PaperQueries(), unseen_papers=1, test_share=0.2)
+>>> made = of_statements(papers, paper_queries, unseen_papers=1, test_share=0.2)
 >>> len(made.answers["answers"]), len(made.train), {name: len(test.queries) for name, test in made.tests.items()}
 (54, 44, {'regular': 4, 'unseen': 6})
 >>> grades = {judgment.grade for judgment in made.tests["unseen"].judgments}

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from graphs import digests
 from graphs.errors import ConfigError
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from mathamr.maxsim import VectorSets
 
+Vectors = npt.NDArray[np.float32]
 Side = Literal["query", "document"]
 SIDES: tuple[Side, ...] = get_args(Side)
 DTYPES = ("fp32", "bf16")
@@ -158,7 +160,7 @@ class TextEncoder:
 
     def encode(
         self, texts: Sequence[str], side: Side, *, batch_size: int = 32, progress: Callable[[int], None] | None = None
-    ) -> np.ndarray[Any, np.dtype[np.float32]]:
+    ) -> Vectors:
         """Return unit vectors (n, d), float32; long texts are cut at the model's limit."""
         parts = [
             self.model.encode(
@@ -206,20 +208,18 @@ class TextEncoder:
                 sets.append(torch.nn.functional.normalize(vectors, dim=1))
         return VectorSets.of(sets)
 
-    def lengths(
-        self, texts: Sequence[str], side: Side, *, batch_size: int = 32
-    ) -> tuple[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, np.dtype[np.float32]]]:
+    def lengths(self, texts: Sequence[str], side: Side) -> tuple[Vectors, Vectors]:
         """Return the lengths, before normalisation, of all token vectors (T,) and of their mean in each text (S,).
 
         ModernBERT thesis, Figures 4 and 7. If the first token is pooled, the search does not use the mean.
         """
         import torch
 
-        tokens = [_token_vectors(output).float().cpu() for output in self._outputs(texts, side, batch_size)]
+        tokens = [_token_vectors(output).float().cpu() for output in self._outputs(texts, side)]
         pooled = torch.stack([own.mean(dim=0) for own in tokens])
         return torch.cat(tokens).norm(dim=1).numpy(), pooled.norm(dim=1).numpy()
 
-    def _outputs(self, texts: Sequence[str], side: Side, batch_size: int) -> Any:
+    def _outputs(self, texts: Sequence[str], side: Side, batch_size: int = 32) -> Any:
         """Return what the model says of each text: a dictionary with vectors of its tokens."""
         return self.model.encode(
             list(texts),

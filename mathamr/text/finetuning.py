@@ -19,7 +19,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -32,11 +32,11 @@ from mathamr.maxsim import VectorSets
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Side, TextEncoder, identity
 from mathamr.text.pairs import PairFile
-from mathamr.text.training.adapting import arithmetic, fingerprint, limit_length, own_randomness, separate, world_of
+from mathamr.text.training.adapting import fingerprint, limit_length, own_randomness, separate, world_of
 from mathamr.text.training.batches import KnownPairs, Rows, draw_negatives, no_duplicates
 from mathamr.text.training.guide import GuidedPairs, open_guide
 from mathamr.text.training.tasks import Task
-from mathamr.training.distributed import Ranks
+from mathamr.training.distributed import arithmetic
 from mathamr.training.interruption import listen
 from mathamr.training.loop import Log, Progress
 from mathamr.training.losses import info_nce
@@ -52,11 +52,9 @@ TOKEN_PAIRS = 500
 _FREE = ("checkpoint_every", "gradient_checkpointing", "late_interaction", "linearize")
 
 
-class Miner(Protocol):
-    """Source of hard negatives, ranked by the current encoder (:class:`mathamr.negatives.text.Mining`)."""
-
-    def __call__(self, encoder: TextEncoder) -> tuple[Rows, dict[str, Any]]:
-        """Return the negatives of each pair, int64 (n, negative_pool) with -1 after the last, and a record."""
+Miner = Callable[[TextEncoder], tuple[Rows, dict[str, Any]]]
+"""Function from the current encoder to hard negatives of each pair, int64 (n, negative_pool), -1 after the last, and a
+record (:class:`mathamr.negatives.text.Mining`)."""
 
 
 @dataclass(frozen=True)
@@ -141,18 +139,13 @@ def finetune(
         }
         most = TOKEN_PAIRS if config.learns_tokens else MRR_PAIRS
         scored = ValidationPairs(validation, held_out, most)
-        task = _Pairs(config, encoder, pairs, train, scored, miner, seed, world)
+        task = _Pairs(config, encoder, model, seed, world, pairs, train, scored, miner)
         torch.manual_seed(stream(seed, AUGMENTATION))
         state = learn(
             task,
-            encoder,
-            model,
-            config,
             depends_on,
             out=out,
-            world=world,
             signal=signal,
-            seed=seed,
             resume=resume,
             about={"train_pairs": len(train), "validation_pairs": len(held_out)},
             log=log,
@@ -224,50 +217,45 @@ class ValidationPairs:
         return ValidationScore(loss / len(self.pairs), reciprocal / len(self.pairs))
 
 
+@dataclass(eq=False)
 class _Pairs(Task):
     """Training pairs with their negatives."""
 
-    def __init__(
-        self,
-        config: TextConfig,
-        encoder: TextEncoder,
-        pairs: PairFile,
-        train: Rows,
-        held_out: ValidationPairs,
-        miner: Miner | None,
-        seed: int,
-        world: Ranks,
-    ) -> None:
-        self._config, self._encoder, self._pairs, self._train = config, encoder, pairs, train
-        self._held_out, self._seed, self._world, self._miner = held_out, seed, world, miner
-        # Epochs may differ by a few batches; all take as many as the smallest.
+    pairs: PairFile
+    train: Rows
+    held_out: ValidationPairs
+    miner: Miner | None
+    pool: Rows | None = None  # negatives of each pair, mined before the epoch `mined`
+    mined: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.known = KnownPairs(self.pairs.keys, self.pairs.groups)
+
+    def count_batches(self) -> int:
+        """Return the smallest number of batches of an epoch: epochs may differ by a few."""
+        config, pairs = self.config, self.pairs
         batches = min((len(self._order(epoch)) for epoch in range(config.epochs)), default=0)
         if config.epochs and not batches:
             raise TrainingError(
-                f"{len(train)} pairs do not fill a batch of text.batch_size={config.batch_size} without the same "
+                f"{len(self.train)} pairs do not fill a batch of text.batch_size={config.batch_size} without the same "
                 "query or document twice; use a smaller batch, or more pairs",
                 path=pairs.path,
             )
-        if config.epochs and len(np.unique(pairs.groups[train])) < 2:
+        if config.epochs and len(np.unique(pairs.groups[self.train])) < 2:
             raise TrainingError(
                 "all pairs are of one group, which has no negatives; use pairs of several groups", path=pairs.path
             )
-        if config.negatives and config.epochs and miner is None:
+        if config.negatives and config.epochs and self.miner is None:
             raise ConfigError(
                 f"text.negatives={config.negatives} hard negatives for each query, but no miner is given; give "
                 "mining=mathamr.negatives.text.Mining, or use text.negatives=0"
             )
-        accumulation = config.gradient_accumulation
-        super().__init__(
-            "batch_size", config.batch_size, batches, world, epochs=config.epochs, accumulation=accumulation
-        )
-        self._known = KnownPairs(pairs.keys, pairs.groups)
-        self._pool: Rows | None = None  # negatives of each pair, mined before the epoch _mined
-        self._mined: int | None = None
+        return batches
 
     def _order(self, epoch: int) -> Rows:
-        size = self._config.batch_size
-        return no_duplicates(self._pairs.keys, self._train, batch_size=size, seed=self._seed, epoch=epoch)
+        size = self.batch_size
+        return no_duplicates(self.pairs.keys, self.train, batch_size=size, seed=self.seed, epoch=epoch)
 
     def batches(self, epoch: int) -> Rows:
         """Return the pairs of each batch, of which no two share a text or an id."""
@@ -275,63 +263,62 @@ class _Pairs(Task):
 
     def __getitem__(self, row: int) -> dict[str, Any]:
         """Return a pair as columns of texts; ``label`` has its number and those of its hard negatives."""
-        pair, label = self._pairs[row], [row]
+        pair, label = self.pairs[row], [row]
         texts = {"query": pair.query, "document": pair.document}
-        if self._pool is not None:
-            seed = stream(self._seed, NEGATIVES, self.epoch)
-            count, groups = self._config.negatives, self._pairs.groups
-            drawn = draw_negatives(self._pool, row, groups, self._train, count, seed, self._known)
-            texts |= {f"negative_{k}": self._pairs[other].document for k, other in enumerate(drawn)}
+        if self.pool is not None:
+            seed = stream(self.seed, NEGATIVES, self.epoch)
+            count, groups = self.config.negatives, self.pairs.groups
+            drawn = draw_negatives(self.pool, row, groups, self.train, count, seed, self.known)
+            texts |= {f"negative_{k}": self.pairs[other].document for k, other in enumerate(drawn)}
             label += drawn
         return {**texts, "label": label}
 
     def begin_epoch(self, epoch: int, log: Log) -> None:
         """Mine the negatives of an epoch if due."""
         self.epoch = epoch
-        if not self._config.negatives or self._mined == epoch:  # resuming within an epoch whose negatives are restored
+        if not self.config.negatives or self.mined == epoch:  # resuming within an epoch whose negatives are restored
             return
-        again = self._config.negative_source == "model" and epoch % self._config.negative_refresh == 0
-        if self._mined is not None and not again:
+        again = self.config.negative_source == "model" and epoch % self.config.negative_refresh == 0
+        if self.mined is not None and not again:
             return
-        pool = torch.zeros(len(self._pairs), self._config.negative_pool, dtype=torch.int64)
-        if self._world.is_main:  # one rank mines for all: near ties could differ on another
-            self._encoder.model.eval()
-            assert self._miner is not None
-            mined, record = self._miner(self._encoder)
+        pool = torch.zeros(len(self.pairs), self.config.negative_pool, dtype=torch.int64)
+        if self.world.is_main and self.miner is not None:  # one rank mines for all: near ties could differ on another
+            self.encoder.model.eval()
+            mined, record = self.miner(self.encoder)
             pool = torch.from_numpy(mined)
             log(record)
-        pool = pool.to(self._world.device)
-        self._world.broadcast([pool])
-        self._pool, self._mined = pool.cpu().numpy(), epoch
+        pool = pool.to(self.world.device)
+        self.world.broadcast([pool])
+        self.pool, self.mined = pool.cpu().numpy(), epoch
 
     def validate(self) -> ValidationScore:
         """Score the held-out pairs; ranks share the encoding."""
-        config, held_out = self._config, self._held_out
-        self._encoder.model.eval()
-        with arithmetic(config.precision, self._world.device):
+        config, held_out = self.config, self.held_out
+        self.encoder.model.eval()
+        with arithmetic(config.precision, self.world.device):
             queries = self._encoded(held_out.queries, "query")
             documents = self._encoded(held_out.documents, "document")
         return held_out.score(queries, documents, config.scale)
 
     def _encoded(self, texts: Sequence[str], side: Side) -> VectorSets:
-        own = [texts[i] for i in np.array_split(np.arange(len(texts)), self._world.size)[self._world.rank]]
-        if self._config.learns_tokens:
-            sets = self._encoder.encode_tokens(own, side)
+        own = [texts[i] for i in np.array_split(np.arange(len(texts)), self.world.size)[self.world.rank]]
+        if self.config.learns_tokens:
+            sets = self.encoder.encode_tokens(own, side)
         else:
-            vectors = torch.from_numpy(self._encoder.encode(own, side))
+            vectors = torch.from_numpy(self.encoder.encode(own, side))
             sets = VectorSets(vectors, torch.arange(len(vectors) + 1))
-        return self._world.gather(sets.to(self._world.device))[0]
+        return self.world.gather(sets.to(self.world.device))[0]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the pool of negatives, and the epoch it was mined before."""
-        if self._pool is None:
+        if self.pool is None:
             return {}
-        return {"negatives": torch.from_numpy(self._pool), "mined": torch.tensor(self._mined)}
+        return {"negatives": torch.from_numpy(self.pool), "mined": torch.tensor(self.mined)}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore the pool of negatives and its epoch."""
         if "negatives" in tensors:
-            self._pool, self._mined = tensors["negatives"].numpy(), int(tensors["mined"])
+            self.pool, self.mined = tensors["negatives"].numpy(), int(tensors["mined"])
 
     def trainer(self, arguments: Callable[[type], Any]) -> Any:
         """Return sentence-transformers' trainer of the encoder."""
@@ -347,15 +334,15 @@ class _Pairs(Task):
             def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
                 """Add nothing."""
 
-        model = self._encoder.model
+        model = self.encoder.model
         sides: dict[str, Side] = {"query": "query", "document": "document"}
-        sides |= {f"negative_{k}": "document" for k in range(self._config.negatives)}
+        sides |= {f"negative_{k}": "document" for k in range(self.config.negatives)}
         given = arguments(SentenceTransformerTrainingArguments)
-        given.prompts = {column: self._encoder.prompt(side) for column, side in sides.items()}
+        given.prompts = {column: self.encoder.prompt(side) for column, side in sides.items()}
         given.router_mapping = sides if isinstance(model[0], Router) else {}
-        known = self._known
-        if self._config.guide is not None:
-            guide = open_guide(self._config.guide, self._config.max_length, self._world.device)
-            known = GuidedPairs(self._pairs, guide)
-        loss = loss_of(self._config, model, known, gather=self._world.size > 1)
+        known = self.known
+        if self.config.guide is not None:
+            guide = open_guide(self.config.guide, self.config.max_length, self.world.device)
+            known = GuidedPairs(self.pairs, guide)
+        loss = loss_of(self.config, model, known, gather=self.world.size > 1)
         return Finetuning(model=model, args=given, loss=loss)

@@ -163,9 +163,9 @@ def pairs(graph: KnowledgeGraph, chunks: Mapping[str, Sequence[str]], *, seed: i
     return list(found)
 
 
-def benchmark(graph: KnowledgeGraph, *, min_degree: int = MIN_DEGREE) -> dict[str, tuple[str, ...]]:
+def benchmark(graph: KnowledgeGraph) -> dict[str, tuple[str, ...]]:
     """Return queries (names of concepts), and the papers whose chunks are all relevant to them."""
-    return {concept.name: concept.papers for concept in graph.concepts if len(set(concept.papers)) >= min_degree}
+    return {concept.name: concept.papers for concept in graph.concepts if len(set(concept.papers)) >= MIN_DEGREE}
 
 
 def _some(chunks: Sequence[str], count: int, generator: np.random.Generator) -> list[str]:

@@ -113,11 +113,14 @@ def assemble(files: Mapping[str, str]) -> LatexSource:
     if not papers:
         raise CorpusError("holds no LaTeX file (.tex, .ltx, .texx)")
     main = _main_file(papers)
-    reader = _Reader(papers, posixpath.dirname(main))
-    reader.read(main, ())
+    taken, pieces, size = list[str](), list[str](), 0
+    for piece in _pieces(papers, posixpath.dirname(main), main, taken):
+        pieces.append(piece)
+        if (size := size + len(piece)) > MAX_CHARACTERS:
+            raise CorpusError(f"its files include each other up to more than {MAX_CHARACTERS:,} characters")
     declarations = "\n".join(styles.values())
-    text = expanded(_printed("".join(reader.pieces), declarations), declarations)
-    return LatexSource(main, text, declarations, tuple(dict.fromkeys(reader.taken)))
+    text = expanded(_printed("".join(pieces), declarations), declarations)
+    return LatexSource(main, text, declarations, tuple(dict.fromkeys(taken)))
 
 
 def strip_comments(text: str, *, verbatim: bool = True) -> str:
@@ -255,35 +258,27 @@ def find_included(files: Mapping[str, str], file: str, root: str, here: str) -> 
     return None
 
 
-class _Reader:
-    """Reader of a main file and the files it includes."""
+def _pieces(
+    files: Mapping[str, str], root: str, name: str, taken: list[str], above: tuple[str, ...] = ()
+) -> Iterator[str]:
+    """Yield the text of the file ``name``, which the files ``above`` include, and of those that it includes.
 
-    def __init__(self, files: Mapping[str, str], root: str) -> None:
-        self._files, self._root = files, root
-        self.pieces: list[str] = []
-        self.taken: list[str] = []
-        self._size = 0
-
-    def read(self, name: str, above: tuple[str, ...]) -> None:
-        """Append the file ``name``, which the files ``above`` include."""
-        if len(above) >= MAX_DEPTH or name in above:
+    Args:
+        root: folder of the main file.
+        taken: names of the files read so far.
+    """
+    if len(above) >= MAX_DEPTH or name in above:
+        return
+    taken.append(name)
+    if len(taken) > MAX_INCLUDED:
+        raise CorpusError(f"its files include each other more than {MAX_INCLUDED:,} times")
+    text, position = files[name], 0
+    for match in _TAKEN_IN.finditer(text):
+        yield text[position : match.start()]
+        position = match.end()
+        if match["end"]:
             return
-        self.taken.append(name)
-        if len(self.taken) > MAX_INCLUDED:
-            raise CorpusError(f"its files include each other more than {MAX_INCLUDED:,} times")
-        text, position = self._files[name], 0
-        for match in _TAKEN_IN.finditer(text):
-            self._append(text[position : match.start()])
-            position = match.end()
-            if match["end"]:
-                return
-            found = find_included(self._files, _name(match), self._root, posixpath.dirname(name))
-            if found is not None:
-                self.read(found, (*above, name))
-        self._append(text[position:])
-
-    def _append(self, piece: str) -> None:
-        self._size += len(piece)
-        if self._size > MAX_CHARACTERS:
-            raise CorpusError(f"its files include each other up to more than {MAX_CHARACTERS:,} characters")
-        self.pieces.append(piece)
+        found = find_included(files, _name(match), root, posixpath.dirname(name))
+        if found is not None:
+            yield from _pieces(files, root, found, taken, (*above, name))
+    yield text[position:]

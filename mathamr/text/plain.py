@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from graphs.corpus.text import sentences
 from graphs.corpus.text.text_formulas import closings
@@ -104,53 +104,46 @@ def formula_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _formulas(latex: str, *, across_paragraphs: bool = False) -> Iterator[tuple[re.Match[str], int, str]]:
-    """Yield the opening, the end and the LaTeX of each formula."""
-    closes, unclosed, position = closings(latex, across_paragraphs=across_paragraphs), set[str](), 0
+    """Yield the opening, the end and the LaTeX of each formula; an opening without an end is text."""
+    closes = closings(latex, across_paragraphs=across_paragraphs)
+    unclosed, position = set[str](), 0  # openings without an end, each searched once
     while (opening := _MATH.search(latex, position)) is not None:
-        position, inner = _formula(latex, opening, closes, unclosed)
-        if inner is not None:
-            yield opening, position, inner
+        token, start = opening.group(), opening.end()
+        closing, position = {"\\(": "\\)", "\\[": "\\]"}.get(token, token), start
+        if token in unclosed:
+            continue
+        if opening["ensured"]:
+            inner = group(latex, start)
+            position = start + len(inner) + 2
+        elif opening["name"]:
+            name = opening["name"] + opening["star"]
+            end = latex.find(f"\\end{{{name}}}", start)
+            if end < 0:
+                unclosed.add(token)
+                continue
+            inner, position = _of_environment(opening["name"], latex[start:end].strip()), end + len(name) + 6
+        elif closing == token and not opening["dollars"]:
+            continue
+        else:
+            end = closes[token].get(opening.start(), -1)
+            if end < 0:
+                end = _first(latex, start, closing)
+            if end < 0:
+                unclosed.add(token)
+                continue
+            inner, position = latex[start:end], end + len(closing)
+        yield opening, position, inner
 
 
-def _formula(
-    latex: str, opening: re.Match[str], closes: Mapping[str, Mapping[int, int]], unclosed: set[str]
-) -> tuple[int, str | None]:
-    """Return the end of the formula that opens here, and its LaTeX; without an end, that of its opening and ``None``.
-
-    ``closes`` are the :func:`~graphs.corpus.text.text_formulas.closings` of ``latex``. ``unclosed`` collects openings
-    without an end, so that each is searched once.
-    """
-    start = opening.end()
-    if opening.group() in unclosed:
-        return start, None
-    if opening["ensured"]:
-        inner = group(latex, start)
-        return start + len(inner) + 2, inner
-    if opening["name"]:
-        name = opening["name"] + opening["star"]
-        end = latex.find(f"\\end{{{name}}}", start)
-        if end < 0:
-            unclosed.add(opening.group())
-            return start, None
-        inner, after = latex[start:end].strip(), end + len(name) + 6
-        kind = _ALIGNED.get(opening["name"])
-        side = ""
-        if opening["name"] in _WITH_ARGUMENT and (options := _OPTIONS.match(inner)):
-            argument = group(inner, options.end())
-            inner = inner[options.end() + len(argument) + 2 :]
-            side = f"{argument} " if kind == "cases" else ""
-        inner, stop = _final_stop(_NUMBERING.sub("", inner))
-        return after, inner + stop if kind is None else f"{side}\\begin{{{kind}}} {inner} \\end{{{kind}}}{stop}"
-    closing = {"\\(": "\\)", "\\[": "\\]"}.get(opening.group(), opening.group())
-    if closing == opening.group() and not opening["dollars"]:
-        return start, None
-    end = closes[opening.group()].get(opening.start(), -1)
-    if end < 0:
-        end = _first(latex, start, closing)
-    if end < 0:
-        unclosed.add(opening.group())
-        return start, None
-    return end + len(closing), latex[start:end]
+def _of_environment(name: str, inner: str) -> str:
+    """Return the LaTeX of a formula from the name and the content of its environment."""
+    kind, side = _ALIGNED.get(name), ""
+    if name in _WITH_ARGUMENT and (options := _OPTIONS.match(inner)):
+        argument = group(inner, options.end())
+        inner = inner[options.end() + len(argument) + 2 :]
+        side = f"{argument} " if kind == "cases" else ""
+    inner, stop = _final_stop(_NUMBERING.sub("", inner))
+    return inner + stop if kind is None else f"{side}\\begin{{{kind}}} {inner} \\end{{{kind}}}{stop}"
 
 
 def _final_stop(formula: str) -> tuple[str, str]:

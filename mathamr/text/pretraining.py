@@ -37,7 +37,6 @@ from mathamr.text.encoder import TextEncoder
 from mathamr.text.training.adapting import check_length, fingerprint, own_randomness, transformers_of, world_of
 from mathamr.text.training.batches import Rows
 from mathamr.text.training.tasks import Task
-from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import listen
 from mathamr.training.loop import Log, Progress
 from mathamr.training.seeds import AUGMENTATION, ORDER, drawn_from, stream
@@ -103,7 +102,6 @@ def pretrain(
         if config.pretraining_texts is not None:
             texts = sample_texts(texts, config.pretraining_texts)
         windows = windows_of(transformer.tokenizer, texts, config.pretraining_window, config.pretraining_overlap, place)
-        task = _Masked(config, model.to(world.device), transformer.tokenizer, windows, seed, world)
         training = {"seed": seed, "texts": digests.of_file(place)[:16], "encoder": came_as}
         stage = dataclasses.replace(
             config,
@@ -113,16 +111,12 @@ def pretrain(
             gradient_accumulation=1,
             lora=0,
         )
+        task = _Masked(stage, encoder, model.to(world.device), seed, world, transformer.tokenizer, windows)
         state = learn(
             task,
-            encoder,
-            model,
-            stage,
             {"text": depends_on(config), "training": training},
             out=out,
-            world=world,
             signal=signal,
-            seed=seed,
             resume=resume,
             about={"windows": len(windows)},
             log=log,
@@ -186,39 +180,45 @@ def windows_of(tokenizer: Any, texts: Iterable[str], size: int, overlap: int, pa
     return Dataset.from_file(str(path))
 
 
+@dataclass(eq=False)
 class _Masked(Task):
     """Windows with hidden tokens, for a model with a head."""
 
-    unit = "windows"
+    tokenizer: Any
+    windows: Any
 
-    def __init__(self, config: TextConfig, model: Any, tokenizer: Any, windows: Any, seed: int, world: Ranks) -> None:
+    unit, setting = "windows", "pretraining_batch_size"
+
+    def __post_init__(self) -> None:
         from transformers import DataCollatorForLanguageModeling
 
-        size = config.pretraining_batch_size
-        if len(windows) < size:
+        super().__post_init__()
+        self._lengths = self.windows.data.column("length").to_numpy()
+        self._hide = DataCollatorForLanguageModeling(self.tokenizer, mlm_probability=self.config.pretraining_mask)
+
+    def count_batches(self) -> int:
+        """Return the number of whole batches."""
+        if len(self.windows) < self.batch_size:
             raise TrainingError(
-                f"{len(windows)} windows of text do not fill a batch of text.pretraining_batch_size={size}; use "
-                "more texts, or smaller batches"
+                f"{len(self.windows)} windows of text do not fill a batch of text.pretraining_batch_size="
+                f"{self.batch_size}; use more texts, or smaller batches"
             )
-        super().__init__("pretraining_batch_size", size, len(windows) // size, world, epochs=config.pretraining_epochs)
-        self._model, self._windows, self._seed = model, windows, seed
-        self._lengths = windows.data.column("length").to_numpy()
-        self._hide = DataCollatorForLanguageModeling(tokenizer, mlm_probability=config.pretraining_mask)
+        return len(self.windows) // self.batch_size
 
     def __getitem__(self, row: int) -> dict[str, Any]:
         """Return a window and its number."""
-        return {"input_ids": self._windows[row]["input_ids"], "row": row}
+        return {"input_ids": self.windows[row]["input_ids"], "row": row}
 
     def _collated(self, items: Sequence[dict[str, Any]]) -> Any:
         """Return a batch of windows; the hidden tokens depend only on the epoch and the first window."""
         rows = [item.pop("row") for item in items]
-        with drawn_from(stream(self._seed, AUGMENTATION, self.epoch, rows[0])):
+        with drawn_from(stream(self.seed, AUGMENTATION, self.epoch, rows[0])):
             return self._hide(list(items))
 
     def batches(self, epoch: int) -> Rows:
         """Shuffle the windows, keeping windows of similar length together, which saves padding."""
-        generator = np.random.default_rng(stream(self._seed, ORDER, epoch))
-        order = generator.permutation(len(self._windows))[: self.batches_per_epoch * self.batch_size]
+        generator = np.random.default_rng(stream(self.seed, ORDER, epoch))
+        order = generator.permutation(len(self.windows))[: self.batches_per_epoch * self.batch_size]
         pool = _BATCHES_A_POOL * self.batch_size
         for start in range(0, len(order), pool):
             part = order[start : start + pool]
@@ -243,7 +243,7 @@ class _Masked(Task):
                 total = functional.cross_entropy(logits.float(), labels[hidden], reduction="sum")
                 return total / every * self.args.world_size  # gradients are averaged over ranks
 
-        return Pretraining(model=self._model, args=arguments(TrainingArguments), data_collator=self._collated)
+        return Pretraining(model=self.model, args=arguments(TrainingArguments), data_collator=self._collated)
 
 
 def logits_at(model: Any, inputs: Mapping[str, Tensor], asked: Tensor, decoder: Any) -> Tensor:

@@ -11,8 +11,7 @@ Source: the ModernBERT thesis, section 3 (c), which makes one question for each 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from graphs.errors import Failure
 from mathamr.text.asking.answers import KeptAnswers, Question
@@ -44,49 +43,44 @@ PROMPT = (
 )
 
 
-class QueryGenerator(Protocol):
-    """Source of queries for statements."""
-
-    def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
-        """Return the queries of each statement, or a reason for having none; ``names`` are the statements' ids."""
+QueryGenerator = Callable[[Sequence[Statement], Sequence[str]], list[list[str] | Failure]]
+"""Function from statements and their ids to the queries of each statement, or a reason for having none."""
 
 
-class PaperQueries:
-    """Queries without a model: titles, names, headings and the sentence before a statement."""
-
-    def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
-        return [
-            queries_from_paper(one) or Failure(name, "queries", "no words for a query", one.text[:100])
-            for one, name in zip(statements, names, strict=True)
-        ]
+def paper_queries(statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
+    """Return queries without a model: titles, names, headings and the sentence before a statement."""
+    return [
+        queries_from_paper(one) or Failure(name, "queries", "no words for a query", one.text[:100])
+        for one, name in zip(statements, names, strict=True)
+    ]
 
 
-class ModelQueries:
-    """Questions written by a language model, one for each statement; its answers are kept in a file.
+def model_queries(
+    model: LanguageModel, answers: KeptAnswers, statements: Sequence[Statement], names: Sequence[str]
+) -> list[list[str] | Failure]:
+    """Return questions written by a language model, one for each statement.
 
     Args:
-        model: language model to ask.
         answers: file of answers; statements with an answer in it are not asked about again.
     """
-
-    def __init__(self, model: LanguageModel, answers: KeptAnswers) -> None:
-        self._model, self._answers = model, answers
-
-    def __call__(self, statements: Sequence[Statement], names: Sequence[str]) -> list[list[str] | Failure]:
-        asked = self._answers.ask(self._model, questions_for(statements, names))
-        return [self._queries_of(answer, name) for answer, name in zip(asked, names, strict=True)]
-
-    def _queries_of(self, answer: str | NoAnswer, name: str) -> list[str] | Failure:
+    found: list[list[str] | Failure] = []
+    asked = answers.ask(model, questions_for(statements, names))
+    for answer, name in zip(asked, names, strict=True):
         if isinstance(answer, NoAnswer):
-            return Failure(name, "queries", "no answer", str(answer))
-        return questions_of(answer) or Failure(
-            name, "queries", "no question in the answer", self._answers.unreadable(answer)
-        )
+            found.append(Failure(name, "queries", "no answer", str(answer)))
+        else:
+            unreadable = Failure(name, "queries", "no question in the answer", answers.unreadable(answer))
+            found.append(questions_of(answer) or unreadable)
+    return found
 
 
 def questions_for(statements: Sequence[Statement], names: Sequence[str]) -> list[Question]:
     """Return the questions to a model about statements; ``names`` are their ids."""
-    return [Question(name, messages(one)) for one, name in zip(statements, names, strict=True)]
+    system = {"role": "system", "content": SYSTEM}
+    prompts = [PROMPT.format(kind=one.kind, text=one.text) for one in statements]
+    return [
+        Question(name, [system, {"role": "user", "content": own}]) for own, name in zip(prompts, names, strict=True)
+    ]
 
 
 def queries_from_paper(statement: Statement) -> list[str]:
@@ -102,12 +96,6 @@ def queries_from_paper(statement: Statement) -> list[str]:
     if statement.section:
         queries.append(f"{statement.section}: {statement.kind}")
     return list(dict.fromkeys(queries))
-
-
-def messages(statement: Statement) -> list[dict[str, str]]:
-    """Return the conversation that asks a model for a question."""
-    prompt = PROMPT.format(kind=statement.kind, text=statement.text)
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": prompt}]
 
 
 def questions_of(answer: str) -> list[str]:

@@ -24,7 +24,7 @@ assignment is then unknown, and each node gets the mean of the post's vectors:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -41,6 +41,7 @@ from graphs.row_digests import check_row, row_digest
 PURPOSE = "vectors of sentences"
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS sentences(post_id TEXT PRIMARY KEY, vectors BLOB NOT NULL, digest INTEGER)"
+_SELECT = "SELECT post_id, vectors, digest FROM sentences WHERE post_id IN"
 _POSTS_AT_ONCE = 128  # most that a kill can cost; some thousand sentences, sorted by length
 
 
@@ -136,13 +137,15 @@ class SentenceVectors:
             places[source][own if source else post_id] = post_id
         blobs: dict[str, bytes] = {}
         for name, ids in places.items():
-            blobs |= {ids[own]: blob for own, blob in _read(self._files[name], list(ids))}
+            reader = self._files[name]
+            for own, blob, known in database.rows_of_ids(reader.connection, _SELECT, list(ids)):
+                check_row(known, own, own, blob=blob, path=reader.path)
+                blobs[ids[own]] = blob
         for post_id in post_ids:
             if post_id not in blobs:
                 raise StoreError(
                     f"no vectors of the sentences of post {post_id}, of {self.encoder}; run the experiment again, "
-                    "which makes "
-                    "missing ones at its start",
+                    "which makes missing ones at its start",
                     path=self._files[""].path,
                 )
         parts = [self._fitted(blobs[post_id], count) for post_id, count in zip(post_ids, counts, strict=True)]
@@ -160,13 +163,6 @@ class SentenceVectors:
         """Close the files in this thread; the next read opens them again."""
         for reader in self._files.values():
             reader.close()
-
-
-def _read(reader: database.Reader, post_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    query = "SELECT post_id, vectors, digest FROM sentences WHERE post_id IN"
-    for post_id, blob, known in database.rows_of_ids(reader.connection, query, post_ids):
-        check_row(known, post_id, post_id, blob=blob, path=reader.path)
-        yield post_id, blob
 
 
 def _check_encoder(path: str | os.PathLike[str], found: object, wanted: str) -> None:

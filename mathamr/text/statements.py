@@ -319,13 +319,10 @@ def optional_title(body: str) -> tuple[str, str]:
     depth = 0
     for match in re.compile(r"\\.|[{}\]]", re.DOTALL).finditer(body, begin.end()):
         if match.group() == "]" and depth == 0:
-            return _title(body[begin.end() : match.start()]), body[match.end() :]
+            title = body[begin.end() : match.start()]
+            if _OPTIONS.match(title):
+                found = _OPTION.search(title)
+                title = found["title"].strip() if found else ""
+            return title, body[match.end() :]
         depth += {"{": 1, "}": -1}.get(match.group(), 0)
     return "", body
-
-
-def _title(options: str) -> str:
-    if not _OPTIONS.match(options):
-        return options
-    found = _OPTION.search(options)
-    return found["title"].strip() if found else ""

@@ -227,7 +227,6 @@ def load_state(path: str | os.PathLike[str]) -> TrainingState:
 def load_encoder(
     path: str | os.PathLike[str],
     *,
-    vocabulary_hash: str | None = None,
     config_hash: str | None = None,
     device: torch.device | str = "cpu",
 ) -> Encoder:
@@ -235,10 +234,9 @@ def load_encoder(
 
     Args:
         path: folder of a checkpoint, e.g. ``OUT/best``.
-        vocabulary_hash: vocabulary hash of the graphs to encode, ``store.vocabulary.hash``.
-        config_hash: configuration hash of these graphs, ``store.config_hash``.
+        config_hash: configuration hash of the graphs to encode, ``store.config_hash``.
     """
-    checkpoint = load(path, vocabulary_hash=vocabulary_hash, config_hash=config_hash)
+    checkpoint = load(path, config_hash=config_hash)
     return encoder_of(checkpoint.info, checkpoint.weights, device, path=checkpoint.path)
 
 

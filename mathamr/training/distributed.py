@@ -23,7 +23,7 @@ import importlib
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -100,13 +100,10 @@ class Ranks:
         """Return the text of rank 0, on all ranks."""
         if self.size == 1:
             return text
-        content = torch.tensor(list(text.encode()), dtype=torch.uint8, device=self.device)
-        length = torch.tensor([content.numel()], device=self.device)
-        self.broadcast([length])
-        if not self.is_main:
-            content = torch.empty(int(length), dtype=torch.uint8, device=self.device)
-        self.broadcast([content])
-        return bytes(content.tolist()).decode()
+        texts = [text]
+        with _peers_alive("sharing negatives"):
+            dist.broadcast_object_list(texts, src=0, device=self.device)
+        return texts[0]
 
     def any(self, flag: bool) -> bool:
         """Return whether ``flag`` holds on any rank; all ranks must act on a signal at the same step."""
@@ -153,6 +150,11 @@ def ranks(device: str) -> Iterator[Ranks]:
         yield Ranks(dist.get_rank(), dist.get_world_size(), own_device)
     finally:
         dist.destroy_process_group()
+
+
+def arithmetic(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """Return autocast to bfloat16 for ``bf16``."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
 
 
 def missing_gpu(device: str) -> str:

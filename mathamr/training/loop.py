@@ -151,7 +151,18 @@ class Run:
             self.tell = log
         self._advance = progress or self._advance
         reset_peak_gpu_memory(self._world.device)
-        self.tell({**self._start_record(), **about})
+        schedule, before = self._schedule, self.state.before
+        record = {
+            "kind": "start",
+            "step": self.state.step,
+            "total_steps": schedule.total,
+            "steps_per_epoch": schedule.steps[-1] if schedule.steps else 0,
+            "ranks": self._world.size,
+            "device": str(self._world.device),
+        }
+        if before is not None:
+            record |= {"val_loss": before.loss, "val_mrr": before.mrr}
+        self.tell({**record, **about})
         self._advance(self.state.step)
 
     def finish(self, learning: Learning) -> None:
@@ -181,18 +192,6 @@ class Run:
         """True after the last epoch, or if the validation loss has stopped falling."""
         state = self.state
         return len(state.epochs) >= len(self._schedule.steps) or state.epochs_without_improvement >= self._patience
-
-    def _start_record(self) -> dict[str, Any]:
-        schedule, before = self._schedule, self.state.before
-        record = {
-            "kind": "start",
-            "step": self.state.step,
-            "total_steps": schedule.total,
-            "steps_per_epoch": schedule.steps[-1] if schedule.steps else 0,
-            "ranks": self._world.size,
-            "device": str(self._world.device),
-        }
-        return record if before is None else {**record, "val_loss": before.loss, "val_mrr": before.mrr}
 
     def count_step(self, record: dict[str, Any]) -> None:
         """Record an optimizer step."""

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphs.errors import ConfigError, TrainingError
+from graphs.errors import TrainingError
 from mathamr import maxsim
 from mathamr.maxsim import VectorSets
 
@@ -39,8 +39,6 @@ class Temperature(nn.Module):
 
     def __init__(self, initial: float) -> None:
         super().__init__()
-        if not (initial > 0 and math.isfinite(initial)):
-            raise ConfigError(f"initial temperature {initial} must be a positive number, e.g. 0.05 (thesis Table 4.5)")
         self.log = nn.Parameter(torch.tensor(math.log(initial)))
 
     def forward(self) -> Tensor:
@@ -67,10 +65,8 @@ def info_nce(
         symmetric: average with the loss of finding each document's query among the B queries. Hard negatives have no
             query and take part only in the first direction.
     """
-    num_queries, num_documents = scores.shape
+    num_queries = len(scores)
     if targets is None:
-        if num_documents < num_queries:
-            raise TrainingError(f"{num_queries} queries need at least as many documents, not {num_documents}")
         targets = torch.arange(num_queries, device=scores.device)
     with torch.autocast(scores.device.type, enabled=False):
         logits = scores.float() / temperature.float()
@@ -86,15 +82,14 @@ def info_nce(
 
 @dataclass(frozen=True, slots=True)
 class RetrievalLoss:
-    """``total`` to be minimised, and detached parts for the log, None if their weight is zero.
+    """``total`` to be minimised, and detached ``parts`` for the log: ``maxsim_loss`` and ``document_loss``.
 
-    ``scores`` (B, C) are those of the MaxSim part, or of the document part if beta is 0; a further loss may propagate
-    gradients through them.
+    A part of weight zero is missing. ``scores`` (B, C) are those of the MaxSim part, or of the document part if beta
+    is 0; a further loss may propagate gradients through them.
     """
 
     total: Tensor
-    maxsim: Tensor | None
-    document: Tensor | None
+    parts: dict[str, Tensor]
     scores: Tensor
 
 
@@ -105,7 +100,6 @@ def retrieval_loss(
     beta: float,
     *,
     normalize: bool = True,
-    targets: Tensor | None = None,
     known_positives: Tensor | None = None,
     symmetric: bool = False,
 ) -> RetrievalLoss:
@@ -117,9 +111,7 @@ def retrieval_loss(
 
     A loss that is not finite raises :class:`TrainingError`, which names the part.
     """
-    if not 0.0 <= beta <= 1.0:
-        raise ConfigError(f"beta={beta} must lie in 0..1 (1: only MaxSim, 0: only document vectors)")
-    nce = partial(info_nce, targets=targets, known_positives=known_positives, symmetric=symmetric)
+    nce = partial(info_nce, known_positives=known_positives, symmetric=symmetric)
     parts: dict[str, tuple[Tensor, Tensor]] = {}
     if beta > 0.0:
         all_scores = maxsim.scores(queries, documents, normalize=normalize)
@@ -131,12 +123,8 @@ def retrieval_loss(
     total = torch.stack([weights[name] * loss for name, (loss, _) in parts.items()]).sum()
     if not torch.isfinite(total):
         raise TrainingError(_not_finite(parts, temperature))
-    return RetrievalLoss(
-        total=total,
-        maxsim=parts["maxsim"][0].detach() if "maxsim" in parts else None,
-        document=parts["document"][0].detach() if "document" in parts else None,
-        scores=next(iter(parts.values()))[1],
-    )
+    detached = {f"{name}_loss": loss.detach() for name, (loss, _) in parts.items()}
+    return RetrievalLoss(total, detached, scores=next(iter(parts.values()))[1])
 
 
 def _document_scores(queries: VectorSets, documents: VectorSets) -> Tensor:

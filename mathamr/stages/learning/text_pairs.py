@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,7 +32,7 @@ from mathamr.text.knowledge_graph import KnowledgeGraph, chunked, read_graph
 from mathamr.text.latex_source import assemble
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
 from mathamr.text.plain import plain
-from mathamr.text.queries import ModelQueries, PaperQueries, QueryGenerator, questions_for
+from mathamr.text.queries import QueryGenerator, model_queries, paper_queries, questions_for
 from mathamr.text.sources import pair_sources
 from mathamr.text.sources.archives import read_files
 from mathamr.text.sources.arxiv import without_version
@@ -142,10 +143,10 @@ class StatementPairs:
 
     def _queries(self, console: Console) -> QueryGenerator:
         if self.model is None:
-            return PaperQueries()
+            return paper_queries
         kept = self._kept()
         console.say(f"  answers of {self.model.name} are kept in {kept.path}; remove a line to ask again")
-        return ModelQueries(self.model, kept)
+        return partial(model_queries, self.model, kept)
 
     def _kept(self) -> KeptAnswers:
         return KeptAnswers(self.answers or self.papers.with_suffix(".answers.jsonl"))

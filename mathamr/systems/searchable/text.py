@@ -27,8 +27,9 @@ from mathamr.systems.searchable.vectors import EncodeQuery
 from mathamr.systems.settings.trained import TextSettings
 from mathamr.text.encoder import Opening, Side, open_encoder
 from mathamr.text.linearize import linearized
-from mathamr.text.training.adapting import arithmetic, fingerprint, limit_length
+from mathamr.text.training.adapting import fingerprint, limit_length
 from mathamr.text.training.encoder_files import check_files
+from mathamr.training.distributed import arithmetic
 
 _ENCODER = "encoder"
 

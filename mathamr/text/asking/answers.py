@@ -53,21 +53,17 @@ class Estimate:
     tokens_in: int
     tokens_out: int
 
-    def cost(self, price_in: float, price_out: float) -> float:
-        """Return the cost at prices of a million tokens read and written."""
-        return (self.tokens_in * price_in + self.tokens_out * price_out) / 1_000_000
-
     def described(self, prices: Sequence[float] | None = None) -> str:
         """Return the estimate as a phrase, with the cost at ``prices`` of a million tokens read and written.
 
         >>> Estimate(2, 3_000, 120).described((0.5, 1.5))
         '2 questions to ask: about 3,000 tokens to read and 120 to write, for about 0.00'
         """
-        cost = "" if prices is None else f", for about {self.cost(*prices):,.2f}"
-        return (
-            f"{self.questions:,} questions to ask: about {self.tokens_in:,} tokens to read and {self.tokens_out:,} to "
-            f"write{cost}"
-        )
+        read, written = self.tokens_in, self.tokens_out
+        said = f"{self.questions:,} questions to ask: about {read:,} tokens to read and {written:,} to write"
+        if prices is None:
+            return said
+        return f"{said}, for about {(read * prices[0] + written * prices[1]) / 1_000_000:,.2f}"
 
 
 class KeptAnswers:

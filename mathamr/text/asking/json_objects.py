@@ -41,7 +41,7 @@ def first_object(answer: str, keys: Sequence[str]) -> dict[str, Any]:
     answer = answer.rpartition("</think>")[2][:LONGEST_ANSWER]
     begin = re.compile(r"\{\s*\"(?:" + "|".join(map(re.escape, keys)) + r")\"\s*:")
     for match in islice(begin.finditer(answer), _MOST_OBJECTS):
-        content = _escaped(answer[match.start() :])
+        content = _BACKSLASH.sub(_escaped, answer[match.start() :])
         for form in (content, _LAST_COMMA.sub(r"\1", content), _closed(content)):
             try:
                 found, _ = _JSON.raw_decode(form)
@@ -74,18 +74,14 @@ def texts(values: object) -> list[str]:
     return [text for one in strings if not _SURROGATE.search(one) and (text := " ".join(one.split()))]
 
 
-def _escaped(text: str) -> str:
+def _escaped(match: re.Match[str]) -> str:
     r"""Escape the backslashes of LaTeX, and keep those of JSON: ``\\``, ``\"``, ``\u00e9``, ``\n`` for a line break.
 
     ``\n`` is LaTeX if the letters after it make a known command, or end before a brace.
 
-    >>> print(_escaped(r"\nu, \norm{x}, \underline{x}; \u00e9tale\nmaps"))
+    >>> print(_BACKSLASH.sub(_escaped, r"\nu, \norm{x}, \underline{x}; \u00e9tale\nmaps"))
     \\nu, \\norm{x}, \\underline{x}; \u00e9tale\nmaps
     """
-    return _BACKSLASH.sub(_kept, text)
-
-
-def _kept(match: re.Match[str]) -> str:
     if (word := match["word"]) is None:
         is_latex = len(match.group()) == 1
     else:

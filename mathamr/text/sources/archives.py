@@ -131,7 +131,9 @@ def _of_archive(path: Path, limits: Limits, links: dict[str, str]) -> Iterator[t
                 if PurePosixPath(member.name).suffix.lower() not in SUFFIXES:
                     continue
                 if member.issym() or member.islnk():
-                    links[str(PurePosixPath(member.name))] = _target(member)
+                    folder = posixpath.dirname(member.name) if member.issym() else ""
+                    # a target outside the archive is no member's name
+                    links[str(PurePosixPath(member.name))] = posixpath.normpath(posixpath.join(folder, member.linkname))
                 elif member.isfile():
                     if member.size > limits.file_bytes:
                         raise CorpusError(f"{member.name!r} has more than {limits.file_bytes:,} bytes", path=path)
@@ -150,12 +152,6 @@ def _refusal(member: tarfile.TarInfo) -> str | None:
     if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
         return "is neither a file nor a folder"
     return "is a sparse file" if member.issparse() else None
-
-
-def _target(member: tarfile.TarInfo) -> str:
-    """Return the name in the archive that a link leads to; a name outside is no member's."""
-    folder = posixpath.dirname(member.name) if member.issym() else ""
-    return posixpath.normpath(posixpath.join(folder, member.linkname))
 
 
 def _is_tar(head: bytes) -> bool:

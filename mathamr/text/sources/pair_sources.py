@@ -1,10 +1,10 @@
 r"""Fine-tuning pairs from a collection: answers, statements, formulas in their sentences, concepts.
 
->>> from mathamr.text.queries import PaperQueries
+>>> from mathamr.text.queries import paper_queries
 >>> from mathamr.text.statements import Statement
 >>> statement = Statement("theorem", "thm", "Euclid", "There are infinitely many primes $p$.", "On primes", "")
 >>> paper = Paper("2501.1", "Primes", ("math.NT",), (statement,), {})
->>> [(pair.query, pair.document) for pair in of_statements([paper], PaperQueries())]
+>>> [(pair.query, pair.document) for pair in of_statements([paper], paper_queries)]
 [('Euclid', 'There are infinitely many primes $p$.'), ('On primes: theorem', 'There are infinitely many primes $p$.')]
 >>> text = r"Recall that $a^2 + b^2 = c^2$ for a right triangle with $c$ opposite to the right angle."
 >>> there, back = of_formulas([Passage("p1", "p1", text)])

@@ -14,7 +14,7 @@ import random
 import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,8 +166,3 @@ def prepared(encoder: TextEncoder, config: TextConfig) -> Iterator[None]:
                 transformer.model.activation_checkpointing_disable()
         for weight in weights:  # frozen by peft
             weight.requires_grad_(True)
-
-
-def arithmetic(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """Return autocast to bfloat16 for ``bf16``."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")

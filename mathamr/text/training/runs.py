@@ -1,6 +1,6 @@
 """Training runs of text encoders on the trainers of transformers and sentence-transformers.
 
-    state = learn(task, encoder, model, config, identity, out=out, world=world, signal=signal, seed=42)
+    state = learn(task, identity, out=out, signal=signal)
     state.best_val_loss                                 # 1.42, and the encoder has the weights of that step
 
 The library's trainer takes the steps: AdamW, learning rate, clipping, bf16, accumulation, and DDP. It reports to a
@@ -35,12 +35,9 @@ from transformers import PrinterCallback, Trainer, TrainerCallback
 
 from graphs.errors import TrainingError
 from graphs.whole_file import whole_file
-from mathamr.text.config import TextConfig
-from mathamr.text.encoder import TextEncoder
 from mathamr.text.training.adapting import export, prepared
 from mathamr.text.training.encoder_files import check_files, read_record, write_record
 from mathamr.text.training.tasks import Task
-from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import StopSignal
 from mathamr.training.loop import Log, Progress, Run
 from mathamr.training.result import ValidationScore
@@ -53,25 +50,19 @@ _OWN = "task."  # prefix of the task's tensors, beside those of the model
 
 def learn(
     task: Task,
-    encoder: TextEncoder,
-    model: nn.Module,
-    config: TextConfig,
     identity: Mapping[str, Mapping[str, Any]],
     *,
     out: Path,
-    world: Ranks,
     signal: StopSignal,
-    seed: int,
     resume: str = "auto",
     about: Mapping[str, Any] | None = None,
     log: Log | None = None,
     progress: Progress | None = None,
     tokens: bool = False,
 ) -> RunState:
-    """Train ``model``, or resume a run of the same ``identity``; leave its best weights in it and in ``OUT/best``.
+    """Train the model of ``task``, or resume a run of the same ``identity``; its best weights are also in ``OUT/best``.
 
     Args:
-        encoder: encoder that is trained; ``model`` is its own model, or has a head in addition.
         identity: settings and data by name and key, equal whenever the run resumes.
         about: entries of the first record; ``log`` and ``progress`` as of :meth:`mathamr.training.loop.Run.start`.
         tokens: the encoder is trained for late interaction, as the card of ``OUT/best`` then says.
@@ -80,18 +71,19 @@ def learn(
         TrainingError: a checkpoint of another run, a gradient that is not finite, a full disk.
         Interrupted: a signal; the state is saved.
     """
-    with prepared(encoder, config):
-        checkpoints = _Checkpoints(task, model, identity, out)
+    config, world = task.config, task.world
+    with prepared(task.encoder, config):
+        checkpoints = _Checkpoints(task, identity, out)
         patience, every = config.patience, config.checkpoint_every
         run = Run(task, checkpoints, patience=patience, checkpoint_every=every, world=world, signal=signal)
         run.begin(resume)
         if run.state.before is None:
             run.state.before = task.validate()
-        parameters = sum(weight.numel() for weight in _trained(model).values())
+        parameters = sum(weight.numel() for weight in _trained(task.model).values())
         run.start({"parameters": parameters, **(about or {})}, log, progress)
         if not run.is_finished:
             with _without_notes():
-                trainer: Recorded = task.trainer(partial(_arguments, config, task, out, world, seed))
+                trainer: Recorded = task.trainer(partial(_arguments, task, out))
                 trainer.recorded(run, task, checkpoints)
                 try:
                     trainer.train(resume_from_checkpoint=str(checkpoints.last) if run.state.step else None)
@@ -102,7 +94,7 @@ def learn(
             world.any(False)  # no rank reads before rank 0 has written
             checkpoints.read(checkpoints.best)
     if world.is_main and not (out / "best").exists():
-        export(encoder, out / "best", linearize=config.linearize, tokens=tokens)
+        export(task.encoder, out / "best", linearize=config.linearize, tokens=tokens)
     world.any(False)  # no rank opens the folder before it exists
     return run.state
 
@@ -196,8 +188,8 @@ class _Checkpoints:
 
     trainer: Recorded
 
-    def __init__(self, task: Task, model: nn.Module, identity: Mapping[str, Mapping[str, Any]], out: Path) -> None:
-        self._task, self._model, self._identity, self._out = task, model, identity, out
+    def __init__(self, task: Task, identity: Mapping[str, Mapping[str, Any]], out: Path) -> None:
+        self._task, self._model, self._identity, self._out = task, task.model, identity, out
         self.best = out / "best.safetensors"
 
     @property
@@ -279,8 +271,9 @@ class _Checkpoints:
             raise TrainingError(f"damaged or unreadable ({error}); start anew (--resume never)", path=path) from error
 
 
-def _arguments(config: TextConfig, task: Task, out: Path, world: Ranks, seed: int, kind: Callable[..., Any]) -> Any:
+def _arguments(task: Task, out: Path, kind: Callable[..., Any]) -> Any:
     """Return the trainer's arguments, of the class ``kind``."""
+    config, world = task.config, task.world
     made = kind(
         output_dir=str(out / _WRITING),
         num_train_epochs=config.epochs,
@@ -292,7 +285,7 @@ def _arguments(config: TextConfig, task: Task, out: Path, world: Ranks, seed: in
         max_grad_norm=config.grad_clip,
         bf16=config.precision == "bf16",
         use_cpu=world.device.type == "cpu",
-        seed=seed % 2**32,
+        seed=task.seed % 2**32,
         logging_steps=1,
         logging_nan_inf_filter=False,
         save_strategy="no",

@@ -1,48 +1,64 @@
 """Data of a training run of a text encoder: batches of items, and the objective's own state.
 
 class Windows(Task):
-    unit = "windows"
+    unit, setting = "windows", "pretraining_batch_size"
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 from graphs.errors import ConfigError
+from mathamr.text.config import TextConfig
+from mathamr.text.encoder import TextEncoder
 from mathamr.text.training.batches import Rows
 from mathamr.training.distributed import Ranks
 from mathamr.training.loop import Log, Schedule
 from mathamr.training.result import ValidationScore
 
 
+@dataclass(eq=False)
 class Task(ABC):
     """Items of the ``unit``, in batches over all ranks: a :class:`mathamr.training.loop.Learner`.
 
-    Args:
-        setting: name of the setting of the batch size.
-        batch_size: items of a batch.
-        batches: batches of an epoch; ``accumulation`` of them make an optimizer step.
+    Attributes:
+        config: settings; ``setting`` names that of the batch size.
+        model: model that is trained: that of ``encoder``, perhaps with a head.
+        seed: seed of order and dropout.
+        world: ranks that share each batch.
 
     Raises:
         ConfigError: batches that cannot be shared evenly.
     """
 
-    unit = "pairs"
+    config: TextConfig
+    encoder: TextEncoder
+    model: Any
+    seed: int
+    world: Ranks
 
-    def __init__(
-        self, setting: str, batch_size: int, batches: int, world: Ranks, *, epochs: int, accumulation: int = 1
-    ) -> None:
-        if batch_size % world.size:
+    unit = "pairs"
+    setting = "batch_size"
+
+    def __post_init__(self) -> None:
+        self.batch_size: int = getattr(self.config, self.setting)
+        self.epoch, self.batches_per_epoch, accumulation = 0, self.count_batches(), self.config.gradient_accumulation
+        if self.batch_size % self.world.size:
             raise ConfigError(
-                f"text.{setting}={batch_size} {self.unit} cannot be shared evenly by {world.size} ranks; use a multiple"
+                f"text.{self.setting}={self.batch_size} {self.unit} cannot be shared evenly by {self.world.size} "
+                "ranks; use a multiple"
             )
-        self.batch_size, self.batches_per_epoch, self.epoch = batch_size, batches, 0
-        self.items = batch_size * accumulation
-        self.schedule = Schedule((-(-batches // accumulation),) * epochs)
+        self.items = self.batch_size * accumulation
+        self.schedule = Schedule((-(-self.batches_per_epoch // accumulation),) * self.config.epochs)
+
+    @abstractmethod
+    def count_batches(self) -> int:
+        """Return the number of batches of an epoch; raise TrainingError for too few items."""
 
     @abstractmethod
     def __getitem__(self, row: int) -> dict[str, Any]:

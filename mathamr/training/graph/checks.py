@@ -5,8 +5,7 @@ Settings that contradict each other are refused by :class:`mathamr.training.conf
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -17,16 +16,9 @@ from mathamr.training.config import TrainConfig
 from mathamr.training.graph.distillation import Teacher
 from mathamr.training.graph.formula_pairs import VisualIds
 
-
-class NegativeSource(Protocol):
-    """Source of the negatives of each question, under the encoder before every ``every``-th epoch."""
-
-    every: int
-
-    def __call__(self, encoder: Encoder) -> Mapping[str, Sequence[str]]:
-        """Return the negatives; the encoder may be put into evaluation mode."""
-
-
+NegativeSource = Callable[[Encoder], Mapping[str, Sequence[str]]]
+"""Function from the encoder, which it may put into evaluation mode, to the negatives of each question; it is called
+before every ``train.negative_refresh``-th epoch."""
 Negatives = Mapping[str, Sequence[str]] | NegativeSource
 
 

@@ -19,6 +19,7 @@ of seed and epoch.
 from __future__ import annotations
 
 import itertools
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ import numpy.typing as npt
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
 from mathamr.training.config import TrainConfig
+from mathamr.training.loop import Schedule
 from mathamr.training.pairs import PairSplit
 from mathamr.training.seeds import MIXTURE, ORDER, SHARES, stream
 
@@ -48,43 +50,32 @@ class Curriculum:
 
     Attributes:
         epochs: number of epochs of all stages.
+        schedule: optimizer steps of each epoch; ``patience`` counts the epochs of the last stage.
         num_pairs: number of different pairs of all stages.
     """
 
     def __init__(self, stages: Sequence[Stage], batch_size: int, accumulate: int = 1) -> None:
         self._batch_size = batch_size
         self._stages = [stage for stage in stages for _ in range(stage.epochs)]
-        steps = [self.batches(epoch) // accumulate for epoch in range(len(self._stages))]
-        self._first_steps = [0, *itertools.accumulate(steps)]
         self.epochs = len(self._stages)
+        steps = tuple(self.batches(epoch) // accumulate for epoch in range(self.epochs))
+        self.schedule = Schedule(steps, patient_from=self._stages.index(stages[-1]))
         self.num_pairs = len({pair for stage in stages for pairs in stage.sources for pair in pairs})
 
     def stage(self, epoch: int) -> Stage:
         """Return the stage of an epoch; after the last stage, the last."""
         return self._stages[min(epoch, len(self._stages) - 1)]
 
-    def is_last(self, epoch: int) -> bool:
-        """Return whether an epoch belongs to the last stage."""
-        return self.stage(epoch) is self._stages[-1]
-
     def batches(self, epoch: int) -> int:
         """Return the number of batches of an epoch."""
         return sum(drawn // self._batch_size for drawn in self.stage(epoch).draws)
 
-    def first_step(self, epoch: int) -> int:
-        """Return the number of optimizer steps before an epoch; all steps if ``epoch`` is ``epochs``."""
-        return self._first_steps[epoch]
-
-    def steps(self, epoch: int) -> int:
-        """Return the number of optimizer steps of an epoch."""
-        return self._first_steps[epoch + 1] - self._first_steps[epoch]
-
     def place(self, step: int) -> tuple[int, int]:
         """Return the place of a step in its stage and the stage's steps: each stage has its own learning rate."""
-        epoch = bisect_right(self._first_steps, step) - 1
-        epochs = [number for number, stage in enumerate(self._stages) if stage is self.stage(epoch)]
-        begin = self._first_steps[epochs[0]]
-        return step - begin, self._first_steps[epochs[-1] + 1] - begin
+        steps = self.schedule.steps
+        stage = self.stage(bisect_right(list(itertools.accumulate(steps)), step))
+        before = self.schedule.first_step(self._stages.index(stage))
+        return step - before, sum(own for own, each in zip(steps, self._stages, strict=True) if each is stage)
 
     def epoch(self, epoch: int, seed: int) -> list[tuple[Pair, ...]]:
         """Return the batches of an epoch, in training order."""
@@ -134,13 +125,26 @@ def curriculum(config: TrainConfig, split: PairSplit) -> Curriculum:
     if config.pretrain_pairs is not None:
         stages.insert(0, stage("pretraining", config.pretrain_pairs, None, config.pretrain_epochs))
     plan = Curriculum(stages, config.batch_size, config.accumulate)
-    for epoch in range(plan.epochs):
-        if plan.steps(epoch) == 0:
+    for epoch, steps in enumerate(plan.schedule.steps):
+        if steps == 0:
             raise ConfigError(
                 f"train.accumulate={config.accumulate} batches for a step, but an epoch has {plan.batches(epoch)}; "
                 "use a smaller train.accumulate or train.batch_size, or more pairs"
             )
     return plan
+
+
+def cosine(step: int, *, total: int, highest: float, lowest: float) -> float:
+    """Return the learning rate of ``step`` out of ``total``, from 0: ``highest`` at the first, ``lowest`` at the last.
+
+    Cosine annealing over single steps (thesis, 3.4.5), without restarts.
+
+    >>> [round(cosine(step, total=4, highest=1.0, lowest=0.2), 3) for step in range(4)]
+    [1.0, 0.8, 0.4, 0.2]
+    """
+    done = step / (total - 1) if total > 1 else 0.0
+    weight = (1 + math.cos(math.pi * min(done, 1.0))) / 2
+    return weight * highest + (1 - weight) * lowest
 
 
 def epoch_order(num_pairs: int, batch_size: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:

@@ -52,9 +52,6 @@ class FormulasOfBatch:
     number: Tensor
     key: Tensor
 
-    def __len__(self) -> int:
-        return len(self.graph)
-
     def to(self, device: torch.device) -> FormulasOfBatch:
         """Return a copy on ``device``."""
         return FormulasOfBatch(self.graph.to(device), self.number.to(device), self.key.to(device))

@@ -19,8 +19,8 @@ from mathamr.model.encoder import Encoder
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks
 from mathamr.training.graph.loading import TrainingBatch
-from mathamr.training.graph.step import StepLoss, backward
-from mathamr.training.losses import Temperature
+from mathamr.training.graph.step import backward
+from mathamr.training.losses import RetrievalLoss, Temperature
 from mathamr.training.seeds import drawn_from
 
 _TEMPERATURE = "temperature"
@@ -136,7 +136,7 @@ class Learner:
         self._optimizer.load_state_dict({"state": state, "param_groups": self._optimizer.state_dict()["param_groups"]})
 
 
-def _means(results: Sequence[StepLoss]) -> dict[str, float]:
+def _means(results: Sequence[RetrievalLoss]) -> dict[str, float]:
     """Return means over the batches of a step, of the loss and of its parts."""
     losses = [{"loss": result.total.detach(), **result.parts} for result in results]
     return {name: float(torch.stack([loss[name] for loss in losses]).mean()) for name in losses[0]}

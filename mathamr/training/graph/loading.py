@@ -33,7 +33,7 @@ from mathamr.training.distributed import Ranks
 from mathamr.training.graph.curriculum import curriculum
 from mathamr.training.graph.distillation import Teacher
 from mathamr.training.graph.formula_pairs import FormulasOfBatch, FormulaViews, VisualIds, formulas_of
-from mathamr.training.pairs import PairSplit, known_positives
+from mathamr.training.pairs import PairSplit, known_positives, posts_of
 from mathamr.training.seeds import AUGMENTATION, FORMULAS, NEGATIVES, stream
 
 Item = TypeVar("Item")
@@ -104,13 +104,7 @@ class TrainingBatches:
         ConfigError: a source with less than a batch of pairs, or more ranks than pairs in a batch.
     """
 
-    def __init__(
-        self,
-        store: GraphStore,
-        split: PairSplit,
-        config: TrainConfig,
-        world: Ranks,
-    ) -> None:
+    def __init__(self, store: GraphStore, split: PairSplit, config: TrainConfig, world: Ranks) -> None:
         self.curriculum = curriculum(config, split)
         if config.batch_size < world.size:
             raise ConfigError(
@@ -123,8 +117,7 @@ class TrainingBatches:
         self._threads: list[ThreadPoolExecutor] = []
         self._views = FormulaViews(store.vocabulary) if config.formula_view_weight > 0 else None
         self._variables = variables_of(store.vocabulary.labels)
-        held_out = {post_id for pair in split.validation for post_id in (pair.question_id, pair.answer_id)}
-        self._held_out = held_out - {post_id for pair in split.train for post_id in (pair.question_id, pair.answer_id)}
+        self._held_out = posts_of(split.validation) - posts_of(split.train)
 
     def epoch(self, epoch: int, first: int, count: int) -> Generator[TrainingBatch]:
         """Yield ``count`` batches of an epoch from number ``first``, prepared ahead by ``config.workers`` threads."""
@@ -155,18 +148,11 @@ class TrainingBatches:
         owners = [part.tolist() for part in np.array_split(np.arange(len(pairs)), world.size)]
         kept_by_rank = [[negative for i in owner for negative in negatives[i]] for owner in owners]
         # Order: rank by rank, its questions, answers and hard negatives.
-        sizes = np.array(
-            [[len(owner), len(owner), len(kept)] for owner, kept in zip(owners, kept_by_rank, strict=True)]
-        )
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).reshape(-1, 3)
-        places = [
-            np.concatenate([np.arange(start, start + size) for start, size in zip(column, count, strict=True)])
-            for column, count in zip(starts.T, sizes.T, strict=True)
-        ]
-        posts_by_rank = [
-            [questions[i] for i in owner] + [answers[i] for i in owner] + kept
-            for owner, kept in zip(owners, kept_by_rank, strict=True)
-        ]
+        posts_by_rank, roles = [], list[int]()
+        for owner, kept in zip(owners, kept_by_rank, strict=True):
+            posts_by_rank.append([questions[i] for i in owner] + [answers[i] for i in owner] + kept)
+            roles += [0] * len(owner) + [1] * len(owner) + [2] * len(kept)
+        places = [np.flatnonzero(np.equal(roles, role)) for role in range(3)]
         documents = answers + [post_id for kept in kept_by_rank for post_id in kept]
         formulas = None
         if self._config.compares_formulas:
@@ -234,8 +220,8 @@ def hidden_posts(store: GraphStore, pairs: Sequence[Pair], negatives: Sequence[S
     """
     if not isinstance(store, ThreadStore):
         return frozenset()
-    of_pairs = {post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id)}
-    hidden = of_pairs.union(*negatives)
+    of_pairs = posts_of(pairs)
+    hidden = set(of_pairs.union(*negatives))
     question_of = store.thread_posts.question_of
     for pair, own in zip(pairs, negatives, strict=True):
         question = question_of(pair.answer_id)

@@ -14,8 +14,7 @@ the same gradient.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -24,7 +23,7 @@ from torch import Tensor, nn
 from graphs.graph.batching import GraphBatch
 from mathamr.maxsim import VectorSets
 from mathamr.training.config import TrainConfig
-from mathamr.training.distributed import Ranks
+from mathamr.training.distributed import Ranks, arithmetic
 from mathamr.training.graph.distillation import distillation_loss
 from mathamr.training.graph.formula_pairs import alike_loss, view_loss
 from mathamr.training.graph.loading import TrainingBatch
@@ -39,20 +38,9 @@ def loss_of(config: TrainConfig) -> Loss:
     return partial(retrieval_loss, beta=config.beta, normalize=config.normalize, symmetric=config.symmetric)
 
 
-def arithmetic(config: TrainConfig, device: torch.device) -> AbstractContextManager[object]:
-    """Return autocast to bfloat16 if ``config`` asks for it."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.precision == "bf16")
-
-
-@dataclass(frozen=True, slots=True)
-class StepLoss:
-    """``total`` to be minimised, and ``parts``, detached, for the log: the weighted parts by name."""
-
-    total: Tensor
-    parts: dict[str, Tensor]
-
-
-def step_loss(config: TrainConfig, batch: TrainingBatch, forms: Sequence[VectorSets], temperature: Tensor) -> StepLoss:
+def step_loss(
+    config: TrainConfig, batch: TrainingBatch, forms: Sequence[VectorSets], temperature: Tensor
+) -> RetrievalLoss:
     """Return the loss of a batch: that of retrieval, plus the weighted losses of formulas and of a teacher.
 
     Args:
@@ -66,8 +54,7 @@ def step_loss(config: TrainConfig, batch: TrainingBatch, forms: Sequence[VectorS
         temperature,
         known_positives=batch.known_positives,
     )
-    parts = {"maxsim_loss": found.maxsim, "document_loss": found.document}
-    total = found.total
+    total, parts = found.total, found.parts
     if batch.formulas is not None and config.formula_weight > 0:
         loss = alike_loss(batch.formulas.vectors(sets), temperature, batch.formulas.key)
         parts["formula_loss"], total = loss.detach(), total + config.formula_weight * loss
@@ -78,7 +65,7 @@ def step_loss(config: TrainConfig, batch: TrainingBatch, forms: Sequence[VectorS
     if batch.teacher is not None:
         loss = distillation_loss(found.scores, temperature, batch.teacher, config.distill_temperature)
         parts["distill_loss"], total = loss.detach(), total + config.distill_weight * loss
-    return StepLoss(total, {name: part for name, part in parts.items() if part is not None})
+    return replace(found, total=total)
 
 
 def backward(
@@ -88,14 +75,14 @@ def backward(
     config: TrainConfig,
     world: Ranks,
     weight: float = 1.0,
-) -> StepLoss:
+) -> RetrievalLoss:
     """Add the gradients of ``weight`` times the loss of the joined batch to the parameters of this rank.
 
     With several ranks the gradients are complete after ``world.sum_gradients``.
     """
     cached = len(batch.chunks) > 1
     forms = (batch.chunks, *batch.views)  # the graphs and their views, all chunk by chunk
-    with torch.set_grad_enabled(not cached), arithmetic(config, world.device):
+    with torch.set_grad_enabled(not cached), arithmetic(config.precision, world.device):
         encoded = [[encoder(chunk) for chunk in chunks] for chunks in forms]
     joined, owned = zip(*(world.gather(VectorSets.concatenated(parts)) for parts in encoded), strict=True)
     for sets in joined:
@@ -107,7 +94,7 @@ def backward(
         gradients = sets.vectors.grad[own].split([len(part.vectors) for part in parts])
         for chunk, part, gradient in zip(chunks, parts, gradients, strict=True):
             if cached:
-                with arithmetic(config, world.device):
+                with arithmetic(config.precision, world.device):
                     part = encoder(chunk)
             part.vectors.backward(gradient)
     return result

@@ -46,16 +46,16 @@ from mathamr.training.checkpoint import CheckpointInfo, TrainingState
 from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks, ranks
 from mathamr.training.graph.checks import Negatives, NegativeSource, check, check_precision
+from mathamr.training.graph.curriculum import cosine
 from mathamr.training.graph.distillation import Teacher
 from mathamr.training.graph.formula_pairs import VisualIds
 from mathamr.training.graph.learner import Learner
 from mathamr.training.graph.loading import TrainingBatch, TrainingBatches
 from mathamr.training.graph.validation import Validation
 from mathamr.training.interruption import Interrupted, listen
-from mathamr.training.loop import Log, Progress, Run, Schedule, Step
+from mathamr.training.loop import Log, Progress, Run, Step
 from mathamr.training.pairs import PairSplit, posts_of, sample_pairs, split_pairs, with_sources
 from mathamr.training.result import EpochRecord, TrainResult, ValidationScore
-from mathamr.training.schedule import cosine
 from mathamr.training.state import RunState, differences, refuse_another_run
 
 __all__ = ["EpochRecord", "Interrupted", "TrainConfig", "TrainResult", "train"]
@@ -107,7 +107,12 @@ def train(
     sentence_text.check(encoder_config.sentence_vectors, store)
     with ranks(config.device) as world, listen() as signal:
         check_precision(config, world.device)
-        split = _split(config, store, pairs, sources or {})
+        further = sources or {}
+        sample = sample_pairs(pairs, store.having, config.max_pairs)
+        available = frozenset(store.having(posts_of(chain(sample, *further.values()))))
+        fraction, positives = config.validation_fraction, config.positives
+        own = split_pairs(sample, available, validation_fraction=fraction, known=pairs, positives=positives)
+        split = with_sources(own, further, available)
         learning = _GraphLearning(config, store, split, encoder_config, negatives, visual_ids or {}, teacher, world)
         compared = visual_ids if config.compares_formulas else None
         data_hash = _data_hash(store, split, learning.batches.negatives, teacher, compared)
@@ -138,22 +143,6 @@ def train(
         return _result(checkpoints.best, run.state, learning, split, world)
 
 
-def _split(
-    config: TrainConfig, store: GraphStore, pairs: Sequence[Pair], sources: Mapping[str, Sequence[Pair]]
-) -> PairSplit:
-    """Return the pairs to learn from and those that are held out."""
-    sample = sample_pairs(pairs, store.having, config.max_pairs)
-    available = frozenset(store.having(posts_of(chain(sample, *sources.values()))))
-    split = split_pairs(
-        sample,
-        available,
-        validation_fraction=config.validation_fraction,
-        known=pairs,
-        positives=config.positives,
-    )
-    return with_sources(split, sources, available)
-
-
 class _GraphLearning:
     """Graph encoder with its data: a :class:`mathamr.training.loop.Learning`."""
 
@@ -182,9 +171,7 @@ class _GraphLearning:
             self.batches.negatives = negatives
         self._validation = Validation(store, split, config, world)
         self.curriculum = self.batches.curriculum
-        epochs = range(self.curriculum.epochs)
-        steps = tuple(self.curriculum.steps(epoch) for epoch in epochs)
-        self.schedule = Schedule(steps, next(epoch for epoch in epochs if self.curriculum.is_last(epoch)))
+        self.schedule = self.curriculum.schedule
         vectors = None
         if encoder_config.label_vectors is not None:
             vectors = label_vectors.read(store.path.parent, encoder_config.label_vectors, store.vocabulary)
@@ -202,7 +189,7 @@ class _GraphLearning:
     def epoch(self, epoch: int, done: int, log: Log) -> Iterator[Step]:
         """Mine hard negatives if due, and prepare the remaining batches."""
         accumulate = self._config.accumulate
-        if self.source is not None and done == 0 and epoch % self.source.every == 0:
+        if self.source is not None and done == 0 and epoch % self._config.negative_refresh == 0:
             # One rank mines for all: near ties could differ on another.
             mined = self.source(self.learner.encoder) if self._world.is_main else {}
             self.batches.negatives = json.loads(self._world.shared_text(json.dumps(mined)))

@@ -19,9 +19,9 @@ from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import MAX_EDGES, MAX_NODES, encode
 from mathamr.training.config import TrainConfig
-from mathamr.training.distributed import Ranks
+from mathamr.training.distributed import Ranks, arithmetic
 from mathamr.training.graph.loading import hidden_posts
-from mathamr.training.graph.step import arithmetic, loss_of
+from mathamr.training.graph.step import loss_of
 from mathamr.training.losses import Temperature
 from mathamr.training.pairs import PairSplit, known_positives
 from mathamr.training.reciprocal_rank import MRR_PAIRS, QUERIES_AT_ONCE, rank_of
@@ -61,7 +61,7 @@ class Validation:
         """Return the vectors of all held-out posts, on every rank."""
         config, world = self._config, self._world
         own = [self._posts[i] for i in np.array_split(np.arange(len(self._posts)), world.size)[world.rank]]
-        with arithmetic(config, world.device):
+        with arithmetic(config.precision, world.device):
             sets = encode(
                 encoder,
                 self._store,

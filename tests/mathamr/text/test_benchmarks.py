@@ -15,7 +15,7 @@ from mathamr.text.concepts import graph_of
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, read_graph, to_json
 from mathamr.text.linearize import linearize
 from mathamr.text.pairs import TextPair
-from mathamr.text.queries import PaperQueries
+from mathamr.text.queries import paper_queries
 from mathamr.text.sources.pair_sources import Passage, of_formulas
 from mathamr.text.sources.papers import Paper
 from mathamr.text.statements import Statement, find_statements
@@ -67,7 +67,7 @@ def test_no_thread_that_is_asked_for_is_trained_on(tmp_path: Path) -> None:
 
 
 def test_no_statement_that_is_asked_for_is_trained_on() -> None:
-    made = benchmarks.of_statements(papers(), PaperQueries(), unseen_papers=2, test_share=0.3)
+    made = benchmarks.of_statements(papers(), paper_queries, unseen_papers=2, test_share=0.3)
     texts, trained = made.answers["answers"], {pair.document for pair in made.train}
     assert len(texts) == 96
     asked = {pair.query for pair in made.train}
@@ -97,13 +97,13 @@ def test_a_query_tells_more_than_its_statement_says() -> None:
     ]
     shared = Paper("shared", "", (), tuple(lemma("Same name", f"One of them, {i}.") for i in range(5)), {})
     with pytest.raises(ConfigError, match="test regular has no queries"):
-        benchmarks.of_statements(given, PaperQueries(), unseen_papers=1, test_share=0.4)
+        benchmarks.of_statements(given, paper_queries, unseen_papers=1, test_share=0.4)
     given = [
         Paper(one.paper_id, "", (), tuple(lemma(f"Title {s.text}", s.text) for s in one.statements), {})
         for one in given
     ]
     for seed in range(9):
-        made = benchmarks.of_statements([*given, shared], PaperQueries(), unseen_papers=2, test_share=0.4, seed=seed)
+        made = benchmarks.of_statements([*given, shared], paper_queries, unseen_papers=2, test_share=0.4, seed=seed)
         if "Same name" in (queries := list(made.tests["unseen"].queries.values())):
             break
     assert queries.count("Same name") == 1

@@ -142,7 +142,6 @@ def test_concepts_and_edges_are_capped_and_seeded() -> None:
     assert found == pairs(graph, chunks, seed=1)
     assert found != pairs(graph, chunks, seed=2)
     assert benchmark(graph) == {"b": ("q", "r")}
-    assert benchmark(graph, min_degree=1) == {"a": ("p",), "b": ("q", "r")}
 
 
 def test_a_graph_is_read_and_checked(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from graphs.errors import ConfigError, TrainingError
+from graphs.errors import TrainingError
 from graphs.graph.batching import GraphBatch
 from mathamr.maxsim import VectorSets, scores_reference
 from mathamr.model.encoder import Encoder, EncoderConfig
@@ -82,8 +82,7 @@ def test_retrieval_loss_is_equation_4_2() -> None:
     for beta in (0.0, 0.3, 1.0):
         result = retrieval_loss(queries, documents, TAU, beta)
         torch.testing.assert_close(result.total, beta * maxsim_part + (1 - beta) * document_part)
-        assert (result.maxsim is None) == (beta == 0.0)
-        assert (result.document is None) == (beta == 1.0)
+        assert ("maxsim_loss" in result.parts, "document_loss" in result.parts) == (beta > 0.0, beta < 1.0)
     unnormalized = retrieval_loss(queries, documents, TAU, 1.0, normalize=False)
     torch.testing.assert_close(unnormalized.total, info_nce(scores_reference(queries, documents), TAU))
 
@@ -106,12 +105,6 @@ def test_temperature_is_learned_and_stays_positive() -> None:
     assert temperature.log.grad != 0
 
 
-@pytest.mark.parametrize("initial", [0.0, -1.0, float("nan")])
-def test_a_temperature_that_is_not_positive_is_refused(initial: float) -> None:
-    with pytest.raises(ConfigError, match="initial temperature"):
-        Temperature(initial)
-
-
 def test_softmax_is_float32_under_autocast() -> None:
     scores = similarities(4, 4)
     with torch.autocast("cpu", torch.bfloat16):
@@ -126,14 +119,6 @@ def test_a_loss_that_is_not_finite_says_where_it_came_from() -> None:
     vectors[3] = float("nan")
     with pytest.raises(TrainingError, match=r"not finite: maxsim part nan \(3 of 9 scores not finite\), .*temperature"):
         retrieval_loss(queries, VectorSets(vectors, documents.ptr), TAU, 1.0)
-
-
-def test_what_cannot_be_is_refused() -> None:
-    queries, documents = sets_of([2, 4, 1], 0), sets_of([3, 1, 5], 1)
-    with pytest.raises(ConfigError, match=r"beta=1\.5 must lie in 0\.\.1"):
-        retrieval_loss(queries, documents, TAU, 1.5)
-    with pytest.raises(TrainingError, match="3 queries need at least as many documents, not 2"):
-        info_nce(similarities(3, 2), TAU)
 
 
 def posts(seed: int, num_graphs: int, topics: Tensor) -> GraphBatch:

@@ -282,4 +282,4 @@ def test_another_model_and_another_prompt_are_asked_and_no_answer_is_not_kept(tm
     assert len({one["prompt_hash"] for one in records}) == 2
     estimate = kept.estimate("script", [question(), question("x" * 350)])
     assert (estimate.questions, estimate.tokens_in, estimate.tokens_out) == (1, 100, 60)
-    assert estimate.cost(1.0, 10.0) == pytest.approx(0.0007)
+    assert estimate.described((1_000, 10_000)).endswith(" 100 tokens to read and 60 to write, for about 0.70")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from graphs.errors import ConfigError, CorpusError, Failure
 from mathamr.text.asking.answers import KeptAnswers
 from mathamr.text.asking.models import Answer, Conversation, LocalModel, NoAnswer
 from mathamr.text.pairs import TextPair
-from mathamr.text.queries import ModelQueries, PaperQueries, queries_from_paper, questions_of
+from mathamr.text.queries import model_queries, paper_queries, queries_from_paper, questions_of
 from mathamr.text.sources.arxiv import Metadata
 from mathamr.text.sources.pair_sources import of_statements
 from mathamr.text.sources.papers import Paper, extract, paper_id, read_papers, to_json
@@ -183,13 +184,13 @@ class Replies:
 
 
 def test_statements_without_a_query_are_counted(tmp_path: Path) -> None:
-    queries, failure = PaperQueries()([statement(section="Groups"), statement()], ["p/0", "p/1"])
+    queries, failure = paper_queries([statement(section="Groups"), statement()], ["p/0", "p/1"])
     assert queries == ["Groups: lemma"]
     assert isinstance(failure, Failure)
     assert (failure.post_id, failure.kind) == ("p/1", "no words for a query")
     model = Replies("I cannot.", '{"questions": ["Why?"]}', "")
     asked = [statement(text=f"It is {n}.") for n in range(3)]
-    first, second, third = ModelQueries(model, KeptAnswers(tmp_path / "a.jsonl"))(asked, ["p/0", "p/1", "p/2"])
+    first, second, third = model_queries(model, KeptAnswers(tmp_path / "a.jsonl"), asked, ["p/0", "p/1", "p/2"])
     assert isinstance(first, Failure)
     assert isinstance(third, Failure)
     assert (first.kind, second, third.kind) == ("no question in the answer", ["Why?"], "no answer")
@@ -200,7 +201,7 @@ def test_a_paper_without_statements_of_a_part_asks_nothing(tmp_path: Path) -> No
     """A split leaves papers without statements in a part; an empty list was an IndexError in the model."""
     whole = Paper("p", "", (), (statement(),), {})
     empty = Paper("e", "", (), (), {})
-    queries = ModelQueries(Replies('{"questions": ["Why?"]}'), KeptAnswers(tmp_path / "a.jsonl"))
+    queries = partial(model_queries, Replies('{"questions": ["Why?"]}'), KeptAnswers(tmp_path / "a.jsonl"))
     [pair] = of_statements([empty, whole, empty], queries)
     assert isinstance(pair, TextPair)
     assert (pair.query, pair.query_id, pair.group) == ("Why?", "p/0/0", "p")
@@ -214,7 +215,7 @@ def test_a_model_that_is_not_there_is_an_error_with_the_way_out(tmp_path: Path) 
     pytest.importorskip("transformers")
     model = LocalModel(str(tmp_path / "no-model"))
     with pytest.raises(ConfigError, match="give the folder instead of the name"):
-        ModelQueries(model, KeptAnswers(tmp_path / "a.jsonl"))([statement()], ["p/0"])
+        model_queries(model, KeptAnswers(tmp_path / "a.jsonl"), [statement()], ["p/0"])
     assert list(model.answers([])) == []
 
 

@@ -11,7 +11,7 @@ import pytest
 from graphs.corpus.pair_sets.pair_collection import PairCollection
 from graphs.errors import ConfigError, CorpusError
 from mathamr.text import benchmarks
-from mathamr.text.queries import PaperQueries
+from mathamr.text.queries import paper_queries
 from mathamr.text.sources.papers import Paper, paper_id, read_paper
 from mathamr.text.sources.written_questions import WrittenQuestion, found_in, read_questions, text_hash
 from mathamr.text.statements import Statement
@@ -66,7 +66,7 @@ def test_questions_are_a_test_whose_statements_are_not_trained_on(tmp_path: Path
     path = tmp_path / "questions.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     written = read_questions(str(path))
-    made = benchmarks.of_statements(given, PaperQueries(), unseen_papers=2, test_share=0.3, written=written)
+    made = benchmarks.of_statements(given, paper_queries, unseen_papers=2, test_share=0.3, written=written)
     test = made.tests["written"]
     assert list(test.queries.values()) == [one.text for one in written]
     assert [one.grade for one in test.judgments] == [benchmarks.OWN] * len(written)
@@ -76,10 +76,10 @@ def test_questions_are_a_test_whose_statements_are_not_trained_on(tmp_path: Path
     benchmarks.write(made, tmp_path / "made")
     assert PairCollection(tmp_path / "made").tests() == ("regular", "unseen", "written")
     lost = [*written, WrittenQuestion("x/lost", "Lost?", {"p0/0": "gone"})]
-    more = benchmarks.of_statements(given, PaperQueries(), unseen_papers=2, test_share=0.3, written=lost)
+    more = benchmarks.of_statements(given, paper_queries, unseen_papers=2, test_share=0.3, written=lost)
     assert more.left_out["written questions without their statement"] == 1
     with pytest.raises(ConfigError, match="test written has no queries"):
-        benchmarks.of_statements(given, PaperQueries(), unseen_papers=2, test_share=0.3, written=lost[-1:])
+        benchmarks.of_statements(given, paper_queries, unseen_papers=2, test_share=0.3, written=lost[-1:])
 
 
 def test_a_line_that_is_not_a_question_is_named(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_without_sources_an_epoch_is_what_it_was() -> None:
     own = split().train
     expected = [tuple(own[i] for i in batch) for batch in epoch_order(30, 8, seed=7, epoch=2)]
     assert course.epoch(2, seed=7) == expected
-    assert (course.epochs, course.num_pairs, course.place(4), course.is_last(0)) == (3, 30, (4, 9), True)
+    assert (course.epochs, course.num_pairs, course.place(4), course.schedule.patient_from) == (3, 30, (4, 9), 0)
 
 
 def test_a_batch_holds_pairs_of_one_source_and_an_epoch_its_share() -> None:
@@ -68,10 +68,8 @@ def test_sources_change_nothing_of_what_is_held_out() -> None:
 def test_each_stage_has_its_steps_and_its_learning_rate() -> None:
     config = settings(batch_size=4, epochs=2, pretrain_pairs=["math"], pretrain_epochs=2, accumulate=2)
     course = curriculum(config, split(math=16))
-    assert [course.steps(epoch) for epoch in range(course.epochs)] == [2, 2, 3, 3]
-    assert [course.first_step(epoch) for epoch in range(5)] == [0, 2, 4, 7, 10]
+    assert (course.epochs, course.schedule.steps, course.schedule.patient_from) == (4, (2, 2, 3, 3), 2)
     assert [course.place(step) for step in (0, 3, 4, 9)] == [(0, 4), (3, 4), (0, 6), (5, 6)]
-    assert [course.is_last(epoch) for epoch in range(4)] == [False, False, True, True]
     assert {owner for epoch in (0, 1) for owner in owners(course.epoch(epoch, 1))} == {"math"}
     assert {owner for epoch in (2, 3) for owner in owners(course.epoch(epoch, 1))} == {"own"}
 

@@ -95,9 +95,9 @@ def test_of_many_formulas_some_are_drawn(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(formula_pairs, "MOST_FORMULAS", 5)
     posts = [f"q{i}" for i in range(12)]
     found = formulas_of(posts, VISUAL_IDS, np.random.default_rng(1))
-    assert len(found) == 5
+    assert len(found.graph) == 5
     assert torch.equal(found.graph, formulas_of(posts, VISUAL_IDS, np.random.default_rng(1)).graph)
-    assert len(formulas_of(["unknown"], VISUAL_IDS, np.random.default_rng(1))) == 0
+    assert len(formulas_of(["unknown"], VISUAL_IDS, np.random.default_rng(1)).graph) == 0
 
 
 def test_visual_ids_of_another_collection_are_refused(store: GraphStore, pairs: list[Pair], tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_losses_of_formulas_have_the_same_gradient_in_chunks(
     config = settings(node_budget=node_budget, formula_weight=alike, formula_view_weight=views, negatives=1)
     batch = first_batch(store, pairs, config)
     assert batch.formulas is not None
-    assert len(batch.formulas) == 8 + 8 + 8
+    assert len(batch.formulas.graph) == 8 + 8 + 8
     assert [len(view) for view in batch.views] == ([len(batch.chunks)] * 2 if views else [])
     loss, found = gradients(store, batch, config, backward)
     reference_loss, wanted = gradients(store, batch, config, backward_reference)
