@@ -66,7 +66,7 @@ class LatentSystem(System[LatentSettings]):
                 name: searchable.made.search(query, settings.retrieval.k, names=searchable.names)
                 for name, query in found.items()
             }
-        return Retrieved(searchable.hits(rankings), speed(len(found), watch), searchable.visual_ids)
+        return Retrieved(searchable.hits(rankings), speed(len(found), watch.seconds), searchable.visual_ids)
 
 
 @dataclass(frozen=True, kw_only=True)

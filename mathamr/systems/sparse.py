@@ -80,7 +80,7 @@ class SparseSystem(System[SparseSettings]):
         with Stopwatch() as watch:
             queries = encode(list(texts.values()), "query")
             results = {topic: indexed.index.search(queries[[place]], count) for place, topic in enumerate(texts)}
-        return Retrieved(results, speed(len(texts), watch))
+        return Retrieved(results, speed(len(texts), watch.seconds))
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
         """Keep the weights of the posts, and the name of the encoder."""

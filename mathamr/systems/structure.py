@@ -110,7 +110,7 @@ class StructureSystem(System[StructureSettings]):
                     rankings[name] = with_similar_posts(
                         rankings[name], similar, searchable.made, query, min(places, k), k, searchable.names
                     )
-        return Retrieved(searchable.hits(rankings), speed(len(found), watch), searchable.visual_ids)
+        return Retrieved(searchable.hits(rankings), speed(len(found), watch.seconds), searchable.visual_ids)
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
         """Keep the trees of the formulas of posts."""
@@ -127,7 +127,7 @@ def _retrieve_answers(search: StructureSearch, topic_set: TopicSet) -> Retrieved
     queries = {topic.topic_id: search.formulas(topic) for topic in topic_set.topics}
     with Stopwatch() as watch:
         results = {topic_id: search.ranked(formulas) for topic_id, formulas in queries.items()}
-    return Retrieved(results, speed(len(queries), watch))
+    return Retrieved(results, speed(len(queries), watch.seconds))
 
 
 def _searched(posts: Iterable[Post | Failure], topic_set: TopicSet) -> Iterator[Post]:

@@ -6,11 +6,11 @@ index.search(topics, 1000).results      # {'A.1': [('540', 12.3), ...]}
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphs.corpus.post import Post, Topic
+from graphs.corpus.post import Post, PostKind, Topic
 from graphs.errors import Failure
 from graphs.formulas.store import FormulaStore
 from mathamr.evaluation.efficiency import Stopwatch
@@ -46,6 +46,8 @@ class LexicalIndex:
         *,
         formulas_db: Path | None = None,
         wanted: Container[str] | None = None,
+        kind: PostKind = "answer",
+        question_of: Callable[[Post], Post | None] | None = None,
         weighting: Weighting = AS_LUCENE,
     ) -> LexicalIndex:
         """Index the answers among ``posts``, or the formulas of all of them.
@@ -53,6 +55,8 @@ class LexicalIndex:
         Args:
             formulas_db: visual ids of the formulas; None: each formula has its own.
             wanted: ids of answers, or visual ids; None: all.
+            kind: kind of the posts that are indexed in the place of answers.
+            question_of: returns the question whose tokens are added to those of an answer; None: no tokens are added.
             weighting: weight of a token in an answer or a formula.
 
         Raises:
@@ -60,7 +64,15 @@ class LexicalIndex:
         """
         with console.stage("reading", unit="posts") as advance:
             if task == 1:
-                answers = index_answers(posts, tokens, wanted=wanted, progress=advance, weighting=weighting)
+                answers = index_answers(
+                    posts,
+                    tokens,
+                    wanted=wanted,
+                    kind=kind,
+                    question_of=question_of,
+                    progress=advance,
+                    weighting=weighting,
+                )
                 return cls(tokens, answers)
             store = None if formulas_db is None else FormulaStore.open(formulas_db)
             formulas = index_formulas(posts, tokens, store=store, wanted=wanted, progress=advance, weighting=weighting)

@@ -19,7 +19,8 @@ from mathamr.evaluation.runs import Run, qrels_of
 from mathamr.retrieval.bm25 import METHODS, BM25Index, Weighting, _bm25s, tokens_of_formula, tokens_of_post
 from mathamr.retrieval.lexical import Tokens, index_answers
 from mathamr.stages.settings import RetrievalConfig
-from mathamr.systems.searchable.bm25 import keep_bm25, open_bm25
+from mathamr.systems.bm25 import BM25System
+from mathamr.systems.searchable.kept import KeptSearch
 from mathamr.systems.settings.ranking import BM25Config, BM25Settings
 from tests.mathamr.job_settings import shared_fields
 
@@ -161,12 +162,14 @@ def test_a_kept_index_reads_queries_with_its_stemmer(method: str, tmp_path: Path
     ]
     made = index_answers(answers, tokens, weighting=Weighting(method=method))
     topic = Topic("q", Post("q", "topic", body="Rings?"))
-    record = keep_bm25("text", None, made, 10, tmp_path / "kept", stem="porter")
+    made.write(tmp_path / "kept")
+    record = {"by": "text", "published": False, "results": 10, "stem": "porter"}
+    kept = KeptSearch(tmp_path / "kept", record, {})
     expected = made.search([tokens.of_post(topic.post)], 10)[0]
     assert [post_id for post_id, _ in expected] == ["1"]
-    assert open_bm25(record, tmp_path / "kept").rank(topic) == expected
+    assert BM25System.open_kept(kept).rank(topic) == expected
     del record["stem"]  # as indexes have it that were kept before there were stemmers
-    assert open_bm25(record, tmp_path / "kept").rank(topic) == []
+    assert BM25System.open_kept(kept).rank(topic) == []
 
 
 def test_keys_stay_unchanged_at_the_defaults() -> None:
