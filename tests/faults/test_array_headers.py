@@ -18,8 +18,8 @@ from mathamr.retrieval.scores import read_scores, write_scores
 from mathamr.structure.index import StructureIndex
 from mathamr.structure.posts import FormulasOfPosts
 from mathamr.structure.storage import read_index, write_index
-from mathamr.systems.searchable.sparse import SparseIndex
 from mathamr.systems.searchable.structure import StructureSearch, keep_structure, open_structure
+from mathamr.systems.sparse import SparseIndex
 from tests.mathamr.structure.test_alignment import RULES
 
 HEADERS = [
