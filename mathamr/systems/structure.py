@@ -12,15 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphs.corpus.post import Post
+import numpy as np
+import numpy.typing as npt
+
+from graphs.corpus.post import Post, Topic
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import ConfigError, Failure
+from graphs.errors import ConfigError, Failure, StoreError, faults_as
 from graphs.formulas.store import FormulaStore
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
+from mathamr.evaluation.order import best_first
 from mathamr.evaluation.runs import MAX_PER_TOPIC, check_k
 from mathamr.retrieval.bm25 import tokens_of_post
+from mathamr.retrieval.index import Ranking
 from mathamr.retrieval.lexical import distinct_formulas
 from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.indexed_formulas import IndexedFormulas
@@ -28,12 +33,15 @@ from mathamr.stages.retrieval.searching import speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.structure.context import Context, with_similar_posts
 from mathamr.structure.index import StructureIndex
-from mathamr.structure.posts import FormulasOfPosts
+from mathamr.structure.posts import FormulasOfPosts, searched_formulas
+from mathamr.structure.storage import read_index, write_index
 from mathamr.systems.registry import system
-from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
-from mathamr.systems.searchable.structure import StructureSearch, keep_structure, open_structure
+from mathamr.systems.searchable.formulas import keep_formulas
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry
 from mathamr.systems.settings.ranking import StructureSettings
 from mathamr.systems.system import System
+
+_FORMULAS, _POSTS = "formulas.db", "posts.npz"  # of a kept search: published trees of topics, and posts of formulas
 
 
 @system("structure")
@@ -113,13 +121,87 @@ class StructureSystem(System[StructureSettings]):
         return Retrieved(searchable.hits(rankings), speed(len(found), watch.seconds), searchable.visual_ids)
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
-        """Keep the trees of the formulas of posts."""
-        return keep_structure(self._formulas_db, job.indexed.index.answers, folder, topics=job.queries.topics)
+        """Keep the trees of the formulas of posts, and the published trees of topics."""
+        search: StructureSearch = job.indexed.index.answers
+        search.write(folder)
+        if self._formulas_db is not None:
+            keep_formulas(self._formulas_db, job.queries.topics, folder / _FORMULAS)
+        return {"published": self._formulas_db is not None, "results": search.results}
 
     @classmethod
     def open_kept(cls, kept: KeptSearch) -> Searchable:
         """Open the trees of the formulas of posts."""
-        return open_structure(kept.record, kept.folder)
+        trees = FormulaTrees(kept.folder / _FORMULAS if entry(kept.record, "published") else None)
+        return StructureSearch.open(kept.folder, trees, entry(kept.record, "results"))
+
+
+@dataclass(frozen=True)
+class StructureSearch(Searchable):
+    """Posts by the structure of their formulas.
+
+    Attributes:
+        trees: source of the trees of a query's formulas.
+        index: trees of the formulas of posts.
+        posts: posts of each formula.
+        names: ids of the posts, by number.
+        results: most results of a query.
+    """
+
+    trees: FormulaTrees
+    index: StructureIndex
+    posts: FormulasOfPosts
+    names: Sequence[str]
+    results: int
+
+    def formulas(self, topic: Topic) -> list[ParsedFormula]:
+        """Return the formulas of a query that are searched with."""
+        return searched_formulas(self.trees.of(extract(topic.post).formulas))
+
+    def ranked(self, formulas: Sequence[ParsedFormula]) -> Ranking:
+        """Return the posts that share a part of a formula; none without formulas."""
+        scores = self.posts.scores(self.index, formulas)
+        places = np.flatnonzero(scores > 0)
+        names, values = [self.names[place] for place in places.tolist()], scores[places].tolist()
+        return [(names[place], values[place]) for place in best_first(names, values)[: self.results].tolist()]
+
+    def rank(self, topic: Topic) -> Ranking:
+        """Return the posts that share a part of a formula with the query."""
+        return self.ranked(self.formulas(topic))
+
+    def write(self, folder: Path) -> None:
+        """Write the trees and the posts of each formula to a new folder."""
+        write_index(self.index, folder)
+        names = np.array(self.names, dtype=np.str_)
+        np.savez(folder / _POSTS, starts=self.posts.starts, places=self.posts.places, names=names)
+
+    @classmethod
+    def open(cls, folder: Path, trees: FormulaTrees, results: int) -> StructureSearch:
+        """Open what :meth:`write` has written.
+
+        Raises:
+            StoreError: a file is missing or damaged.
+        """
+        index = read_index(folder)
+        fault = "cannot be read as the posts of formulas: {}; build the index again"
+        with faults_as(StoreError, fault, folder / _POSTS):
+            with np.load(folder / _POSTS, allow_pickle=False) as arrays:
+                starts, places, names = arrays["starts"], arrays["places"], arrays["names"]
+            _check(starts, places, names, len(index))
+        return cls(trees, index, FormulasOfPosts(starts, places, len(names)), names.tolist(), results)
+
+
+def _check(starts: npt.NDArray[Any], places: npt.NDArray[Any], names: npt.NDArray[Any], formulas: int) -> None:
+    """Refuse arrays that do not belong together, so that no search reads beyond an array."""
+    fit = (
+        (starts.dtype, places.dtype, names.dtype.kind) == (np.int64, np.int64, "U")
+        and (starts.shape, places.ndim, names.ndim) == ((formulas + 1,), 1, 1)
+        and starts[0] == 0
+        and starts[-1] == len(places)
+        and not (np.diff(starts) < 0).any()
+        and not ((places < 0) | (places >= len(names))).any()
+    )
+    if not fit:
+        raise ValueError("its arrays do not belong together")
 
 
 def _retrieve_answers(search: StructureSearch, topic_set: TopicSet) -> Retrieved:
