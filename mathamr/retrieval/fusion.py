@@ -19,7 +19,7 @@ import numpy as np
 
 from graphs.errors import RetrievalError
 from mathamr.evaluation.order import best_first
-from mathamr.evaluation.runs import MAX_PER_TOPIC, Run, official_order
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, official_order
 from mathamr.retrieval.index import Ranking
 from mathamr.retrieval.scores import TopicScores, documents_of, scores_in, standard_scores
 
@@ -52,6 +52,21 @@ def merge_by_visual_id(rankings: Sequence[Rankings], visual_ids: Mapping[str, st
             own[topic] = list(best.items())
         changed.append(own)
     return changed
+
+
+def with_posts(rankings: Rankings, runs: Sequence[Run]) -> dict[str, list[Hit]]:
+    """Return rankings of formulas as results with their posts, which ``runs`` name."""
+    post_of = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}
+    return {topic: [Hit(name, score, post_of[name]) for name, score in own] for topic, own in rankings.items()}
+
+
+def fuse(
+    runs: Sequence[Rankings], weights: Sequence[float] | None, *, k: int = 60, limit: int = MAX_PER_TOPIC
+) -> dict[str, Ranking]:
+    """Fuse rankings by :func:`interpolate`, or without weights by :func:`reciprocal_rank_fusion` with ``k``."""
+    if weights is not None:
+        return interpolate(runs, weights, limit=limit)
+    return reciprocal_rank_fusion(runs, k=k, limit=limit)
 
 
 def reciprocal_rank_fusion(runs: Sequence[Rankings], *, k: int = 60, limit: int = MAX_PER_TOPIC) -> dict[str, Ranking]:

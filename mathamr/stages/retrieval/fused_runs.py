@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from graphs.errors import RetrievalError
 from mathamr.evaluation.metrics import evaluate
-from mathamr.evaluation.runs import Hit, Qrels, Run
-from mathamr.retrieval.fusion import interpolate, merge_by_visual_id, rankings_of, reciprocal_rank_fusion, tune_weight
+from mathamr.evaluation.runs import Qrels, Run
+from mathamr.retrieval import fusion
+from mathamr.retrieval.fusion import merge_by_visual_id, rankings_of, tune_weight, with_posts
 from mathamr.retrieval.index import Ranking
 
 
@@ -72,15 +73,9 @@ def fuse(runs: Sequence[Run], settings: FusionSettings, visual_ids: Mapping[str,
             raise RetrievalError("tuning finds the weights of two runs of Task 1; give two")
         tuned = _tuned(rankings, settings.tune)
         weights = tuned
-    if weights is None:
-        fused = reciprocal_rank_fusion(rankings, k=60 if settings.k is None else settings.k)
-    else:
-        fused = interpolate(rankings, weights)
-    if task == 1:
-        return FusedRun(Run.from_results(settings.name, fused), tuned)
-    place = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}
-    found = {topic: [Hit(name, value, place[name]) for name, value in ranking] for topic, ranking in fused.items()}
-    return FusedRun(Run.from_results(settings.name, found, task=2), tuned)
+    fused = fusion.fuse(rankings, weights, k=60 if settings.k is None else settings.k)
+    found = fused if task == 1 else with_posts(fused, runs)
+    return FusedRun(Run.from_results(settings.name, found, task=task), tuned)
 
 
 def _tuned(rankings: Sequence[dict[str, Ranking]], qrels: Qrels) -> tuple[float, float]:
