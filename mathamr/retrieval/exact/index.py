@@ -239,7 +239,10 @@ class ExactIndex:
 
         Raises :class:`RetrievalError` for a document that the index does not hold.
         """
-        return self._sets(self._places.of(post_ids))
+        rows, ptr = self._rows_of(self._places.of(post_ids))
+        device = self._vectors.device
+        vectors = self._vectors.index_select(0, torch.from_numpy(rows).to(device)).float()
+        return VectorSets(vectors, torch.from_numpy(ptr).to(device))
 
     def search(self, queries: VectorSets, strategy: Strategy, k: int) -> list[Ranking]:
         """Return the top-k documents of each query; see :class:`mathamr.retrieval.index.Index`."""
@@ -370,13 +373,6 @@ class ExactIndex:
         """Vectors ``start`` to ``start + count`` (count, p) in float32, converted into ``space`` where they are not."""
         rows = self._vectors[start : start + count]
         return rows if rows.dtype == torch.float32 else space[:count].copy_(rows)
-
-    def _sets(self, places: np.ndarray) -> VectorSets:
-        """Return the sets of the documents at ``places``, each with its document's vector last."""
-        rows, ptr = self._rows_of(places)
-        device = self._vectors.device
-        vectors = self._vectors.index_select(0, torch.from_numpy(rows).to(device)).float()
-        return VectorSets(vectors, torch.from_numpy(ptr).to(device))
 
     def _rows_of(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows of the documents at ``places``, each with its document's vector last, and their bounds (n + 1,)."""
