@@ -223,11 +223,9 @@ class Engine:
         found = formulas.search(formula, selection.depth(k))
         page = selection.page(found, k, lambda one: _post_of_hit(one[1]), self.catalog.texts)
         searched = time.perf_counter()
-        matched = formulas.matched(formula, page.results)
-        results = [
-            replace(result, match=own.match)
-            for result, own in zip(self._formulas([own.hit for own in matched]), matched, strict=True)
-        ]
+        matches = formulas.matches(formula, [number for number, _ in page.results])
+        shown = self._formulas([hit for _, hit in page.results])
+        results = [replace(result, match=match) for result, match in zip(shown, matches, strict=True)]
         seconds = {"query": encoding, "search": searched - start, "explanation": time.perf_counter() - searched}
         return Answer(query, page.with_results(results), 1.0, seconds)
 

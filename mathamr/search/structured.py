@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -35,14 +36,6 @@ from mathamr.structure.scoring import Scoring
 from mathamr.structure.storage import NAMES, read_index, write_index
 
 MAX_DRAWN = 20_000  # symbols of all matches of a search: a query may have a thousand, and a thousand results
-
-
-@dataclass(frozen=True)
-class MatchedHit:
-    """Found formula with its match; None for a formula that is too large, or after too many others."""
-
-    hit: Hit
-    match: Match | None
 
 
 @dataclass(frozen=True)
@@ -85,14 +78,7 @@ class StructuredFormulas:
 
         found = formulas()
         first = next(found, None)
-        if first is None:
-            return None
-
-        def every() -> Iterator[ParsedFormula]:
-            yield first
-            yield from found
-
-        return cls(StructureIndex.build(every(), scoring), places)
+        return None if first is None else cls(StructureIndex.build(chain([first], found), scoring), places)
 
     def write(self, folder: Path) -> list[Path]:
         """Write the files to a new folder; return those that carry no checksum."""
@@ -133,12 +119,15 @@ class StructuredFormulas:
     def _names(self) -> npt.NDArray[np.str_]:
         return np.array([formula_id for formula_id, _ in self.places], dtype=np.str_)
 
-    def matched(self, formula: ParsedFormula, found: Iterable[tuple[int, Hit]]) -> list[MatchedHit]:
-        """Return the found formulas; the first ones have their matches, up to :data:`MAX_DRAWN` symbols in total."""
-        matched: list[MatchedHit] = []
+    def matches(self, formula: ParsedFormula, numbers: Iterable[int]) -> list[Match | None]:
+        """Return the matches of the first found formulas, up to :data:`MAX_DRAWN` symbols in total; then None.
+
+        A formula that is too large to draw has None, too.
+        """
+        matches: list[Match | None] = []
         left = MAX_DRAWN
-        for number, hit in found:
+        for number in numbers:
             match = match_of(self.index, formula, number) if left > 0 else None
             left -= 0 if match is None else match.query.leaves + match.formula.leaves
-            matched.append(MatchedHit(hit, match))
-        return matched
+            matches.append(match)
+        return matches
