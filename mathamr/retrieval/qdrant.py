@@ -90,7 +90,7 @@ class EmbeddedIndex:
         self.model_hash: str = header["model_hash"]
         self.dim: int = header["dim"]
         self.hnsw = Hnsw(**header["hnsw"])
-        self._num_vectors: int = header["vectors"]
+        self.num_vectors: int = header["vectors"]  # of all documents together
         self._sets: bool = header.get("sets", True)
         self._shard: qdrant_edge.EdgeShard | None = shard
         self._data = data
@@ -167,11 +167,6 @@ class EmbeddedIndex:
 
     def __len__(self) -> int:
         return len(self._post_ids)
-
-    @property
-    def num_vectors(self) -> int:
-        """Number of vectors in ``all``, those of all documents together."""
-        return self._num_vectors
 
     @property
     def nbytes(self) -> int:
