@@ -21,8 +21,7 @@ A new build replaces the old one in one step, see :mod:`mathamr.retrieval.folder
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +34,6 @@ from graphs.corpus.post import Post
 from graphs.errors import Failure, RetrievalError, StoreError
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
-from graphs.shared_files import only_writer
 from graphs.stores import posts
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import bytes_on_disk
@@ -112,9 +110,9 @@ def build(
     settings of both collections, and ``report`` is called with lines on the progress of the server.
 
     ``progress`` is called with the number of texts written since the last call. One process builds at a time
-    (:func:`alone`). Raises :class:`RetrievalError` and :class:`StoreError` as the indexes do.
+    (:func:`graphs.shared_files.only_writer`). Raises :class:`RetrievalError` and :class:`StoreError` as the indexes do.
     """
-    check_backend(backend, location)
+    backends.check(backend, Strategy(), location=location)
     with building(path) as data:
         shutil.copytree(content.model, data / "model", ignore=shutil.ignore_patterns("state.*"))
         (data / "vocabulary.json").write_text(content.vocabulary.to_json(), encoding="utf-8")
@@ -179,18 +177,6 @@ def _check_texts(texts: Path, post_ids: Sequence[str], path: Path) -> None:
             "collection that the graphs were made from",
             path=path,
         )
-
-
-def check_backend(backend: str, location: str | None = None) -> None:
-    """Refuse an unknown backend, or one that is not kept at ``location``."""
-    backends.check(backend, Strategy(), location=location)
-
-
-@contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Lock ``path`` for its only builder; a second one is refused with a :class:`StoreError`."""
-    with only_writer(path, "building this index"):
-        yield
 
 
 class Catalog:
@@ -261,11 +247,6 @@ class Catalog:
     def nbytes(self) -> int:
         """Bytes of the whole folder."""
         return bytes_on_disk(self._data)
-
-    @property
-    def index_nbytes(self) -> int:
-        """Bytes of the vectors that posts are found by."""
-        return self.index.nbytes
 
     @property
     def formulas(self) -> FormulaIndex:

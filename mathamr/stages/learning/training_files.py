@@ -7,7 +7,6 @@ print(made)         # work/preprocessed.db: 1,024 graphs, 1,003 labels, 40 relat
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from graphs.corpus.corpus import Corpus
@@ -25,20 +24,10 @@ from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_voc
 from mathamr.training.config import TrainConfig
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingFiles:
-    """Files with a line of what each holds; ``str()`` is these lines."""
-
-    lines: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines)
-
-
 def prepare_training(
     corpus: Corpus, collection: Path, out: Path, settings: TensorSettings, train: TrainConfig, console: Console
-) -> TrainingFiles:
-    """Make tensors, pairs and, where ``train.negatives`` asks for them, hard negatives.
+) -> str:
+    """Make tensors, pairs and, where ``train.negatives`` asks for them, hard negatives; return a line on each file.
 
     Args:
         collection: graphs of the posts and topics.
@@ -67,7 +56,7 @@ def _prepare(
     settings: TensorSettings,
     train: TrainConfig,
     console: Console,
-) -> TrainingFiles:
+) -> str:
     tensors, pair_file, negative_file = (out / name for name in ("preprocessed.db", "pairs.tsv", "negatives.tsv"))
     with Collection(collection) as source:
         check_same_posts(source, corpus)
@@ -93,7 +82,7 @@ def _prepare(
         mined_pairs = [(question, post_id) for question, kept in mined.items() for post_id in kept]
         write_pairs(negative_file, mined_pairs)
         lines.append(f"{negative_file}: {len(mined_pairs):,} hard negatives of {len(mined):,} questions")
-    return TrainingFiles(tuple(lines))
+    return "\n".join(lines)
 
 
 def positives_file(pairs: Path) -> Path:
