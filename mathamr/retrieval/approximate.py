@@ -42,7 +42,7 @@ from mathamr.retrieval.exact import scan
 from mathamr.retrieval.exact.index import DType, ExactIndex
 from mathamr.retrieval.exact.mapped import read_ids
 from mathamr.retrieval.folder import building, opened, read_header, switch
-from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_search
+from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_search, ranked
 
 FORMAT = "mathamr-approximate-index"
 VERSION = 2
@@ -283,8 +283,7 @@ def merged(query: Tensor, most: int) -> Tensor:
 
 
 def _best(hits: Ranking, k: int) -> Ranking:
-    order = best_first([post_id for post_id, _ in hits], [score for _, score in hits])[:k]
-    return [hits[place] for place in order]
+    return ranked([post_id for post_id, _ in hits], [score for _, score in hits], k)
 
 
 def _header(segments: int, dtype: DType, model_hash: str) -> dict[str, object]:

@@ -18,9 +18,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 
 from graphs.errors import RetrievalError
-from mathamr.evaluation.order import best_first
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, official_order
-from mathamr.retrieval.index import Ranking
+from mathamr.retrieval.index import Ranking, ranked
 from mathamr.retrieval.scores import TopicScores, documents_of, scores_in, standard_scores
 
 Rankings = Mapping[str, Ranking]
@@ -130,8 +129,7 @@ def standard_sum(
         total = np.zeros(len(documents))
         for weight, part in zip(weights, parts, strict=True):
             total += weight * standard_scores(scores_in(part, topic, documents))
-        order = best_first(documents, total)[:limit]
-        fused[topic] = [(documents[place], float(total[place])) for place in order]
+        fused[topic] = ranked(documents, total, limit)
     return fused
 
 
@@ -165,10 +163,5 @@ def _fuse(
         for run, weight in zip(runs, weights, strict=True):
             for doc_id, value in points(list(run.get(topic_id, []))).items():
                 totals[doc_id] = totals.get(doc_id, 0.0) + weight * value
-        fused[topic_id] = _ranking(totals)[:limit]
+        fused[topic_id] = ranked(list(totals), list(totals.values()), limit)
     return fused
-
-
-def _ranking(scores: Mapping[str, float]) -> Ranking:
-    names = list(scores)
-    return [(names[place], scores[names[place]]) for place in best_first(names, list(scores.values()))]

@@ -33,14 +33,13 @@ from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, RetrievalError, StoreError
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import Stopwatch
-from mathamr.evaluation.order import best_first
 from mathamr.evaluation.result_names import file_name
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.ranking.features import FAMILIES, Facts, features_of, names_of
 from mathamr.ranking.judged import Floats, JudgedTopic, year_of
-from mathamr.ranking.left_out import LEARNERS, Fitted, LeftOut, fit_left_out, read_left_out
+from mathamr.ranking.left_out import LEARNERS, LeftOut, fit_left_out, read_left_out
 from mathamr.retrieval.fusion import with_posts
-from mathamr.retrieval.index import Ranking
+from mathamr.retrieval.index import Ranking, ranked
 from mathamr.retrieval.scores import documents_of
 from mathamr.search.searchable import Searchable
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
@@ -89,7 +88,10 @@ class LearnedSystem(System[LearnedSettings]):
             if own.weights is not None:
                 weights = self._saved(settings, names_of(own.features, own.of))
                 for part in sorted(set(parts.values())):
-                    _refuse_trained(weights, part)
+                    try:
+                        weights.of(part)
+                    except RetrievalError as error:
+                        raise ConfigError(f"learned.weights: {error}") from error
             elif len(set(parts.values())) < 2:
                 only = next(iter(parts.values()), "no year")
                 raise ConfigError(
@@ -136,7 +138,7 @@ class LearnedSystem(System[LearnedSettings]):
         results: dict[str, Ranking] = {}
         with Stopwatch() as ranking:
             for topic_id, (documents, features) in found.items():
-                results[topic_id] = ranked(weights.of(parts[topic_id]), documents, features, k)
+                results[topic_id] = ranked(documents, weights.of(parts[topic_id]).ranker.scores(features), k)
         costs = joint_speed(settings, own.of, topic_set, watch.seconds + ranking.seconds)
         records = {WEIGHTS: weights.record()}
         return Retrieved(results if visual_ids is None else with_posts(results, runs), costs, visual_ids, records)
@@ -246,13 +248,6 @@ def parts_of(topics: Sequence[Topic]) -> dict[str, str]:
     return {topic_id: f"fold {zlib.crc32(topic_id.encode(errors='surrogatepass')) % _FOLDS + 1}" for topic_id in years}
 
 
-def _refuse_trained(weights: LeftOut, part: str) -> None:
-    try:
-        weights.of(part)
-    except RetrievalError as error:
-        raise ConfigError(f"learned.weights: {error}") from error
-
-
 def _learned(
     settings: LearnedSettings,
     found: Mapping[str, tuple[list[str], Floats]],
@@ -289,20 +284,6 @@ def _judged_topic(
     return JudgedTopic(topic_id, part, features[places], known, unfound)
 
 
-def ranked(fitted: Fitted, documents: Sequence[str], features: Floats, results: int) -> Ranking:
-    """Return the best documents by learned weights.
-
-    Args:
-        fitted: the weights.
-        documents: ids of all candidates.
-        features: their features (documents, features).
-        results: most documents returned.
-    """
-    values = fitted.ranker.scores(features)
-    order = best_first(documents, values)[:results]
-    return [(documents[place], float(values[place])) for place in order]
-
-
 @dataclass(frozen=True)
 class LearnedSearch(Searchable):
     """Learned weights of other conditions' scores.
@@ -331,7 +312,8 @@ class LearnedSearch(Searchable):
         documents = documents_of(list(systems.values()), topic.topic_id)
         facts = Facts() if self.facts is None else self.facts.of(documents, self.topics)
         features = features_of(self.families, systems, facts, topic, documents)
-        return ranked(self.weights.of(self.years.get(topic.topic_id, "")), documents, features, self.results)
+        fitted = self.weights.of(self.years.get(topic.topic_id, ""))
+        return ranked(documents, fitted.ranker.scores(features), self.results)
 
     def close(self) -> None:
         """Close the facts; the parts are closed by their owner."""

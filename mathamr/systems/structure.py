@@ -22,10 +22,9 @@ from graphs.formulas.store import FormulaStore
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
-from mathamr.evaluation.order import best_first
 from mathamr.evaluation.runs import MAX_PER_TOPIC, check_k
 from mathamr.retrieval.bm25 import tokens_of_post
-from mathamr.retrieval.index import Ranking
+from mathamr.retrieval.index import Ranking, ranked
 from mathamr.retrieval.lexical import distinct_formulas
 from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.indexed_formulas import IndexedFormulas
@@ -157,16 +156,15 @@ class StructureSearch(Searchable):
         """Return the formulas of a query that are searched with."""
         return searched_formulas(self.trees.of(extract(topic.post).formulas))
 
-    def ranked(self, formulas: Sequence[ParsedFormula]) -> Ranking:
+    def of_formulas(self, formulas: Sequence[ParsedFormula]) -> Ranking:
         """Return the posts that share a part of a formula; none without formulas."""
         scores = self.posts.scores(self.index, formulas)
         places = np.flatnonzero(scores > 0)
-        names, values = [self.names[place] for place in places.tolist()], scores[places].tolist()
-        return [(names[place], values[place]) for place in best_first(names, values)[: self.results].tolist()]
+        return ranked([self.names[place] for place in places.tolist()], scores[places], self.results)
 
     def rank(self, topic: Topic) -> Ranking:
         """Return the posts that share a part of a formula with the query."""
-        return self.ranked(self.formulas(topic))
+        return self.of_formulas(self.formulas(topic))
 
     def write(self, folder: Path) -> None:
         """Write the trees and the posts of each formula to a new folder."""
@@ -208,7 +206,7 @@ def _retrieve_answers(search: StructureSearch, topic_set: TopicSet) -> Retrieved
     """Rank answers by the formulas of each topic; a topic without formulas finds none."""
     queries = {topic.topic_id: search.formulas(topic) for topic in topic_set.topics}
     with Stopwatch() as watch:
-        results = {topic_id: search.ranked(formulas) for topic_id, formulas in queries.items()}
+        results = {topic_id: search.of_formulas(formulas) for topic_id, formulas in queries.items()}
     return Retrieved(results, speed(len(queries), watch.seconds))
 
 

@@ -22,8 +22,8 @@ from typing import cast
 
 from graphs.corpus.post import Judgment
 from graphs.errors import ConfigError
-from mathamr.evaluation.order import best_first
 from mathamr.evaluation.result_names import title
+from mathamr.retrieval.index import ranked
 from mathamr.stages.settings import JobSettings, ThreadConfig
 from mathamr.stages.topic_sets import Retrieved, TopicSet
 
@@ -115,13 +115,13 @@ class Threads:
         rankings = cast(Mapping[str, Sequence[tuple[str, float]]], found.results)
         for topic_id, ranking in rankings.items():
             own_questions = self._topics.get(topic_id, frozenset())
-            ranked = [
+            found_answers = [
                 (answer, float(score))
                 for question, score in ranking
                 if question not in own_questions
                 for answer in self._answers.get(question, ())
                 if wanted is None or answer in wanted
             ]
-            order = best_first([answer for answer, _ in ranked], [score for _, score in ranked])
-            results[topic_id] = [ranked[place] for place in order[:limit]]
+            names, scores = [name for name, _ in found_answers], [score for _, score in found_answers]
+            results[topic_id] = ranked(names, scores, limit)
         return replace(found, results=results)
