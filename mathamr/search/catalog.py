@@ -121,30 +121,18 @@ def build(
         _check_texts(data / "posts.db", post_ids, path)
         vectors = data / "vectors"
         ExactIndex.build(post_ids, documents, path=vectors, dtype=dtype, model_hash=content.model_hash).close()
+        place: dict[str, Any] = {
+            "location": location,
+            "model_hash": content.model_hash,
+            "server": server,
+            "report": report,
+        }
         if backend != "exact":
-            backends.build(
-                backend,
-                post_ids,
-                documents,
-                path=data / backend,
-                location=location,
-                name=name,
-                model_hash=content.model_hash,
-                server=server,
-                report=report,
-            ).close()
+            backends.build(backend, post_ids, documents, path=data / backend, name=name, **place).close()
         points = formula_points(post_ids, documents, names, content.visual_ids)
         if len(points):
-            FormulaIndex.build(
-                points,
-                backend=backend,
-                path=data / "formulas",
-                location=location,
-                name=f"{name}-formulas",
-                model_hash=content.model_hash,
-                server=server,
-                report=report,
-            ).close()
+            folder = data / "formulas"
+            FormulaIndex.build(points, backend=backend, path=folder, name=f"{name}-formulas", **place).close()
         header = {
             "format": FORMAT,
             "version": VERSION,
