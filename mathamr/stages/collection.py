@@ -35,7 +35,7 @@ from graphs.stores.origin import TOPICS
 from graphs.whole_file import write_whole
 from mathamr.stages import parsers
 from mathamr.stages.console import Console
-from mathamr.stages.data.formulas import FormulaSettings, build_formula_trees, check_formulas
+from mathamr.stages.data.formulas import build_formula_trees, check_formulas
 from mathamr.stages.data.graphs import POSTS, GraphBuild, build_graphs, list_failures
 from mathamr.stages.data.identity import refuse_shard
 from mathamr.stages.data.post_files import PostFiles, held
@@ -228,8 +228,7 @@ class ParsedCollection:
             return path
         if whole or posts == frozenset():
             files = replace(files, latex=(), slt=(), opt=())  # the posts' are there already
-        settings = FormulaSettings(workers=config.workers)
-        build_formula_trees(files, path, settings, self._console, posts)
+        build_formula_trees(files, path, self._console, posts, workers=config.workers)
         if posts is None:
             write_json(stamp, {"topics": topics})
             done.write_text(graphs_version(), encoding="utf-8")
