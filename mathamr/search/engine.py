@@ -262,11 +262,16 @@ class Engine:
 
 
 def post_of(texts: PostTexts, post_id: str) -> PostText:
-    """Return a post by its id; raise :class:`UnknownPostError` for an unknown one."""
-    _check_id(post_id)
-    posts = texts.get([post_id])
+    """Return a post by its id; raise :class:`UnknownPostError` for an unknown or an invalid one.
+
+    JSON and URLs can contain half of a surrogate pair, but files cannot.
+    """
+    try:
+        posts = texts.get([post_id])
+    except UnicodeEncodeError:
+        posts = {}
     if post_id not in posts:
-        raise _no_post(post_id)
+        raise UnknownPostError(f"the index has no post {post_id!r}; give the id of a search result")
     return posts[post_id]
 
 
@@ -274,21 +279,9 @@ def _post_of_hit(hit: Hit) -> str:
     return hit.post_id or ""
 
 
-def _check_id(post_id: str) -> None:
-    """Refuse an invalid id: JSON and URLs can contain half of a surrogate pair, but files cannot."""
-    try:
-        post_id.encode()
-    except UnicodeEncodeError:
-        raise _no_post(post_id) from None
-
-
 def _no_formula(query: EncodedQuery) -> ConfigError:
     limit = f", of at most {MAX_INLINE:,} characters" if any("$" in one for one in query.text.sentences) else ""
     return ConfigError(f"task=formulas needs a formula in the query, between two dollar signs{limit}")
-
-
-def _no_post(post_id: str) -> UnknownPostError:
-    return UnknownPostError(f"the index has no post {post_id!r}; give the id of a search result")
 
 
 def check(task: str, k: int) -> None:

@@ -361,18 +361,14 @@ class ExactIndex:
         space = queries.vectors.new_empty(min(self._block, self.total), self.dim)
         for block in self._blocks:
             count = block.counts[0]
-            heads = self._rows(block.starts[0], count, space)  # (n, p)
+            heads = self._vectors[block.starts[0] : block.starts[0] + count]  # (n, p)
+            heads = heads if heads.dtype == torch.float32 else space[:count].copy_(heads)
             torch.mm(queries.vectors, heads.T, out=scores[:, block.first : block.first + count])
         return scores
 
     def _maxsim(self, queries: VectorSets) -> Tensor:
         """MaxSim of each query with every document -> (num_queries, N)."""
         return scan.scores(queries, self._vectors, self._blocks)
-
-    def _rows(self, start: int, count: int, space: Tensor) -> Tensor:
-        """Vectors ``start`` to ``start + count`` (count, p) in float32, converted into ``space`` where they are not."""
-        rows = self._vectors[start : start + count]
-        return rows if rows.dtype == torch.float32 else space[:count].copy_(rows)
 
     def _rows_of(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows of the documents at ``places``, each with its document's vector last, and their bounds (n + 1,)."""
