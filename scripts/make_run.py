@@ -158,16 +158,15 @@ def of_bm25(given: argparse.Namespace) -> str:
     from graphs.corpus.corpus import benchmark
     from mathamr.evaluation.runs import Run, check_k, write_run
     from mathamr.retrieval.bm25 import Weighting
-    from mathamr.retrieval.lexical import Tokens
+    from mathamr.retrieval.lexical import LexicalIndex, Tokens
     from mathamr.stages.console import Console
-    from mathamr.stages.retrieval.lexical import LexicalIndex
 
     check_k(given.k)
     corpus, console = corpus_of(given), Console()
     tokens, weighting = Tokens(given.by, given.formulas, stem=given.stem), Weighting(method=given.method)
-    index = LexicalIndex.build(
-        corpus.posts(), tokens, given.task, console, formulas_db=given.formulas, weighting=weighting
-    )
+    with console.stage("reading", unit="posts") as advance:
+        options = {"formulas_db": given.formulas, "weighting": weighting, "progress": advance}
+        index = LexicalIndex.build(corpus.posts(), tokens, given.task, **options)
     found = index.search(benchmark(corpus).topics(given.task, given.years), given.k)
     for topic_id in found.lost:
         console.say(f"topic {topic_id}: its query formula is not in its post; scores 0")

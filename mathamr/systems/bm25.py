@@ -18,9 +18,8 @@ from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_mem
 from mathamr.evaluation.runs import check_k
 from mathamr.retrieval.bm25 import BM25Index, Weighting
 from mathamr.retrieval.index import Ranking
-from mathamr.retrieval.lexical import FormulaDocuments, Tokens
+from mathamr.retrieval.lexical import LexicalIndex, Tokens
 from mathamr.search.searchable import Searchable
-from mathamr.stages.retrieval.lexical import LexicalIndex
 from mathamr.stages.retrieval.searching import say_lost, speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
@@ -58,23 +57,23 @@ class BM25System(System[BM25Settings]):
         """Read the posts of the collection; ``index_seconds`` is of that as well."""
         tokens = Tokens(settings.bm25.by, self._formulas_db, stem=settings.bm25.stem)
         reset_peak_memory()
-        with Stopwatch() as watch, self._questions(settings) as question_of:
+        reading = self.console.stage("reading", unit="posts")
+        with Stopwatch() as watch, reading as advance, self._questions(settings) as question_of:
             index = LexicalIndex.build(
                 self.posts_for(topic_set),
                 tokens,
                 topic_set.task,
-                self.console,
                 formulas_db=self._formulas_db,
                 wanted=topic_set.indexed,
                 kind=topic_set.kind,
                 question_of=question_of,
+                progress=advance,
                 weighting=_weighting(settings),
             )
-        made = index.documents
-        scores = made.index if isinstance(made, FormulaDocuments) else made
-        costs = {"index_seconds": watch.seconds, "index_bytes": scores.nbytes, "peak_memory_bytes": peak_memory()}
+        size = index.documents.nbytes
+        costs = {"index_seconds": watch.seconds, "index_bytes": size, "peak_memory_bytes": peak_memory()}
         if topic_set.task == 2:
-            costs["formulas"] = len(scores)
+            costs["formulas"] = len(index.documents)
         return Indexed(index, costs)
 
     @contextmanager
@@ -97,8 +96,7 @@ class BM25System(System[BM25Settings]):
         found = index.search(topic_set.topics, settings.thread.results(k) if topic_set.task == 1 else k)
         searched = [topic for topic in topic_set.topics if topic.topic_id in found.results]
         say_lost(self.console, topic_set, searched, "lack the query formula")
-        visual_ids = index.documents.visual_ids if topic_set.task == 2 else None
-        return Retrieved(found.results, speed(len(searched), found.seconds), visual_ids)
+        return Retrieved(found.results, speed(len(searched), found.seconds), index.visual_ids)
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
         """Keep the scores of the posts, and the published trees of topics where formulas are compared."""

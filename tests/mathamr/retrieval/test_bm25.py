@@ -17,7 +17,7 @@ from graphs.formulas.latex import parse_latex
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Run, qrels_of
 from mathamr.retrieval.bm25 import METHODS, BM25Index, Weighting, _bm25s, tokens_of_formula, tokens_of_post
-from mathamr.retrieval.lexical import Tokens, index_answers
+from mathamr.retrieval.lexical import LexicalIndex, Tokens
 from mathamr.stages.settings import RetrievalConfig
 from mathamr.systems.bm25 import BM25System
 from mathamr.systems.searchable.kept import KeptSearch
@@ -99,7 +99,7 @@ def test_of_answers_with_one_id_the_first_is_found() -> None:
         Post("a", "answer", body="A group."),
         Post("b", "answer", body="No."),
     ]
-    index = index_answers(answers, Tokens("text"))
+    index = LexicalIndex.build(answers, Tokens("text"), 1).documents
     assert len(index) == 2
     asked = Tokens("text").of_post(Post("q", "topic", body="A ring or a group?"))
     assert [name for name, _ in index.search([asked], 10)[0]] == ["a"]
@@ -110,7 +110,8 @@ def test_k1_and_b_are_settings_and_keys_stay_without_them() -> None:
     words = Tokens("text")
 
     def scores(**settings: float) -> dict[str, float]:
-        [found] = index_answers(answers, words, weighting=Weighting(**settings)).search([["ring"]])
+        made = LexicalIndex.build(answers, words, 1, weighting=Weighting(**settings))
+        [found] = made.documents.search([["ring"]])
         return dict(found)
 
     assert scores() == scores(k1=1.5, b=0.75)
@@ -160,7 +161,7 @@ def test_a_kept_index_reads_queries_with_its_stemmer(method: str, tmp_path: Path
         Post("2", "answer", body="Fields."),
         Post("3", "answer", body="No."),
     ]
-    made = index_answers(answers, tokens, weighting=Weighting(method=method))
+    made = LexicalIndex.build(answers, tokens, 1, weighting=Weighting(method=method)).documents
     topic = Topic("q", Post("q", "topic", body="Rings?"))
     made.write(tmp_path / "kept")
     record = {"by": "text", "published": False, "results": 10, "stem": "porter"}
