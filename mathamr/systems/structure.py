@@ -18,14 +18,12 @@ import numpy.typing as npt
 from graphs.corpus.post import Post, Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, Failure, StoreError, faults_as
-from graphs.formulas.store import FormulaStore
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
 from mathamr.evaluation.runs import MAX_PER_TOPIC, check_k
 from mathamr.retrieval.bm25 import tokens_of_post
 from mathamr.retrieval.index import Ranking, ranked
-from mathamr.retrieval.lexical import distinct_formulas
 from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.indexed_formulas import IndexedFormulas
 from mathamr.stages.retrieval.searching import speed
@@ -62,42 +60,26 @@ class StructureSystem(System[StructureSettings]):
 
     def index(self, settings: StructureSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Read the posts of the collection; ``index_seconds`` is of that as well."""
-        trees = FormulaTrees(self._formulas_db)
-        store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
+        formulas = IndexedFormulas(FormulaTrees(self._formulas_db))
         posts, wanted = self.posts_for(topic_set), topic_set.indexed
         if topic_set.task == 1:
             posts, wanted = _searched(posts, topic_set), None
-        visual_ids: dict[str, str] = {}
-        places: list[tuple[str, str]] = []
         around = _Around()
+        if settings.structure.context or topic_set.task == 1:
+            posts = around.read(posts)
         reset_peak_memory()
         with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
-
-            def formulas() -> Iterator[ParsedFormula]:
-                read = around.read(posts) if settings.structure.context or topic_set.task == 1 else posts
-                found = distinct_formulas(read, trees.of, visual_ids, store=store, wanted=wanted, progress=advance)
-                for formula_id, post_id, formula in found:
-                    places.append((formula_id, post_id))
-                    yield formula
-
-            made = StructureIndex.build(formulas(), settings.structure)
+            read = formulas.read(posts, self._formulas_db, wanted=wanted, progress=advance)
+            made = StructureIndex.build(read, settings.structure)
             context = answers = None
             if topic_set.task == 1:
-                occurring = around.posts(places, visual_ids)
+                occurring = around.posts(formulas.places, formulas.visual_ids)
                 results = settings.thread.results(settings.retrieval.k)
-                answers = StructureSearch(trees, made, occurring, around.names, results)
+                answers = StructureSearch(formulas.trees, made, occurring, around.names, results)
             elif settings.structure.context:
-                context = around.context(places, visual_ids)
+                context = around.context(formulas.places, formulas.visual_ids)
         costs = {"index_seconds": watch.seconds, "index_bytes": made.nbytes, "peak_memory_bytes": peak_memory()}
-        searchable = _Searchable(
-            made=made,
-            places=places,
-            visual_ids=visual_ids,
-            trees=trees,
-            context=context,
-            answers=answers,
-        )
-        return Indexed(searchable, {**costs, "formulas": len(made)})
+        return Indexed(_Searchable(formulas, made, context, answers), {**costs, "formulas": len(made)})
 
     def retrieve(
         self, settings: StructureSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet
@@ -106,18 +88,19 @@ class StructureSystem(System[StructureSettings]):
         searchable: _Searchable = indexed.index
         if searchable.answers is not None:
             return _retrieve_answers(searchable.answers, topic_set)
-        found = searchable.queries(topic_set, self.console)
+        formulas = searchable.formulas
+        found = formulas.queries(topic_set, self.console)
         words = {topic.topic_id: tokens_of_post(topic.post) for topic in topic_set.topics}
         k, places = settings.retrieval.k, settings.structure.context
         with Stopwatch() as watch:
-            rankings = {name: searchable.made.search(query, k, names=searchable.names) for name, query in found.items()}
+            made, names = searchable.made, formulas.names
+            rankings = {name: made.search(query, k, names=names) for name, query in found.items()}
             if searchable.context is not None:
                 for name, query in found.items():
                     similar = searchable.context.scores(words[name])
-                    rankings[name] = with_similar_posts(
-                        rankings[name], similar, searchable.made, query, min(places, k), k, searchable.names
-                    )
-        return Retrieved(searchable.hits(rankings), speed(len(found), watch.seconds), searchable.visual_ids)
+                    few = min(places, k)
+                    rankings[name] = with_similar_posts(rankings[name], similar, made, query, few, k, names)
+        return Retrieved(formulas.hits(rankings), speed(len(found), watch.seconds), formulas.visual_ids)
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
         """Keep the trees of the formulas of posts, and the published trees of topics."""
@@ -218,10 +201,11 @@ def _searched(posts: Iterable[Post | Failure], topic_set: TopicSet) -> Iterator[
             yield post
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Searchable(IndexedFormulas):
+@dataclass(frozen=True)
+class _Searchable:
     """Trees of formulas, with their ids; in Task 1 ``answers`` finds posts by them."""
 
+    formulas: IndexedFormulas
     made: StructureIndex
     context: Context | None = None
     answers: StructureSearch | None = None
