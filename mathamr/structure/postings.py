@@ -84,6 +84,7 @@ def _key(kind: int, table: int, upper: npt.NDArray[np.int32], lower: npt.NDArray
     return ((place + pair) << 14) + paths
 
 
+@dataclass(frozen=True)
 class Postings:
     """Posting lists: for each key its formulas, their counts, and their parts of the BM25 score.
 
@@ -96,17 +97,12 @@ class Postings:
         size: number of formulas.
     """
 
-    def __init__(
-        self,
-        keys: Keyed,
-        starts: Keyed,
-        formulas: npt.NDArray[np.int32],
-        counts: npt.NDArray[np.int32],
-        impacts: npt.NDArray[np.float32],
-        size: int,
-    ) -> None:
-        self.keys, self.starts, self.formulas = keys, starts, formulas
-        self.counts, self.impacts, self.size = counts, impacts, size
+    keys: Keyed
+    starts: Keyed
+    formulas: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32]
+    impacts: npt.NDArray[np.float32]
+    size: int
 
     @classmethod
     def build(cls, forests: Sequence[Forest], scoring: Scoring) -> Postings:

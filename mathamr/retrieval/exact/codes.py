@@ -135,11 +135,6 @@ class Codes:
         scale, error, length = (float(str(header[name])) for name in ("scale", "error", "length"))
         return cls(parts[0], parts[1], torch.from_numpy(axes), slabs, scale, error, length)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the codes."""
-        return len(self.first) + len(self.rest)
-
     def query(self, vectors: Tensor, whole: bool = True) -> CodedQuery:
         """Round query vectors (v, p), turned: all their numbers, or only the first."""
         # In numpy: for products as small as these, torch would wake its threads, which then spin beside the scan.
