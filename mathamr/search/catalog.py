@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from graphs.corpus.post import Post
 from graphs.errors import Failure, RetrievalError, StoreError
@@ -37,7 +36,6 @@ from graphs.graph.vocabulary import Vocabulary
 from graphs.stores import posts
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import bytes_on_disk
-from mathamr.evaluation.runs import Hit
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval import backends
 from mathamr.retrieval.exact import DType, ExactIndex
@@ -267,11 +265,6 @@ class Catalog:
     def search(self, queries: VectorSets, strategy: Strategy | str = "maxsim", k: int = 1000) -> list[Ranking]:
         """Return the best posts for each query; see :func:`mathamr.retrieval.strategies.search`."""
         return search(self.index, queries, strategy, k)
-
-    def search_formulas(self, query: Tensor, k: int = 1000) -> list[Hit]:
-        """Return the formulas most similar to the vector ``query`` (p,), one for each visual id."""
-        (hits,) = self.formulas.search(query.unsqueeze(0), k)
-        return hits
 
     def explain(self, query: EncodedQuery, post_ids: Sequence[str]) -> dict[str, Explanation]:
         """Explain how each of the posts matches the query."""

@@ -178,7 +178,7 @@ class Engine:
             if not query.formula_ids:
                 raise _no_formula(query)
             (vectors,) = query.vectors
-            hits = self.catalog.search_formulas(vectors[0], selection.depth(k))
+            (hits,) = self.catalog.formulas.search(vectors[:1], selection.depth(k))
             chosen = selection.page(hits, k, _post_of_hit, self.catalog.texts)
             searched = time.perf_counter()
             page, best = chosen.with_results(self._formulas(chosen.results)), 1.0
