@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs.errors import RetrievalError
+from graphs.errors import RetrievalError, faults_as
 from mathamr.ranking.judged import Floats, JudgedTopic, mean_ndcg
 
 _STEPS = 40  # of Newton's method, which ends long before
@@ -62,10 +62,8 @@ def read_linear(record: Mapping[str, Any], features: int) -> LinearRanker:
     Raises:
         RetrievalError: lists of another length, or values that are no finite numbers.
     """
-    try:
+    with faults_as(RetrievalError, "a linear ranker lacks numbers: {}"):
         arrays = [np.array(record[name], dtype=np.float64) for name in ("weights", "mean", "scale")]
-    except (KeyError, TypeError, ValueError) as error:
-        raise RetrievalError(f"a linear ranker lacks numbers: {error}") from error
     if any(own.shape != (features,) or not np.isfinite(own).all() for own in arrays) or (arrays[2] == 0).any():
         raise RetrievalError(f"a linear ranker needs {features} finite weights, means and scales above 0")
     return LinearRanker(*arrays)

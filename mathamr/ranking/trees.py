@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs.errors import ConfigError, RetrievalError
+from graphs.errors import ConfigError, RetrievalError, faults_as
 from mathamr.ranking.judged import Floats, JudgedTopic
 
 _MOST_NODES = 10_000
@@ -85,7 +85,7 @@ def read_trees(record: Mapping[str, Any], features: int) -> TreeRanker:
     Raises:
         RetrievalError: trees that do not end, that ask for other features, or with values that are not finite.
     """
-    try:
+    with faults_as(RetrievalError, "a ranker of trees lacks numbers: {}"):
         trees = [
             Tree(
                 [int(one) for one in own["feature"]],
@@ -97,8 +97,6 @@ def read_trees(record: Mapping[str, Any], features: int) -> TreeRanker:
             for own in record["trees"]
         ]
         gains = np.array(record["gains"], dtype=np.float64)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise RetrievalError(f"a ranker of trees lacks numbers: {error}") from error
     if not all(np.isfinite([*tree.threshold, *tree.value]).all() for tree in trees):
         raise RetrievalError("a ranker of trees has a threshold or a value that is no finite number")
     for tree in trees:

@@ -162,12 +162,11 @@ class LexicalIndex:
 
         if task == 1:
             return cls(tokens, BM25Index.build(ids, answers(), weighting))
-        store = None if formulas_db is None else FormulaStore.open(formulas_db)
         visual_ids: dict[str, str] = {}
 
         def formulas() -> Iterator[list[str]]:
             read = tokens.of_formulas
-            found = distinct_formulas(posts, read, visual_ids, store=store, wanted=wanted, progress=progress)
+            found = distinct_formulas(posts, read, visual_ids, formulas_db, wanted=wanted, progress=progress)
             for formula_id, post_id, document in found:
                 post_of[formula_id] = post_id
                 ids.append(formula_id)
@@ -194,8 +193,8 @@ def distinct_formulas(
     posts: Iterable[Post | Failure],
     read: Callable[[Sequence[FormulaRef]], Iterable[Read]],
     visual_ids: dict[str, str],
+    formulas_db: Path | None = None,
     *,
-    store: FormulaStore | None = None,
     wanted: Container[str] | None = None,
     progress: Progress | None = None,
 ) -> Iterator[tuple[str, str, Read]]:
@@ -204,10 +203,11 @@ def distinct_formulas(
     Args:
         read: makes a document of each formula of a post.
         visual_ids: filled with the visual ids of all formulas that are seen.
-        store: source of visual ids; None: each formula has its own.
+        formulas_db: source of visual ids; None: each formula has its own.
         wanted: visual ids; only posts that have one of these are read. None: all.
         progress: called with 1 after each post.
     """
+    store = None if formulas_db is None else FormulaStore.open(formulas_db)
     kept_visual_ids: set[str] = set()
     seen: set[str] = set()
     for post in posts:

@@ -22,8 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.corpus.post import Post
-from graphs.errors import Failure, StoreError
-from graphs.formulas.store import FormulaStore
+from graphs.errors import Failure, StoreError, faults_as
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from graphs.whole_file import write_whole
@@ -68,11 +67,10 @@ class StructuredFormulas:
             progress: called with 1 after each post.
         """
         trees = FormulaTrees(formulas_db)
-        store = None if formulas_db is None else FormulaStore.open(formulas_db)
         places: list[tuple[str, str]] = []
 
         def formulas() -> Iterator[ParsedFormula]:
-            for formula_id, post_id, formula in distinct_formulas(posts, trees.of, {}, store=store, progress=progress):
+            for formula_id, post_id, formula in distinct_formulas(posts, trees.of, {}, formulas_db, progress=progress):
                 places.append((formula_id, post_id))
                 yield formula
 
@@ -95,11 +93,9 @@ class StructuredFormulas:
             StoreError: files that are damaged or do not belong together.
         """
         index = read_index(folder)
-        try:
+        with faults_as(StoreError, "cannot be read as the table of formulas: {}", folder / TABLE):
             rows = [line.split("\t") for line in (folder / TABLE).read_text(encoding="utf-8").split("\n")[1:-1]]
             places = [(formula_id, post_id) for formula_id, post_id in rows]
-        except (OSError, ValueError) as error:
-            raise StoreError(f"cannot be read as the table of formulas: {error}", path=folder / TABLE) from error
         if len(places) != len(index):
             message = f"{len(places):,} formulas for the trees of {len(index):,}; build the index again"
             raise StoreError(message, path=folder / TABLE)

@@ -30,7 +30,7 @@ import numpy as np
 
 from graphs.corpus.pairs import Linked
 from graphs.corpus.post import Post, Topic
-from graphs.errors import ConfigError, RetrievalError, StoreError
+from graphs.errors import ConfigError, RetrievalError, StoreError, faults_as
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.result_names import file_name
@@ -169,20 +169,16 @@ class LearnedSystem(System[LearnedSettings]):
         parts = kept.parts_named(entry(record, "of"))
         topics = {topic: frozenset(questions) for topic, questions in entry(record, "topics").items()}
         families, years, results = (entry(record, name) for name in ("features", "years", "results"))
-        try:
+        with faults_as(StoreError, "cannot be read as weights: {}; build the index again", path):
             weights = read_left_out(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, RecursionError, RetrievalError) as error:
-            raise StoreError(f"cannot be read as weights: {error}; build the index again", path=path) from error
         facts = KeptFacts(kept.folder / FACTS) if entry(record, "facts") else None
         return LearnedSearch(parts, families, weights, years, topics, facts, results)
 
     def _saved(self, settings: LearnedSettings, names: Sequence[str]) -> LeftOut:
         path = settings.weights_path
         assert path is not None
-        try:
+        with faults_as(ConfigError, f"learned.weights={path}: {{}}"):
             weights = read_left_out(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, RecursionError, RetrievalError) as error:
-            raise ConfigError(f"learned.weights={path}: {error}") from error
         if list(weights.features) != list(names):
             raise ConfigError(
                 f"learned.weights={path} is of the features {', '.join(weights.features)}, and these are "

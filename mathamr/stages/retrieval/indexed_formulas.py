@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from graphs.corpus.post import Post
 from graphs.errors import Failure
-from graphs.formulas.store import FormulaStore
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.runs import Hit
@@ -57,9 +56,8 @@ class IndexedFormulas:
             wanted: visual ids; only posts that have one of these are read. None: all.
             progress: called with 1 after each post.
         """
-        store = None if formulas_db is None else FormulaStore.open(formulas_db)
         read = self.trees.of
-        found = distinct_formulas(posts, read, self.visual_ids, store=store, wanted=wanted, progress=progress)
+        found = distinct_formulas(posts, read, self.visual_ids, formulas_db, wanted=wanted, progress=progress)
         for formula_id, post_id, formula in found:
             self.places.append((formula_id, post_id))
             yield formula

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Post
-from graphs.errors import RetrievalError, StoreError
+from graphs.errors import RetrievalError, StoreError, faults_as
 from graphs.formulas.store import FormulaStore
 from graphs.shared_files import only_writer
 from graphs.stores.collection import Collection
@@ -111,10 +111,9 @@ def read_ids(path: Path) -> frozenset[str]:
     Raises:
         StoreError: the file cannot be read.
     """
-    try:
-        return frozenset(path.read_text(encoding="utf-8-sig").split())
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"cannot be read: {error}", path=path) from error
+    with faults_as(StoreError, "cannot be read: {}", path):
+        ids = frozenset(path.read_text(encoding="utf-8-sig").split())
+    return ids
 
 
 def build_search_index(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild, console: Console) -> str:
