@@ -303,7 +303,7 @@ class ExactIndex:
         """
         if self._codes is None:
             self._codes = Codes.of(self._vectors, self._slabs)
-        scores, errors = scan.coded_scores(queries, self._codes, whole)
+        scores, errors = self._codes.scores(queries, whole)
         if self._chosen is not None:
             others = np.ones(self.total, dtype=np.bool_)
             others[self._chosen] = False
