@@ -72,10 +72,6 @@ class Tokens:
             return (self._stemmed(tokens_of_latex(formula.latex)) for formula in formulas)
         return (list(tokens_of_formula(parsed)) for parsed in self._trees.of(formulas))
 
-    def of_query_formula(self, topic: Topic) -> list[str] | None:
-        """Return the tokens of a topic's formula; None where its post lacks it."""
-        return query_formula(topic, self.of_formulas)
-
 
 def _stemmer(name: str) -> Callable[[list[str]], list[str]]:
     """Return a function that replaces words by their stems; each word is stemmed once."""
@@ -177,7 +173,10 @@ class LexicalIndex:
     def search(self, topics: Sequence[Topic], k: int = MAX_PER_TOPIC) -> LexicalResults:
         """Return at most ``k`` results for each topic; ``seconds`` are of the search alone."""
         tokens, posts = self.tokens, self.post_of is None
-        asked = {one.topic_id: tokens.of_post(one.post) if posts else tokens.of_query_formula(one) for one in topics}
+        asked = {
+            topic.topic_id: tokens.of_post(topic.post) if posts else query_formula(topic, tokens.of_formulas)
+            for topic in topics
+        }
         queries = {topic_id: query for topic_id, query in asked.items() if query is not None}
         with Stopwatch() as watch:
             rankings = dict(zip(queries, self.documents.search(queries.values(), k), strict=True))

@@ -74,6 +74,7 @@ class ServerIndex:
         self._location = location
         self._name = name
         self._options = options
+        self._call = Caller(location, options)
         self._temporary = temporary
 
     @classmethod
@@ -174,17 +175,15 @@ class ServerIndex:
         if self._location == MEMORY:
             stored = self.num_vectors + (len(self) if self._metadata.get("sets", True) else 0)
             return stored * self.dim * 4
-        call = Caller(self._location, self._options)
         try:
-            return call(lambda: collection.bytes_of(self._client, self._name))
+            return self._call(lambda: collection.bytes_of(self._client, self._name))
         except StoreError:  # a key without the right to see telemetry; no job should end by this
             return 0
 
     def close(self) -> None:
         """Close the connection; the collection stays where it is, unless it is temporary."""
         if self._temporary:
-            call = Caller(self._location, self._options)
-            call(lambda: collection.remove(self._client, self._options.alias, self._name))
+            self._call(lambda: collection.remove(self._client, self._options.alias, self._name))
             self._temporary = False
         self._client.close()
 
@@ -199,12 +198,11 @@ class ServerIndex:
         refuse_missing_sets(strategy, self._metadata.get("sets", True))
         refuse_missing_graph(strategy, self.hnsw)
         check_search(self, queries, k)
-        call = Caller(self._location, self._options)
         rankings = []
         for begin in range(0, len(queries), QUERIES_A_BATCH):
             end = min(begin + QUERIES_A_BATCH, len(queries))
             batch = [self._request(vectors, strategy, k) for vectors in as_lists(queries, begin, end)]
-            responses = call(
+            responses = self._call(
                 lambda batch=batch: self._client.query_batch_points(self._name, batch)  # type: ignore[misc]
             )
             for response in responses:

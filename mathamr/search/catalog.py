@@ -38,7 +38,7 @@ from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import bytes_on_disk
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval import backends
-from mathamr.retrieval.exact import DType, ExactIndex
+from mathamr.retrieval.exact.index import DType, ExactIndex
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.retrieval.folder import building, opened, read_header, switch
 from mathamr.retrieval.formulas import TABLE, FormulaIndex, formula_points

@@ -37,7 +37,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
 from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import MAX_EDGES, MAX_NODES
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.retrieval.exact.mapped import mapped
 from mathamr.retrieval.folder import unwritten
 from mathamr.stages.console import Console

@@ -11,7 +11,7 @@ from typing import Any
 from graphs.stores.collection import Collection
 from graphs.stores.posts import PostTexts
 from graphs.stores.store import GraphStore
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.search.catalog import Catalog
 from mathamr.training import checkpoint
 from tests.experiments.tiny_settings import SMALL

@@ -346,9 +346,6 @@ class ExactIndex:
         most = max(1, MAX_SCORES // max(1, len(self._sizes)))
         ptr = queries.ptr.cpu().numpy()
         begin = 0
-        if ptr[-1] <= limit and len(queries) <= most:
-            yield queries
-            begin = len(queries)
         while begin < len(queries):
             end = int(np.searchsorted(ptr, ptr[begin] + limit, side="right")) - 1
             end = min(max(end, begin + 1), begin + most, len(queries))

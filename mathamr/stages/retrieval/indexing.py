@@ -31,7 +31,7 @@ from mathamr.model import encoding_shards
 from mathamr.model.encoding import device_of
 from mathamr.retrieval import backends
 from mathamr.retrieval.agreement import DEPTH, compare
-from mathamr.retrieval.exact import DType
+from mathamr.retrieval.exact.index import DType
 from mathamr.retrieval.index import Strategy
 from mathamr.search import catalog
 from mathamr.search.catalog import Catalog, CatalogContent

@@ -11,7 +11,7 @@ from mathamr.evaluation.order import best_first
 from mathamr.evaluation.runs import Run
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.bm25 import BM25Index
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.retrieval.fusion import interpolate, rankings_of, reciprocal_rank_fusion, standard_sum
 from mathamr.retrieval.index import ranked
 from mathamr.retrieval.scores import topic_scores
