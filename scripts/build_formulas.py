@@ -36,9 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
 
     from graphs.errors import ConfigError
     from mathamr.stages.console import Console
-    from mathamr.stages.data.formulas import FormulaSettings, build_formula_trees, write_failures
+    from mathamr.stages.data.formulas import build_formula_trees, write_failures
 
-    settings = FormulaSettings(given.letters, given.workers)
     files = corpus_of(given).formulas()
     if files is None:
         raise ConfigError(
@@ -48,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
         raise ConfigError(
             f"--root {given.root}: there is no slt_representation* or opt_representation* folder with TSV files"
         )
-    summary = build_formula_trees(files, given.out, settings, Console())
+    summary = build_formula_trees(files, given.out, Console(), letters=given.letters, workers=given.workers)
     if given.failures is not None:
         write_failures(given.out, given.failures)
     failures = {" ".join(kind): number for kind, number in summary.failures.items()}

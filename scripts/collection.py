@@ -113,7 +113,7 @@ def stats(given: argparse.Namespace, console: Console) -> str:
     from experiments.composition import graph_config
     from graphs.errors import ConfigError
     from graphs.stores import census
-    from mathamr.stages.data.census import count
+    from mathamr.stages.data.graphs import count
 
     if given.workers < 1:
         raise ConfigError(f"--workers {given.workers}: at least 1 process is needed")

@@ -158,16 +158,15 @@ def of_bm25(given: argparse.Namespace) -> str:
     from graphs.corpus.corpus import benchmark
     from mathamr.evaluation.runs import Run, check_k, write_run
     from mathamr.retrieval.bm25 import Weighting
-    from mathamr.retrieval.lexical import Tokens
+    from mathamr.retrieval.lexical import LexicalIndex, Tokens
     from mathamr.stages.console import Console
-    from mathamr.stages.retrieval.lexical import LexicalIndex
 
     check_k(given.k)
     corpus, console = corpus_of(given), Console()
     tokens, weighting = Tokens(given.by, given.formulas, stem=given.stem), Weighting(method=given.method)
-    index = LexicalIndex.build(
-        corpus.posts(), tokens, given.task, console, formulas_db=given.formulas, weighting=weighting
-    )
+    with console.stage("reading", unit="posts") as advance:
+        options = {"formulas_db": given.formulas, "weighting": weighting, "progress": advance}
+        index = LexicalIndex.build(corpus.posts(), tokens, given.task, **options)
     found = index.search(benchmark(corpus).topics(given.task, given.years), given.k)
     for topic_id in found.lost:
         console.say(f"topic {topic_id}: its query formula is not in its post; scores 0")
@@ -179,7 +178,7 @@ def of_runs(given: argparse.Namespace) -> str:
     """Fuse run files."""
     from graphs.errors import ConfigError
     from mathamr.evaluation.runs import read_qrels, read_run, read_visual_ids, write_run
-    from mathamr.stages.retrieval.fused_runs import FusionSettings, fuse
+    from mathamr.stages.retrieval.fused_runs import fuse
 
     out, tables = given.out.resolve(), [] if given.visual_ids is None else [given.visual_ids]
     if out in [path.resolve() for path in (*given.runs, *(given.tune or ()), *tables)]:
@@ -187,13 +186,12 @@ def of_runs(given: argparse.Namespace) -> str:
     if out.parent in [path.resolve() for path in tables]:
         raise ConfigError(f"--out {given.out} lies in the folder of --visual-ids; name a file in another folder")
     tune = None if given.tune is None else read_qrels(*given.tune)
-    settings = FusionSettings(given.k, given.weights, tune, given.name)
     runs = [read_run(path, task=given.task) for path in given.runs]
     visual_ids = None
     if given.visual_ids is not None:
         names = {hit.doc_id for run in runs for hits in run.rankings.values() for hit in hits}
         visual_ids = read_visual_ids(given.visual_ids, names)
-    fused = fuse(runs, settings, visual_ids)
+    fused = fuse(runs, visual_ids, k=given.k, weights=given.weights, tune=tune, name=given.name)
     write_run(fused.run, given.out)
     if tune is None or fused.tuned is None:
         return ""

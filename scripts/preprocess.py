@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     spec = VirtualNodeSpec.of(graph)
     settings = TensorSettings(spec, graph["vocabulary_size"], graph["number_threshold"], given.workers)
     corpus = corpus_of(given)
-    return str(prepare_training(corpus, given.graphs_db, given.out, settings, TrainConfig(**train), Console()))
+    return prepare_training(corpus, given.graphs_db, given.out, settings, TrainConfig(**train), Console())
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import encode
 from mathamr.retrieval.bm25 import BM25Index
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.retrieval.index import Ranking, Strategy
 
 Rankings = Mapping[str, Ranking]

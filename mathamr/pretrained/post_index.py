@@ -17,6 +17,7 @@ from typing import Literal
 
 from graphs.corpus.post import Post
 from graphs.errors import RetrievalError
+from graphs.shared_files import only_writer
 from mathamr.pretrained import folder as model_folder
 from mathamr.pretrained.folder import ModelFiles
 from mathamr.retrieval.folder import refuse_other_files
@@ -72,7 +73,7 @@ class PostIndex(AbstractContextManager["PostIndex"]):
             folder = temporary.name
         place = Path(folder)
         refuse_other_files(place)
-        with tempfile.TemporaryDirectory() as model, catalog.alone(place):
+        with tempfile.TemporaryDirectory() as model, only_writer(place, "building this index"):
             model_folder.write(Path(model) / "model", files, card="")
             content = CatalogContent(
                 model=Path(model) / "model",

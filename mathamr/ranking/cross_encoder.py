@@ -19,14 +19,13 @@ Score = Callable[[str, Sequence[str]], NDArray[np.float64]]
 """A topic's text and the texts of answers -> a score for each answer."""
 
 
-def open_cross_encoder(name: str, *, max_length: int, device: str, batch_size: int = 32) -> Score:
+def open_cross_encoder(name: str, *, max_length: int, device: str) -> Score:
     """Open a cross-encoder by its folder, or its name on the Hugging Face hub.
 
     Args:
         name: folder or name.
         max_length: tokens of a pair; longer pairs are cut.
         device: device that it computes on.
-        batch_size: pairs scored at once.
 
     Raises:
         ConfigError: no such model, one without safetensors, or one with several outputs.
@@ -49,7 +48,7 @@ def open_cross_encoder(name: str, *, max_length: int, device: str, batch_size: i
         pairs = [(topic, answer) for answer in answers]
         if not pairs:
             return np.zeros(0)
-        found = model.predict(pairs, batch_size=batch_size, show_progress_bar=False)
+        found = model.predict(pairs, show_progress_bar=False)
         return np.asarray(found, dtype=np.float64)
 
     return score

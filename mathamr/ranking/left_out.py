@@ -19,48 +19,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import product
+from typing import Any
 
 import numpy as np
 
 from graphs.errors import RetrievalError
 from mathamr.evaluation.metrics import RELEVANT
 from mathamr.ranking.judged import JudgedTopic, mean_ndcg
-from mathamr.ranking.linear import ConvexLearner, LinearRanker, LogisticLearner, RidgeLearner, read_linear
-from mathamr.ranking.trees import LambdaMartLearner, TreeRanker, read_trees
+from mathamr.ranking.linear import LinearRanker, fit_convex, fit_logistic, fit_ridge, read_linear
+from mathamr.ranking.trees import TreeRanker, fit_lambdamart, read_trees
 
-LEARNERS = ("ridge", "logistic", "convex", "lambdamart")
+Ranker = LinearRanker | TreeRanker
 _FOLDS = 5
-_READ: Mapping[str, Callable[[Mapping[str, Any], int], LinearRanker | TreeRanker]] = {
-    "linear": read_linear,
-    "trees": read_trees,
+_READ: Mapping[str, Callable[[Mapping[str, Any], int], Ranker]] = {"linear": read_linear, "trees": read_trees}
+_PENALTIES = [{"penalty": penalty} for penalty in (0.001, 0.01, 0.1, 1.0, 10.0)]
+_SETTINGS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "ridge": _PENALTIES,
+    "logistic": _PENALTIES,
+    "convex": [{}],
+    "lambdamart": [{"leaves": leaves, "trees": trees} for leaves, trees in product((3, 6), (40, 120))],
 }
+LEARNERS = tuple(_SETTINGS)
 
 
-class Learner(Protocol):
-    """Maker of a ranker for judged topics, with given ``settings``."""
-
-    @property
-    def settings(self) -> tuple[Mapping[str, float], ...]: ...
-
-    def fit(self, topics: Sequence[JudgedTopic], setting: Mapping[str, float]) -> LinearRanker | TreeRanker: ...
-
-
-def learner_of(name: str, relevant: int = RELEVANT) -> Learner:
-    """Return the learner of a name.
-
-    Raises:
-        RetrievalError: an unknown name.
-    """
-    if name not in LEARNERS:
-        raise RetrievalError(f"learner {name!r} is not one of {', '.join(LEARNERS)}")
-    known: dict[str, Learner] = {
-        "ridge": RidgeLearner(),
-        "logistic": LogisticLearner(relevant),
-        "convex": ConvexLearner(),
-        "lambdamart": LambdaMartLearner(),
-    }
-    return known[name]
+def _fit(learner: str, topics: Sequence[JudgedTopic], setting: Mapping[str, Any], relevant: int) -> Ranker:
+    """Return the ranker that a learner makes of judged topics."""
+    if learner == "ridge":
+        return fit_ridge(topics, **setting)
+    if learner == "logistic":
+        return fit_logistic(topics, relevant=relevant, **setting)
+    return fit_convex(topics) if learner == "convex" else fit_lambdamart(topics, **setting)
 
 
 @dataclass(frozen=True)
@@ -79,7 +68,7 @@ class Fitted:
     left_out: str | None
     setting: Mapping[str, float]
     topics: int
-    ranker: LinearRanker | TreeRanker
+    ranker: Ranker
 
 
 @dataclass(frozen=True)
@@ -138,6 +127,8 @@ def fit_left_out(
     Raises:
         RetrievalError: topics of one year only, an unknown learner, or no document with a grade in a training set.
     """
+    if learner not in LEARNERS:
+        raise RetrievalError(f"learner {learner!r} is not one of {', '.join(LEARNERS)}")
     parts = sorted({topic.part for topic in topics})
     if len(parts) < 2:
         raise RetrievalError(
@@ -152,29 +143,29 @@ def _fitted(topics: Sequence[JudgedTopic], left_out: str | None, learner: str, r
     some = [topic for topic in topics if len(topic.grades)]
     if not some:
         raise RetrievalError(f"no judged document to learn from beside {left_out}; judgments are of other posts")
-    own = learner_of(learner, relevant)
-    setting = _chosen(own, some)
+    setting = _chosen(learner, some, relevant)
     trained_on = tuple(sorted({topic.part for topic in topics}))
-    return Fitted(trained_on, left_out, setting, len(some), own.fit(some, setting))
+    return Fitted(trained_on, left_out, setting, len(some), _fit(learner, some, setting, relevant))
 
 
-def _chosen(learner: Learner, topics: Sequence[JudgedTopic]) -> Mapping[str, float]:
+def _chosen(learner: str, topics: Sequence[JudgedTopic], relevant: int) -> Mapping[str, Any]:
     """Return the setting with the best nDCG' on topics that are held out inside training; the first of equals."""
-    if len(learner.settings) < 2 or len(topics) < 2:
-        return learner.settings[0]
+    settings = _SETTINGS[learner]
+    if len(settings) < 2 or len(topics) < 2:
+        return settings[0]
     parts = sorted({topic.part for topic in topics})
     ordered = sorted(topics, key=lambda topic: topic.topic)
     folds = [parts.index(own.part) if len(parts) > 1 else place % _FOLDS for place, own in enumerate(ordered)]
     means = []
-    for setting in learner.settings:
+    for setting in settings:
         found = []
         for fold in sorted(set(folds)):
             kept = [own for own, other in zip(ordered, folds, strict=True) if other != fold]
             held = [own for own, other in zip(ordered, folds, strict=True) if other == fold]
-            ranker = learner.fit(kept, setting)
+            ranker = _fit(learner, kept, setting, relevant)
             found += [mean_ndcg([own], ranker.scores) for own in held]
         means.append(float(np.mean(found)))
-    return learner.settings[int(np.argmax(means))]
+    return settings[int(np.argmax(means))]
 
 
 def read_left_out(content: Mapping[str, Any]) -> LeftOut:

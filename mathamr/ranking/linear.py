@@ -2,10 +2,10 @@
 
 >>> features = np.array([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0], [-1.0, 1.0]])
 >>> topics = [JudgedTopic("A.1", "2020", features, np.array([3, 0, 2, 0]))]
->>> ranker = RidgeLearner().fit(topics, {"penalty": 0.1})
+>>> ranker = fit_ridge(topics, penalty=0.1)
 >>> [round(float(weight), 2) for weight in ranker.weights]
 [0.57, -0.67]
->>> [round(float(weight), 2) for weight in ConvexLearner().fit(topics, {}).weights]
+>>> [round(float(weight), 2) for weight in fit_convex(topics).weights]
 [0.55, 0.45]
 
 The convex sum is the fusion of Bruch, Gai and Ingber (TOIS 2023): a_1 s_1 + ... + a_n s_n with weights of sum 1 that
@@ -20,11 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from graphs.errors import RetrievalError
-from mathamr.evaluation.metrics import RELEVANT
+from graphs.errors import RetrievalError, faults_as
 from mathamr.ranking.judged import Floats, JudgedTopic, mean_ndcg
 
-PENALTIES = (0.001, 0.01, 0.1, 1.0, 10.0)
 _STEPS = 40  # of Newton's method, which ends long before
 _ROUNDS = 4
 _SHARES = tuple(share / 20 for share in range(20))
@@ -64,10 +62,8 @@ def read_linear(record: Mapping[str, Any], features: int) -> LinearRanker:
     Raises:
         RetrievalError: lists of another length, or values that are no finite numbers.
     """
-    try:
+    with faults_as(RetrievalError, "a linear ranker lacks numbers: {}"):
         arrays = [np.array(record[name], dtype=np.float64) for name in ("weights", "mean", "scale")]
-    except (KeyError, TypeError, ValueError) as error:
-        raise RetrievalError(f"a linear ranker lacks numbers: {error}") from error
     if any(own.shape != (features,) or not np.isfinite(own).all() for own in arrays) or (arrays[2] == 0).any():
         raise RetrievalError(f"a linear ranker needs {features} finite weights, means and scales above 0")
     return LinearRanker(*arrays)
@@ -82,67 +78,46 @@ def _stacked(topics: Sequence[JudgedTopic]) -> tuple[Floats, Floats, Floats, Flo
     return (features - mean) / scale, grades, mean, scale
 
 
-class RidgeLearner:
-    """Ridge regression of grades, both less their means over the topic: only the order within a topic counts."""
-
-    settings: tuple[Mapping[str, float], ...] = tuple({"penalty": penalty} for penalty in PENALTIES)
-
-    def fit(self, topics: Sequence[JudgedTopic], setting: Mapping[str, float]) -> LinearRanker:
-        """Return the ranker of judged topics."""
-        _, _, mean, scale = _stacked(topics)
-        x = np.concatenate([(topic.features - topic.features.mean(axis=0)) / scale for topic in topics])
-        y = np.concatenate([topic.grades - topic.grades.mean() for topic in topics])
-        ridge = len(x) * setting["penalty"] * np.eye(x.shape[1])
-        return LinearRanker(np.linalg.solve(x.T @ x + ridge, x.T @ y), mean, scale)
+def fit_ridge(topics: Sequence[JudgedTopic], penalty: float) -> LinearRanker:
+    """Return the ridge regression of grades, both less their means over the topic: only the order within it counts."""
+    _, _, mean, scale = _stacked(topics)
+    x = np.concatenate([(topic.features - topic.features.mean(axis=0)) / scale for topic in topics])
+    y = np.concatenate([topic.grades - topic.grades.mean() for topic in topics])
+    ridge = len(x) * penalty * np.eye(x.shape[1])
+    return LinearRanker(np.linalg.solve(x.T @ x + ridge, x.T @ y), mean, scale)
 
 
-@dataclass(frozen=True)
-class LogisticLearner:
-    """Logistic regression of relevance, by Newton's method.
-
-    Attributes:
-        relevant: lowest relevant grade.
-    """
-
-    relevant: int = RELEVANT
-    settings: tuple[Mapping[str, float], ...] = tuple({"penalty": penalty} for penalty in PENALTIES)
-
-    def fit(self, topics: Sequence[JudgedTopic], setting: Mapping[str, float]) -> LinearRanker:
-        """Return the ranker of judged topics."""
-        x, grades, mean, scale = _stacked(topics)
-        y = (grades >= self.relevant).astype(np.float64)
-        x1 = np.column_stack([x, np.ones(len(x))])
-        ridge = np.diag([*[len(x) * setting["penalty"]] * x.shape[1], 1e-6])
-        weights = np.zeros(x1.shape[1])
-        for _ in range(_STEPS):
-            likely = 1 / (1 + np.exp(-np.clip(x1 @ weights, -30, 30)))
-            gradient = x1.T @ (likely - y) + ridge @ weights
-            step = np.linalg.solve((x1 * (likely * (1 - likely))[:, None]).T @ x1 + ridge, gradient)
-            weights = weights - step
-            if np.abs(step).max() < 1e-8:
-                break
-        return LinearRanker(weights[:-1], mean, scale)
+def fit_logistic(topics: Sequence[JudgedTopic], penalty: float, relevant: int) -> LinearRanker:
+    """Return the logistic regression of relevance, by Newton's method; ``relevant`` is the lowest relevant grade."""
+    x, grades, mean, scale = _stacked(topics)
+    y = (grades >= relevant).astype(np.float64)
+    x1 = np.column_stack([x, np.ones(len(x))])
+    ridge = np.diag([*[len(x) * penalty] * x.shape[1], 1e-6])
+    weights = np.zeros(x1.shape[1])
+    for _ in range(_STEPS):
+        likely = 1 / (1 + np.exp(-np.clip(x1 @ weights, -30, 30)))
+        gradient = x1.T @ (likely - y) + ridge @ weights
+        step = np.linalg.solve((x1 * (likely * (1 - likely))[:, None]).T @ x1 + ridge, gradient)
+        weights = weights - step
+        if np.abs(step).max() < 1e-8:
+            break
+    return LinearRanker(weights[:-1], mean, scale)
 
 
-class ConvexLearner:
-    """Weights of sum 1 with the best nDCG' in training, found feature by feature from equal ones."""
-
-    settings: tuple[Mapping[str, float], ...] = ({},)
-
-    def fit(self, topics: Sequence[JudgedTopic], setting: Mapping[str, float]) -> LinearRanker:
-        """Return the ranker of judged topics."""
-        count = topics[0].features.shape[1]
-        weights = np.full(count, 1 / count)
-        best = _weighted(topics, weights)
-        for _ in range(_ROUNDS):
-            before = best
-            for feature in range(count):
-                for own in _moved(weights, feature):
-                    if (score := _weighted(topics, own)) > best + 1e-9:
-                        best, weights = score, own
-            if best - before < 1e-6:
-                break
-        return LinearRanker(weights, np.zeros(count), np.ones(count))
+def fit_convex(topics: Sequence[JudgedTopic]) -> LinearRanker:
+    """Return weights of sum 1 with the best nDCG' in training, found feature by feature from equal ones."""
+    count = topics[0].features.shape[1]
+    weights = np.full(count, 1 / count)
+    best = _weighted(topics, weights)
+    for _ in range(_ROUNDS):
+        before = best
+        for feature in range(count):
+            for own in _moved(weights, feature):
+                if (score := _weighted(topics, own)) > best + 1e-9:
+                    best, weights = score, own
+        if best - before < 1e-6:
+            break
+    return LinearRanker(weights, np.zeros(count), np.ones(count))
 
 
 def _weighted(topics: Sequence[JudgedTopic], weights: Floats) -> float:

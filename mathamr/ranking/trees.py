@@ -1,6 +1,6 @@
 """LambdaMART: boosted trees that are fitted to nDCG (Burges 2010), by LightGBM, an optional package.
 
-    ranker = LambdaMartLearner().fit(topics, {"leaves": 4, "trees": 60})
+    ranker = fit_lambdamart(topics, leaves=4, trees=60)
     ranker.scores(features)        # (documents,)
 
 The fitted trees are plain lists (:class:`Tree`): a file of them is JSON, and reading it needs no LightGBM and runs
@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
 
-from graphs.errors import ConfigError, RetrievalError
+from graphs.errors import ConfigError, RetrievalError, faults_as
 from mathamr.ranking.judged import Floats, JudgedTopic
 
-_LEAVES, _TREES = (3, 6), (40, 120)
 _MOST_NODES = 10_000
 
 
@@ -87,7 +85,7 @@ def read_trees(record: Mapping[str, Any], features: int) -> TreeRanker:
     Raises:
         RetrievalError: trees that do not end, that ask for other features, or with values that are not finite.
     """
-    try:
+    with faults_as(RetrievalError, "a ranker of trees lacks numbers: {}"):
         trees = [
             Tree(
                 [int(one) for one in own["feature"]],
@@ -99,8 +97,6 @@ def read_trees(record: Mapping[str, Any], features: int) -> TreeRanker:
             for own in record["trees"]
         ]
         gains = np.array(record["gains"], dtype=np.float64)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise RetrievalError(f"a ranker of trees lacks numbers: {error}") from error
     if not all(np.isfinite([*tree.threshold, *tree.value]).all() for tree in trees):
         raise RetrievalError("a ranker of trees has a threshold or a value that is no finite number")
     for tree in trees:
@@ -116,50 +112,48 @@ def read_trees(record: Mapping[str, Any], features: int) -> TreeRanker:
     return TreeRanker(trees, gains)
 
 
-class LambdaMartLearner:
-    """LambdaMART with few small trees, as few topics allow."""
+def fit_lambdamart(topics: Sequence[JudgedTopic], leaves: int, trees: int) -> TreeRanker:
+    """Return few small trees that are fitted to judged topics.
 
-    settings: tuple[Mapping[str, float], ...] = tuple(
-        {"leaves": leaves, "trees": trees} for leaves, trees in product(_LEAVES, _TREES)
+    Args:
+        topics: judged topics.
+        leaves: leaves of a tree.
+        trees: number of trees.
+
+    Raises:
+        ConfigError: LightGBM is not installed.
+    """
+    try:
+        import lightgbm
+    except ImportError as error:
+        raise ConfigError(
+            "learned.learner=lambdamart needs LightGBM: pip install 'mathamr-plus[ranking]'; or use "
+            "learned.learner=ridge"
+        ) from error
+    options = {
+        "objective": "lambdarank",
+        "label_gain": [0, 1, 2, 3],  # linear gains, as nDCG'
+        "lambdarank_truncation_level": 100,
+        "learning_rate": 0.05,
+        "num_leaves": leaves,
+        "min_data_in_leaf": 10,
+        "feature_pre_filter": False,
+        "verbosity": -1,
+        "seed": 0,
+        "deterministic": True,
+        "force_row_wise": True,
+        "num_threads": 1,
+    }
+    data = lightgbm.Dataset(
+        np.concatenate([topic.features for topic in topics]),
+        np.minimum(np.concatenate([topic.grades for topic in topics]), 3),
+        group=[len(topic.grades) for topic in topics],
+        params={"verbosity": -1, "feature_pre_filter": False},
     )
-
-    def fit(self, topics: Sequence[JudgedTopic], setting: Mapping[str, float]) -> TreeRanker:
-        """Return the ranker of judged topics.
-
-        Raises:
-            ConfigError: LightGBM is not installed.
-        """
-        try:
-            import lightgbm
-        except ImportError as error:
-            raise ConfigError(
-                "learned.learner=lambdamart needs LightGBM: pip install 'mathamr-plus[ranking]'; or use "
-                "learned.learner=ridge"
-            ) from error
-        options = {
-            "objective": "lambdarank",
-            "label_gain": [0, 1, 2, 3],  # linear gains, as nDCG'
-            "lambdarank_truncation_level": 100,
-            "learning_rate": 0.05,
-            "num_leaves": int(setting["leaves"]),
-            "min_data_in_leaf": 10,
-            "feature_pre_filter": False,
-            "verbosity": -1,
-            "seed": 0,
-            "deterministic": True,
-            "force_row_wise": True,
-            "num_threads": 1,
-        }
-        data = lightgbm.Dataset(
-            np.concatenate([topic.features for topic in topics]),
-            np.minimum(np.concatenate([topic.grades for topic in topics]), 3),
-            group=[len(topic.grades) for topic in topics],
-            params={"verbosity": -1, "feature_pre_filter": False},
-        )
-        booster = lightgbm.train(options, data, num_boost_round=int(setting["trees"]))
-        gains = booster.feature_importance("gain").astype(np.float64)
-        trees = [_tree(own["tree_structure"]) for own in booster.dump_model()["tree_info"]]
-        return TreeRanker(trees, gains / max(gains.sum(), 1e-12))
+    booster = lightgbm.train(options, data, num_boost_round=trees)
+    gains = booster.feature_importance("gain").astype(np.float64)
+    fitted = [_tree(own["tree_structure"]) for own in booster.dump_model()["tree_info"]]
+    return TreeRanker(fitted, gains / max(gains.sum(), 1e-12))
 
 
 def _tree(structure: Mapping[str, Any]) -> Tree:

@@ -1,6 +1,6 @@
 """Check of an index after each build: agreement with exact search, and speed.
 
->>> from mathamr.retrieval.exact import ExactIndex
+>>> from mathamr.retrieval.exact.index import ExactIndex
 >>> documents = VectorSets.of([torch.tensor([[0.0, 1.0]]), torch.tensor([[0.6, 0.8], [1.0, 0.0]])])
 >>> index = ExactIndex.build(["154", "255"], documents)
 >>> [(str(row.strategy), row.recall) for row in compare(index, index, documents, [Strategy("maxsim")])]

@@ -42,7 +42,7 @@ from mathamr.retrieval.exact import scan
 from mathamr.retrieval.exact.index import DType, ExactIndex
 from mathamr.retrieval.exact.mapped import read_ids
 from mathamr.retrieval.folder import building, opened, read_header, switch
-from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_search
+from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_search, ranked
 
 FORMAT = "mathamr-approximate-index"
 VERSION = 2
@@ -148,20 +148,17 @@ class ApproximateIndex:
             kept = [number for number, one in enumerate(index._segments) if len(removed[number]) < one.exact.total]
             if not kept and add is None:
                 raise RetrievalError("no document is left in the index; remove its folder instead")
+            if add is not None and len(kept) >= MOST_SEGMENTS:
+                add = _together(add, [(index._segments[n].exact, removed[n]) for n in kept[1:]])
+                kept = kept[:1]
             with building(path) as data:
                 for place, number in enumerate(kept):
-                    _link(old / f"segment-{number}", data / f"segment-{place}")
+                    shutil.copytree(old / f"segment-{number}", data / f"segment-{place}", copy_function=_link)
                     np.save(data / f"removed-{place}.npy", removed[number])
-                segments = len(kept)
                 if add is not None:
-                    if segments >= MOST_SEGMENTS:
-                        add = _together(add, [(index._segments[n].exact, removed[n]) for n in kept[1:]])
-                        for number in range(1, segments):
-                            _remove_segment(data, number)
-                        segments = 1
-                    _write_segment(data, segments, *add, header["dtype"], header["model_hash"])
-                    segments += 1
+                    _write_segment(data, len(kept), *add, header["dtype"], header["model_hash"])
                 index.close()
+                segments = len(kept) + (add is not None)
                 switch(path, data, _header(segments, header["dtype"], header["model_hash"]))
         return cls.open(path)
 
@@ -286,8 +283,7 @@ def merged(query: Tensor, most: int) -> Tensor:
 
 
 def _best(hits: Ranking, k: int) -> Ranking:
-    order = best_first([post_id for post_id, _ in hits], [score for _, score in hits])[:k]
-    return [hits[place] for place in order]
+    return ranked([post_id for post_id, _ in hits], [score for _, score in hits], k)
 
 
 def _header(segments: int, dtype: DType, model_hash: str) -> dict[str, object]:
@@ -331,21 +327,9 @@ def _check_added(
         )
 
 
-def _link(old: Path, new: Path) -> None:
-    """Give a file, or all files of a folder, a second name; copy them where the file system has no links."""
-    if old.is_dir():
-        shutil.copytree(old, new, copy_function=_link_file)
-    else:
-        _link_file(str(old), str(new))
-
-
-def _link_file(old: str, new: str) -> None:
+def _link(old: str, new: str) -> None:
+    """Give a file a second name; copy it where the file system has no links."""
     try:
         os.link(old, new)
     except OSError:
         shutil.copy2(old, new)
-
-
-def _remove_segment(data: Path, number: int) -> None:
-    shutil.rmtree(data / f"segment-{number}")
-    (data / f"removed-{number}.npy").unlink()

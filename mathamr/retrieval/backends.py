@@ -82,7 +82,7 @@ def build(
     """
     check(backend, Strategy(), location=location, hnsw=hnsw)
     if backend == "exact":
-        from mathamr.retrieval.exact import ExactIndex
+        from mathamr.retrieval.exact.index import ExactIndex
 
         return ExactIndex.build(post_ids, documents, path=path, model_hash=model_hash)
     if backend == "approximate":
@@ -130,7 +130,7 @@ def open_index(
     if path is None:
         raise ConfigError(f"no path was given; the backend {backend} keeps its index in a folder")
     if backend == "exact":
-        from mathamr.retrieval.exact import ExactIndex
+        from mathamr.retrieval.exact.index import ExactIndex
 
         return ExactIndex.open(path, model_hash=model_hash)
     if backend == "approximate":

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,10 +32,7 @@ from mathamr import maxsim
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.backends import build, open_index
-from mathamr.retrieval.index import Hnsw, Index, Strategy
-
-if TYPE_CHECKING:
-    from mathamr.retrieval.server.options import ServerOptions
+from mathamr.retrieval.index import Index, Strategy
 
 TABLE = "formulas.tsv"
 INDEX = "vectors"
@@ -138,33 +135,20 @@ class FormulaIndex:
         *,
         backend: str = "exact",
         path: Path | None = None,
-        location: str | None = None,
         name: str = "mathamr-formulas",
-        temporary: bool = False,
-        model_hash: str = "",
-        hnsw: Hnsw | None = None,
-        server: ServerOptions | None = None,
-        report: Callable[[str], None] = lambda line: None,
+        **options: Any,
     ) -> FormulaIndex:
-        """Index ``points`` with :func:`mathamr.retrieval.backends.build`; with ``path``, keep index and table there."""
+        """Index ``points`` with :func:`mathamr.retrieval.backends.build`; with ``path``, keep index and table there.
+
+        Args:
+            options: further arguments of that function.
+        """
         sets = VectorSets(points.vectors, torch.arange(len(points) + 1, device=points.vectors.device))
         rows = zip(points.formula_ids, points.post_ids, points.visual_ids, strict=True)
         table = {formula_id: (post_id, visual_id) for formula_id, post_id, visual_id in rows}
         folder = None if path is None else path / INDEX
-        index = build(
-            backend,
-            points.formula_ids,
-            sets,
-            path=folder,
-            location=location,
-            name=name,
-            temporary=temporary,
-            model_hash=model_hash,
-            hnsw=hnsw,
-            fields={"formula_id": points.formula_ids, "post_id": points.post_ids, "visual_id": points.visual_ids},
-            server=server,
-            report=report,
-        )
+        fields = {"formula_id": points.formula_ids, "post_id": points.post_ids, "visual_id": points.visual_ids}
+        index = build(backend, points.formula_ids, sets, path=folder, name=name, fields=fields, **options)
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)  # where a server keeps the vectors, nothing has made it
             lines = ["formula_id\tpost_id\tvisual_id", *("\t".join((f, p, v)) for f, (p, v) in table.items())]
@@ -173,16 +157,14 @@ class FormulaIndex:
 
     @classmethod
     def open(
-        cls,
-        path: Path,
-        *,
-        backend: str = "exact",
-        location: str | None = None,
-        name: str = "mathamr-formulas",
-        model_hash: str | None = None,
+        cls, path: Path, *, backend: str = "exact", name: str = "mathamr-formulas", **options: Any
     ) -> FormulaIndex:
-        """Open what :meth:`build` has written to ``path``."""
-        index = open_index(backend, path=path / INDEX, location=location, name=name, model_hash=model_hash)
+        """Open what :meth:`build` has written to ``path``.
+
+        Args:
+            options: further arguments of :func:`mathamr.retrieval.backends.open_index`.
+        """
+        index = open_index(backend, path=path / INDEX, name=name, **options)
         try:
             lines = (path / TABLE).read_text(encoding="utf-8").splitlines()[1:]
             table = {formula_id: (post_id, visual) for formula_id, post_id, visual in (x.split("\t") for x in lines)}

@@ -18,9 +18,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 
 from graphs.errors import RetrievalError
-from mathamr.evaluation.order import best_first
-from mathamr.evaluation.runs import MAX_PER_TOPIC, Run, official_order
-from mathamr.retrieval.index import Ranking
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, official_order
+from mathamr.retrieval.index import Ranking, ranked
 from mathamr.retrieval.scores import TopicScores, documents_of, scores_in, standard_scores
 
 Rankings = Mapping[str, Ranking]
@@ -52,6 +51,21 @@ def merge_by_visual_id(rankings: Sequence[Rankings], visual_ids: Mapping[str, st
             own[topic] = list(best.items())
         changed.append(own)
     return changed
+
+
+def with_posts(rankings: Rankings, runs: Sequence[Run]) -> dict[str, list[Hit]]:
+    """Return rankings of formulas as results with their posts, which ``runs`` name."""
+    post_of = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}
+    return {topic: [Hit(name, score, post_of[name]) for name, score in own] for topic, own in rankings.items()}
+
+
+def fuse(
+    runs: Sequence[Rankings], weights: Sequence[float] | None, *, k: int = 60, limit: int = MAX_PER_TOPIC
+) -> dict[str, Ranking]:
+    """Fuse rankings by :func:`interpolate`, or without weights by :func:`reciprocal_rank_fusion` with ``k``."""
+    if weights is not None:
+        return interpolate(runs, weights, limit=limit)
+    return reciprocal_rank_fusion(runs, k=k, limit=limit)
 
 
 def reciprocal_rank_fusion(runs: Sequence[Rankings], *, k: int = 60, limit: int = MAX_PER_TOPIC) -> dict[str, Ranking]:
@@ -115,8 +129,7 @@ def standard_sum(
         total = np.zeros(len(documents))
         for weight, part in zip(weights, parts, strict=True):
             total += weight * standard_scores(scores_in(part, topic, documents))
-        order = best_first(documents, total)[:limit]
-        fused[topic] = [(documents[place], float(total[place])) for place in order]
+        fused[topic] = ranked(documents, total, limit)
     return fused
 
 
@@ -150,10 +163,5 @@ def _fuse(
         for run, weight in zip(runs, weights, strict=True):
             for doc_id, value in points(list(run.get(topic_id, []))).items():
                 totals[doc_id] = totals.get(doc_id, 0.0) + weight * value
-        fused[topic_id] = _ranking(totals)[:limit]
+        fused[topic_id] = ranked(list(totals), list(totals.values()), limit)
     return fused
-
-
-def _ranking(scores: Mapping[str, float]) -> Ranking:
-    names = list(scores)
-    return [(names[place], scores[names[place]]) for place in best_first(names, list(scores.values()))]

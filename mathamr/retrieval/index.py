@@ -17,8 +17,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphs.errors import RetrievalError
 from graphs.ids import first_places
+from mathamr.evaluation.order import best_first
 
 if TYPE_CHECKING:
     from mathamr.maxsim import VectorSets
@@ -27,6 +31,19 @@ STRATEGIES = ("single_vector", "doc_vn_maxsim", "maxsim")
 BackendName = Literal["exact", "approximate", "qdrant"]
 Ranking = list[tuple[str, float]]
 """``(post_id, score)``, best first; equal scores by post id, descending, as trec_eval orders them."""
+
+
+def ranked(names: Sequence[str], scores: Sequence[float] | NDArray[np.floating], k: int | None = None) -> Ranking:
+    """Return the best ``k`` documents, or all, best first; equal scores by id, descending.
+
+    >>> ranked(["9", "7", "10"], [0.5, 1.0, 1.0])
+    [('7', 1.0), ('10', 1.0), ('9', 0.5)]
+
+    Args:
+        names: ids of the documents.
+        scores: a score for each document.
+    """
+    return [(names[place], float(scores[place])) for place in best_first(names, scores)[:k]]
 
 
 @dataclass(frozen=True, slots=True)

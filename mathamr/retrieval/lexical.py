@@ -5,10 +5,10 @@ r"""BM25 over a collection of posts: answers in Task 1, formulas in Task 2, one 
 ...     Post("8", "answer", body="Yes, as $x^2=2$ has the root $\\sqrt2$.", markup="text"),
 ... ]
 >>> words = Tokens("text")
->>> [found for found, score in index_answers(posts, words).search([words.of_post(posts[0])])[0]]
+>>> topic = Topic("B.1", posts[0], "7:0")
+>>> [found for found, score in LexicalIndex.build(posts, words, 1).search([topic]).results["B.1"]]
 ['8']
->>> formulas = index_formulas(posts, words)
->>> [(hit.doc_id, hit.post_id) for hit in formulas.search([["x", "2"]])[0]]
+>>> [(hit.doc_id, hit.post_id) for hit in LexicalIndex.build(posts, words, 2).search([topic]).results["B.1"]]
 [('8:0', '8'), ('7:0', '7'), ('8:1', '8')]
 
 Tokens are words and LaTeX, or pairs of symbols in the trees of formulas (:mod:`mathamr.retrieval.bm25`).
@@ -16,7 +16,7 @@ Tokens are words and LaTeX, or pairs of symbols in the trees of formulas (:mod:`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,7 +28,8 @@ from graphs.errors import ConfigError, Failure
 from graphs.formulas.store import FormulaStore
 from graphs.graph.graph_maker import FormulaTrees
 from graphs.graph.labels import porter_stemmer
-from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
+from mathamr.evaluation.efficiency import Stopwatch
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Task
 from mathamr.retrieval.bm25 import AS_LUCENE, BM25Index, Weighting, tokens_of_formula, tokens_of_latex, tokens_of_post
 
 By = Literal["text", "formulas"]
@@ -71,10 +72,6 @@ class Tokens:
             return (self._stemmed(tokens_of_latex(formula.latex)) for formula in formulas)
         return (list(tokens_of_formula(parsed)) for parsed in self._trees.of(formulas))
 
-    def of_query_formula(self, topic: Topic) -> list[str] | None:
-        """Return the tokens of a topic's formula; None where its post lacks it."""
-        return query_formula(topic, self.of_formulas)
-
 
 def _stemmer(name: str) -> Callable[[list[str]], list[str]]:
     """Return a function that replaces words by their stems; each word is stemmed once."""
@@ -90,95 +87,113 @@ def _stemmer(name: str) -> Callable[[list[str]], list[str]]:
     return lambda tokens: [token if token.startswith("\\") else stem(token) for token in tokens]
 
 
-@dataclass(frozen=True)
-class FormulaDocuments:
-    """An index of formulas; the post of each that is in it, and the visual ids of all that were seen."""
+@dataclass(frozen=True, slots=True)
+class LexicalResults:
+    """Rankings by topic, seconds of the search, and topics that lack the query formula."""
 
-    index: BM25Index
-    post_of: dict[str, str]
-    visual_ids: dict[str, str]
-
-    def search(self, queries: Iterable[Sequence[str]], k: int = MAX_PER_TOPIC) -> list[list[Hit]]:
-        """Return at most ``k`` formulas for each query."""
-        rankings = self.index.search(queries, k)
-        return [[Hit(name, score, self.post_of[name]) for name, score in ranking] for ranking in rankings]
+    results: Mapping[str, Sequence[tuple[str, float]]] | Mapping[str, Sequence[Hit]]
+    seconds: float
+    lost: tuple[str, ...]
 
 
-def index_answers(
-    posts: Iterable[Post | Failure],
-    tokens: Tokens,
-    *,
-    wanted: Container[str] | None = None,
-    kind: PostKind = "answer",
-    question_of: Callable[[Post], Post | None] | None = None,
-    progress: Progress | None = None,
-    weighting: Weighting = AS_LUCENE,
-) -> BM25Index:
-    """Index the answers among ``posts``; if several have the same id, the first counts.
+@dataclass(frozen=True, slots=True)
+class LexicalIndex:
+    """An index of answers (Task 1), or of formulas that differ in their visual ids (Task 2).
 
-    Args:
-        posts: posts of the collection.
-        tokens: reads the tokens of a post.
-        wanted: ids of the answers that are indexed; None: all.
-        kind: kind of the posts that are indexed in the place of answers.
-        question_of: returns the question whose tokens are added to those of an answer; None: no tokens are added.
-        progress: called with 1 for each post that is indexed.
-        weighting: weight of a token in an answer.
-
-    Raises:
-        RetrievalError: nothing to index.
+    Attributes:
+        tokens: reader of the tokens of posts and formulas.
+        documents: answers or formulas by their tokens.
+        post_of: post of each formula; None: answers are indexed.
+        visual_ids: visual ids of all formulas that were seen; None: answers are indexed.
     """
-    post_ids: list[str] = []
-    known: set[str] = set()
 
-    def documents() -> Iterator[list[str]]:
-        for post in posts:
-            if not isinstance(post, Post) or post.kind != kind or post.post_id in known:
-                continue
-            if wanted is None or post.post_id in wanted:
-                known.add(post.post_id)
-                post_ids.append(post.post_id)
-                question = None if question_of is None else question_of(post)
-                yield [*([] if question is None else tokens.of_post(question)), *tokens.of_post(post)]
-                if progress is not None:
-                    progress(1)
+    tokens: Tokens
+    documents: BM25Index
+    post_of: Mapping[str, str] | None = None
+    visual_ids: Mapping[str, str] | None = None
 
-    return BM25Index.build(post_ids, documents(), weighting)
+    @classmethod
+    def build(
+        cls,
+        posts: Iterable[Post | Failure],
+        tokens: Tokens,
+        task: Task,
+        *,
+        formulas_db: Path | None = None,
+        wanted: Container[str] | None = None,
+        kind: PostKind = "answer",
+        question_of: Callable[[Post], Post | None] | None = None,
+        progress: Progress | None = None,
+        weighting: Weighting = AS_LUCENE,
+    ) -> LexicalIndex:
+        """Index the answers among ``posts``, or the formulas of all of them, the first of each visual id.
 
+        If several answers have the same id, the first counts.
 
-def index_formulas(
-    posts: Iterable[Post | Failure],
-    tokens: Tokens,
-    *,
-    store: FormulaStore | None = None,
-    wanted: Container[str] | None = None,
-    progress: Progress | None = None,
-    weighting: Weighting = AS_LUCENE,
-) -> FormulaDocuments:
-    """Index the formulas of ``posts``, the first of each visual id that ``store`` knows, and all others.
+        Args:
+            formulas_db: visual ids of the formulas; None: each formula has its own.
+            wanted: ids of answers, or visual ids, of which a post must have one; None: all.
+            kind: kind of the posts that are indexed in the place of answers.
+            question_of: returns the question whose tokens are added to those of an answer; None: no tokens are added.
+            progress: called with 1 for each answer that is indexed, or each post whose formulas are read.
+            weighting: weight of a token in an answer or a formula.
 
-    With ``wanted`` (visual ids) only of posts that have one of these. Raises as :func:`index_answers`.
-    """
-    post_of: dict[str, str] = {}
-    visual_ids: dict[str, str] = {}
-    formula_ids: list[str] = []
+        Raises:
+            RetrievalError: nothing to index.
+        """
+        post_of: dict[str, str] = {}  # by the id of each document that is indexed
+        ids: list[str] = []
 
-    def documents() -> Iterator[list[str]]:
-        found = distinct_formulas(posts, tokens.of_formulas, visual_ids, store=store, wanted=wanted, progress=progress)
-        for formula_id, post_id, document in found:
-            post_of[formula_id] = post_id
-            formula_ids.append(formula_id)
-            yield document
+        def answers() -> Iterator[list[str]]:
+            for post in posts:
+                if not isinstance(post, Post) or post.kind != kind or post.post_id in post_of:
+                    continue
+                if wanted is None or post.post_id in wanted:
+                    post_of[post.post_id] = post.post_id
+                    ids.append(post.post_id)
+                    question = None if question_of is None else question_of(post)
+                    yield [*([] if question is None else tokens.of_post(question)), *tokens.of_post(post)]
+                    if progress is not None:
+                        progress(1)
 
-    return FormulaDocuments(BM25Index.build(formula_ids, documents(), weighting), post_of, visual_ids)
+        if task == 1:
+            return cls(tokens, BM25Index.build(ids, answers(), weighting))
+        visual_ids: dict[str, str] = {}
+
+        def formulas() -> Iterator[list[str]]:
+            read = tokens.of_formulas
+            found = distinct_formulas(posts, read, visual_ids, formulas_db, wanted=wanted, progress=progress)
+            for formula_id, post_id, document in found:
+                post_of[formula_id] = post_id
+                ids.append(formula_id)
+                yield document
+
+        return cls(tokens, BM25Index.build(ids, formulas(), weighting), post_of, visual_ids)
+
+    def search(self, topics: Sequence[Topic], k: int = MAX_PER_TOPIC) -> LexicalResults:
+        """Return at most ``k`` results for each topic; ``seconds`` are of the search alone."""
+        tokens, posts = self.tokens, self.post_of is None
+        asked = {
+            topic.topic_id: tokens.of_post(topic.post) if posts else query_formula(topic, tokens.of_formulas)
+            for topic in topics
+        }
+        queries = {topic_id: query for topic_id, query in asked.items() if query is not None}
+        with Stopwatch() as watch:
+            rankings = dict(zip(queries, self.documents.search(queries.values(), k), strict=True))
+        lost = tuple(topic_id for topic_id in asked if topic_id not in queries)
+        if self.post_of is None:
+            return LexicalResults(rankings, watch.seconds, lost)
+        post_of = self.post_of
+        hits = {topic: [Hit(name, score, post_of[name]) for name, score in own] for topic, own in rankings.items()}
+        return LexicalResults(hits, watch.seconds, lost)
 
 
 def distinct_formulas(
     posts: Iterable[Post | Failure],
     read: Callable[[Sequence[FormulaRef]], Iterable[Read]],
     visual_ids: dict[str, str],
+    formulas_db: Path | None = None,
     *,
-    store: FormulaStore | None = None,
     wanted: Container[str] | None = None,
     progress: Progress | None = None,
 ) -> Iterator[tuple[str, str, Read]]:
@@ -187,10 +202,11 @@ def distinct_formulas(
     Args:
         read: makes a document of each formula of a post.
         visual_ids: filled with the visual ids of all formulas that are seen.
-        store: source of visual ids; None: each formula has its own.
+        formulas_db: source of visual ids; None: each formula has its own.
         wanted: visual ids; only posts that have one of these are read. None: all.
         progress: called with 1 after each post.
     """
+    store = None if formulas_db is None else FormulaStore.open(formulas_db)
     kept_visual_ids: set[str] = set()
     seen: set[str] = set()
     for post in posts:

@@ -32,7 +32,6 @@ import qdrant_edge
 
 from graphs.errors import RetrievalError, StoreError
 from mathamr.evaluation.efficiency import bytes_on_disk
-from mathamr.evaluation.order import best_first
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact.mapped import read_ids
 from mathamr.retrieval.folder import building, opened, read_header, switch
@@ -43,6 +42,7 @@ from mathamr.retrieval.index import (
     Strategy,
     check_documents,
     check_search,
+    ranked,
     refuse_missing_graph,
 )
 
@@ -54,16 +54,6 @@ ROOM = 4  # bytes on disk for each byte of vectors while an index is built; 3.3 
 ROOM_AT_LEAST = 32 << 20  # bytes; of the log alone
 
 T = TypeVar("T")
-
-
-def ranked(results: Sequence[tuple[str, float]]) -> Ranking:
-    """Return results with the best first; equal scores by post id, descending.
-
-    >>> ranked([("9", 0.5), ("7", 1.0), ("10", 1.0)])
-    [('7', 1.0), ('10', 1.0), ('9', 0.5)]
-    """
-    order = best_first([name for name, _ in results], [score for _, score in results])
-    return [results[place] for place in order]
 
 
 def as_lists(sets: VectorSets, begin: int, end: int) -> Iterator[list[list[float]]]:
@@ -90,7 +80,7 @@ class EmbeddedIndex:
         self.model_hash: str = header["model_hash"]
         self.dim: int = header["dim"]
         self.hnsw = Hnsw(**header["hnsw"])
-        self._num_vectors: int = header["vectors"]
+        self.num_vectors: int = header["vectors"]  # of all documents together
         self._sets: bool = header.get("sets", True)
         self._shard: qdrant_edge.EdgeShard | None = shard
         self._data = data
@@ -169,11 +159,6 @@ class EmbeddedIndex:
         return len(self._post_ids)
 
     @property
-    def num_vectors(self) -> int:
-        """Number of vectors in ``all``, those of all documents together."""
-        return self._num_vectors
-
-    @property
     def nbytes(self) -> int:
         """Bytes that the folder takes on disk."""
         return bytes_on_disk(self._data)
@@ -200,7 +185,8 @@ class EmbeddedIndex:
             requests = [_request(vectors, strategy, k) for vectors in as_lists(queries, begin, end)]
             batch = qdrant_edge.QueryBatchRequest(requests)
             for points in _call(self._data, lambda batch=batch: shard.query_batch(batch)):  # type: ignore[misc]
-                rankings.append(ranked([(str(self._post_ids[int(str(point.id))]), point.score) for point in points]))
+                names = [str(self._post_ids[int(str(point.id))]) for point in points]
+                rankings.append(ranked(names, [point.score for point in points]))
         return rankings
 
 

@@ -35,11 +35,12 @@ from mathamr.retrieval.index import (
     Strategy,
     check_documents,
     check_search,
+    ranked,
     refuse_missing_graph,
 )
-from mathamr.retrieval.qdrant import QUERIES_A_BATCH, as_lists, ranked, refuse_missing_sets
+from mathamr.retrieval.qdrant import QUERIES_A_BATCH, as_lists, refuse_missing_sets
 from mathamr.retrieval.server import collection
-from mathamr.retrieval.server.collection import Layout, Report
+from mathamr.retrieval.server.collection import Report
 from mathamr.retrieval.server.connection import MEMORY, Caller, connect
 from mathamr.retrieval.server.options import CREATED_WITH, ServerOptions
 
@@ -73,6 +74,7 @@ class ServerIndex:
         self._location = location
         self._name = name
         self._options = options
+        self._call = Caller(location, options)
         self._temporary = temporary
 
     @classmethod
@@ -108,29 +110,28 @@ class ServerIndex:
         client = client or connect(location, options)
         columns = dict(fields or {"post_id": post_ids})
         sets = fields is None or bool((documents.sizes > 1).any())
-        layout = Layout(dim=int(documents.vectors.shape[1]), sets=sets, fields=tuple(columns))
         metadata = {
             "format": FORMAT,
             "model_hash": model_hash,
             "documents": len(documents),
             "vectors": len(documents.vectors),
-            "dim": layout.dim,
+            "dim": int(documents.vectors.shape[1]),
             "hnsw": asdict(hnsw),
-            "id": layout.fields[0],
-            "sets": layout.sets,
+            "id": next(iter(columns)),
+            "sets": sets,
             **{name: getattr(options, name) for name in CREATED_WITH},
         }
         name = f"{options.alias}-{_digest(columns, documents, metadata)}"
         call = Caller(location, options)
-        call(lambda: collection.create(client, name, layout, metadata, hnsw, options))
-        uploaded = _upload(client, call, name, columns, documents, layout, options, report)
+        call(lambda: collection.create(client, name, metadata, hnsw, options))
+        uploaded = _upload(client, call, name, columns, documents, sets, options, report)
         if uploaded != len(documents):
             raise StoreError(
                 f"collection {name} has {uploaded} points after the upload of {len(documents)}", path=location
             )
         if location != MEMORY:  # local mode has no graphs, and no index of the payload
-            call(lambda: collection.index_payload(client, name, layout.fields))
-            expected = len(documents) * ((hnsw.m > 0) + (layout.sets and hnsw.m_all > 0))
+            call(lambda: collection.index_payload(client, name, list(columns)))
+            expected = len(documents) * ((hnsw.m > 0) + (sets and hnsw.m_all > 0))
             collection.wait_until_indexed(client, name, call, location, expected, options, report)
         collection.switch(client, call, options.alias, name)
         return cls(client, location, name, metadata, options, temporary=temporary)
@@ -174,17 +175,15 @@ class ServerIndex:
         if self._location == MEMORY:
             stored = self.num_vectors + (len(self) if self._metadata.get("sets", True) else 0)
             return stored * self.dim * 4
-        call = Caller(self._location, self._options)
         try:
-            return call(lambda: collection.bytes_of(self._client, self._name))
+            return self._call(lambda: collection.bytes_of(self._client, self._name))
         except StoreError:  # a key without the right to see telemetry; no job should end by this
             return 0
 
     def close(self) -> None:
         """Close the connection; the collection stays where it is, unless it is temporary."""
         if self._temporary:
-            call = Caller(self._location, self._options)
-            call(lambda: collection.remove(self._client, self._options.alias, self._name))
+            self._call(lambda: collection.remove(self._client, self._options.alias, self._name))
             self._temporary = False
         self._client.close()
 
@@ -199,16 +198,16 @@ class ServerIndex:
         refuse_missing_sets(strategy, self._metadata.get("sets", True))
         refuse_missing_graph(strategy, self.hnsw)
         check_search(self, queries, k)
-        call = Caller(self._location, self._options)
         rankings = []
         for begin in range(0, len(queries), QUERIES_A_BATCH):
             end = min(begin + QUERIES_A_BATCH, len(queries))
             batch = [self._request(vectors, strategy, k) for vectors in as_lists(queries, begin, end)]
-            responses = call(
+            responses = self._call(
                 lambda batch=batch: self._client.query_batch_points(self._name, batch)  # type: ignore[misc]
             )
             for response in responses:
-                rankings.append(ranked([((point.payload or {})[self._id], point.score) for point in response.points]))
+                names = [(point.payload or {})[self._id] for point in response.points]
+                rankings.append(ranked(names, [point.score for point in response.points]))
         return rankings
 
     @property
@@ -243,7 +242,7 @@ def _upload(
     name: str,
     columns: Mapping[str, Sequence[str]],
     documents: VectorSets,
-    layout: Layout,
+    sets: bool,
     options: ServerOptions,
     report: Report,
 ) -> int:
@@ -257,7 +256,7 @@ def _upload(
         points = [
             models.PointStruct(
                 id=begin + i,
-                vector={"doc": vectors[-1], "all": vectors} if layout.sets else {"doc": vectors[-1]},
+                vector={"doc": vectors[-1], "all": vectors} if sets else {"doc": vectors[-1]},
                 payload={field: values[begin + i] for field, values in columns.items()},
             )
             for i, vectors in enumerate(as_lists(documents, begin, end))

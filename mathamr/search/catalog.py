@@ -21,28 +21,24 @@ A new build replaces the old one in one step, see :mod:`mathamr.retrieval.folder
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from graphs.corpus.post import Post
 from graphs.errors import Failure, RetrievalError, StoreError
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
-from graphs.shared_files import only_writer
 from graphs.stores import posts
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import bytes_on_disk
-from mathamr.evaluation.runs import Hit
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval import backends
-from mathamr.retrieval.exact import DType, ExactIndex
+from mathamr.retrieval.exact.index import DType, ExactIndex
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.retrieval.folder import building, opened, read_header, switch
 from mathamr.retrieval.formulas import TABLE, FormulaIndex, formula_points
@@ -112,9 +108,9 @@ def build(
     settings of both collections, and ``report`` is called with lines on the progress of the server.
 
     ``progress`` is called with the number of texts written since the last call. One process builds at a time
-    (:func:`alone`). Raises :class:`RetrievalError` and :class:`StoreError` as the indexes do.
+    (:func:`graphs.shared_files.only_writer`). Raises :class:`RetrievalError` and :class:`StoreError` as the indexes do.
     """
-    check_backend(backend, location)
+    backends.check(backend, Strategy(), location=location)
     with building(path) as data:
         shutil.copytree(content.model, data / "model", ignore=shutil.ignore_patterns("state.*"))
         (data / "vocabulary.json").write_text(content.vocabulary.to_json(), encoding="utf-8")
@@ -123,30 +119,18 @@ def build(
         _check_texts(data / "posts.db", post_ids, path)
         vectors = data / "vectors"
         ExactIndex.build(post_ids, documents, path=vectors, dtype=dtype, model_hash=content.model_hash).close()
+        place: dict[str, Any] = {
+            "location": location,
+            "model_hash": content.model_hash,
+            "server": server,
+            "report": report,
+        }
         if backend != "exact":
-            backends.build(
-                backend,
-                post_ids,
-                documents,
-                path=data / backend,
-                location=location,
-                name=name,
-                model_hash=content.model_hash,
-                server=server,
-                report=report,
-            ).close()
+            backends.build(backend, post_ids, documents, path=data / backend, name=name, **place).close()
         points = formula_points(post_ids, documents, names, content.visual_ids)
         if len(points):
-            FormulaIndex.build(
-                points,
-                backend=backend,
-                path=data / "formulas",
-                location=location,
-                name=f"{name}-formulas",
-                model_hash=content.model_hash,
-                server=server,
-                report=report,
-            ).close()
+            folder = data / "formulas"
+            FormulaIndex.build(points, backend=backend, path=folder, name=f"{name}-formulas", **place).close()
         header = {
             "format": FORMAT,
             "version": VERSION,
@@ -179,18 +163,6 @@ def _check_texts(texts: Path, post_ids: Sequence[str], path: Path) -> None:
             "collection that the graphs were made from",
             path=path,
         )
-
-
-def check_backend(backend: str, location: str | None = None) -> None:
-    """Refuse an unknown backend, or one that is not kept at ``location``."""
-    backends.check(backend, Strategy(), location=location)
-
-
-@contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Lock ``path`` for its only builder; a second one is refused with a :class:`StoreError`."""
-    with only_writer(path, "building this index"):
-        yield
 
 
 class Catalog:
@@ -263,11 +235,6 @@ class Catalog:
         return bytes_on_disk(self._data)
 
     @property
-    def index_nbytes(self) -> int:
-        """Bytes of the vectors that posts are found by."""
-        return self.index.nbytes
-
-    @property
     def formulas(self) -> FormulaIndex:
         """Index of formulas, opened at its first use."""
         if not self.has_formulas:
@@ -298,11 +265,6 @@ class Catalog:
     def search(self, queries: VectorSets, strategy: Strategy | str = "maxsim", k: int = 1000) -> list[Ranking]:
         """Return the best posts for each query; see :func:`mathamr.retrieval.strategies.search`."""
         return search(self.index, queries, strategy, k)
-
-    def search_formulas(self, query: Tensor, k: int = 1000) -> list[Hit]:
-        """Return the formulas most similar to the vector ``query`` (p,), one for each visual id."""
-        (hits,) = self.formulas.search(query.unsqueeze(0), k)
-        return hits
 
     def explain(self, query: EncodedQuery, post_ids: Sequence[str]) -> dict[str, Explanation]:
         """Explain how each of the posts matches the query."""

@@ -178,7 +178,7 @@ class Engine:
             if not query.formula_ids:
                 raise _no_formula(query)
             (vectors,) = query.vectors
-            hits = self.catalog.search_formulas(vectors[0], selection.depth(k))
+            (hits,) = self.catalog.formulas.search(vectors[:1], selection.depth(k))
             chosen = selection.page(hits, k, _post_of_hit, self.catalog.texts)
             searched = time.perf_counter()
             page, best = chosen.with_results(self._formulas(chosen.results)), 1.0
@@ -223,11 +223,9 @@ class Engine:
         found = formulas.search(formula, selection.depth(k))
         page = selection.page(found, k, lambda one: _post_of_hit(one[1]), self.catalog.texts)
         searched = time.perf_counter()
-        matched = formulas.matched(formula, page.results)
-        results = [
-            replace(result, match=own.match)
-            for result, own in zip(self._formulas([own.hit for own in matched]), matched, strict=True)
-        ]
+        matches = formulas.matches(formula, [number for number, _ in page.results])
+        shown = self._formulas([hit for _, hit in page.results])
+        results = [replace(result, match=match) for result, match in zip(shown, matches, strict=True)]
         seconds = {"query": encoding, "search": searched - start, "explanation": time.perf_counter() - searched}
         return Answer(query, page.with_results(results), 1.0, seconds)
 
@@ -264,11 +262,16 @@ class Engine:
 
 
 def post_of(texts: PostTexts, post_id: str) -> PostText:
-    """Return a post by its id; raise :class:`UnknownPostError` for an unknown one."""
-    _check_id(post_id)
-    posts = texts.get([post_id])
+    """Return a post by its id; raise :class:`UnknownPostError` for an unknown or an invalid one.
+
+    JSON and URLs can contain half of a surrogate pair, but files cannot.
+    """
+    try:
+        posts = texts.get([post_id])
+    except UnicodeEncodeError:
+        posts = {}
     if post_id not in posts:
-        raise _no_post(post_id)
+        raise UnknownPostError(f"the index has no post {post_id!r}; give the id of a search result")
     return posts[post_id]
 
 
@@ -276,21 +279,9 @@ def _post_of_hit(hit: Hit) -> str:
     return hit.post_id or ""
 
 
-def _check_id(post_id: str) -> None:
-    """Refuse an invalid id: JSON and URLs can contain half of a surrogate pair, but files cannot."""
-    try:
-        post_id.encode()
-    except UnicodeEncodeError:
-        raise _no_post(post_id) from None
-
-
 def _no_formula(query: EncodedQuery) -> ConfigError:
     limit = f", of at most {MAX_INLINE:,} characters" if any("$" in one for one in query.text.sentences) else ""
     return ConfigError(f"task=formulas needs a formula in the query, between two dollar signs{limit}")
-
-
-def _no_post(post_id: str) -> UnknownPostError:
-    return UnknownPostError(f"the index has no post {post_id!r}; give the id of a search result")
 
 
 def check(task: str, k: int) -> None:

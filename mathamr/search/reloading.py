@@ -21,10 +21,8 @@ from threading import Lock
 from typing import Any
 
 from graphs.stores.posts import PostText
-from mathamr.retrieval.index import Strategy
-from mathamr.search.engine import RESULTS, TASKS, Answer
+from mathamr.search.engine import Answer
 from mathamr.search.searchable import SearchEngine
-from mathamr.search.selection import EVERYTHING, Selection
 
 
 class ReloadableEngine:
@@ -65,21 +63,10 @@ class ReloadableEngine:
         """Return the searched index and its search options, as JSON."""
         return self._about
 
-    def answer(
-        self,
-        text: str,
-        *,
-        task: str = TASKS[0],
-        strategy: Strategy | None = None,
-        k: int = RESULTS,
-        selection: Selection = EVERYTHING,
-        explained: int | None = None,
-    ) -> Answer:
-        """Return at most ``k`` results of a selection for a query; ``explained`` of them, or all, are explained."""
+    def answer(self, text: str, **options: Any) -> Answer:
+        """Return results for a query, as :meth:`mathamr.search.searchable.SearchEngine.answer` with these options."""
         with self._searching:
-            return self._engine.answer(
-                text, task=task, strategy=strategy, k=k, selection=selection, explained=explained
-            )
+            return self._engine.answer(text, **options)
 
     def explain(self, text: str, post_id: str) -> Answer:
         """Return an answer with one post and its explanation."""

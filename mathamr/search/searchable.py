@@ -39,7 +39,8 @@ class Searchable(Protocol):
         """
 
     def close(self) -> None:
-        """Close all files."""
+        """Close all files; a system without open files inherits this method."""
+        return
 
 
 class SearchEngine(Protocol):

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from graphs.corpus.post import Post
-from graphs.errors import Failure, StoreError
-from graphs.formulas.store import FormulaStore
+from graphs.errors import Failure, StoreError, faults_as
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from graphs.whole_file import write_whole
@@ -35,14 +35,6 @@ from mathamr.structure.scoring import Scoring
 from mathamr.structure.storage import NAMES, read_index, write_index
 
 MAX_DRAWN = 20_000  # symbols of all matches of a search: a query may have a thousand, and a thousand results
-
-
-@dataclass(frozen=True)
-class MatchedHit:
-    """Found formula with its match; None for a formula that is too large, or after too many others."""
-
-    hit: Hit
-    match: Match | None
 
 
 @dataclass(frozen=True)
@@ -75,24 +67,16 @@ class StructuredFormulas:
             progress: called with 1 after each post.
         """
         trees = FormulaTrees(formulas_db)
-        store = None if formulas_db is None else FormulaStore.open(formulas_db)
         places: list[tuple[str, str]] = []
 
         def formulas() -> Iterator[ParsedFormula]:
-            for formula_id, post_id, formula in distinct_formulas(posts, trees.of, {}, store=store, progress=progress):
+            for formula_id, post_id, formula in distinct_formulas(posts, trees.of, {}, formulas_db, progress=progress):
                 places.append((formula_id, post_id))
                 yield formula
 
         found = formulas()
         first = next(found, None)
-        if first is None:
-            return None
-
-        def every() -> Iterator[ParsedFormula]:
-            yield first
-            yield from found
-
-        return cls(StructureIndex.build(every(), scoring), places)
+        return None if first is None else cls(StructureIndex.build(chain([first], found), scoring), places)
 
     def write(self, folder: Path) -> list[Path]:
         """Write the files to a new folder; return those that carry no checksum."""
@@ -109,11 +93,9 @@ class StructuredFormulas:
             StoreError: files that are damaged or do not belong together.
         """
         index = read_index(folder)
-        try:
+        with faults_as(StoreError, "cannot be read as the table of formulas: {}", folder / TABLE):
             rows = [line.split("\t") for line in (folder / TABLE).read_text(encoding="utf-8").split("\n")[1:-1]]
             places = [(formula_id, post_id) for formula_id, post_id in rows]
-        except (OSError, ValueError) as error:
-            raise StoreError(f"cannot be read as the table of formulas: {error}", path=folder / TABLE) from error
         if len(places) != len(index):
             message = f"{len(places):,} formulas for the trees of {len(index):,}; build the index again"
             raise StoreError(message, path=folder / TABLE)
@@ -133,12 +115,15 @@ class StructuredFormulas:
     def _names(self) -> npt.NDArray[np.str_]:
         return np.array([formula_id for formula_id, _ in self.places], dtype=np.str_)
 
-    def matched(self, formula: ParsedFormula, found: Iterable[tuple[int, Hit]]) -> list[MatchedHit]:
-        """Return the found formulas; the first ones have their matches, up to :data:`MAX_DRAWN` symbols in total."""
-        matched: list[MatchedHit] = []
+    def matches(self, formula: ParsedFormula, numbers: Iterable[int]) -> list[Match | None]:
+        """Return the matches of the first found formulas, up to :data:`MAX_DRAWN` symbols in total; then None.
+
+        A formula that is too large to draw has None, too.
+        """
+        matches: list[Match | None] = []
         left = MAX_DRAWN
-        for number, hit in found:
+        for number in numbers:
             match = match_of(self.index, formula, number) if left > 0 else None
             left -= 0 if match is None else match.query.leaves + match.formula.leaves
-            matched.append(MatchedHit(hit, match))
-        return matched
+            matches.append(match)
+        return matches

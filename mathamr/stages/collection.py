@@ -35,7 +35,7 @@ from graphs.stores.origin import TOPICS
 from graphs.whole_file import write_whole
 from mathamr.stages import parsers
 from mathamr.stages.console import Console
-from mathamr.stages.data.formulas import FormulaSettings, build_formula_trees, check_formulas
+from mathamr.stages.data.formulas import build_formula_trees, check_formulas
 from mathamr.stages.data.graphs import POSTS, GraphBuild, build_graphs, list_failures
 from mathamr.stages.data.identity import refuse_shard
 from mathamr.stages.data.post_files import PostFiles, held
@@ -71,24 +71,14 @@ class ParsedCollection:
         *,
         is_source: bool = False,
     ) -> None:
-        self._corpus, self._folder, self._console, self._needed = corpus, folder, console, needed
+        self._corpus, self.folder, self._console, self.needed = corpus, folder, console, needed
         self._is_source = is_source
         self._files = PostFiles(corpus, folder, console)
-
-    @property
-    def folder(self) -> Path:
-        """Folder of the files."""
-        return self._folder
-
-    @property
-    def needed(self) -> NeededPosts | None:
-        """Posts to parse; None: all."""
-        return self._needed
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Lock the folder."""
-        with held(self._folder, ".lock", self._console):
+        with held(self.folder, ".lock", self._console):
             yield
 
     # -- graphs ------------------------------------------------------------------------------------------------------
@@ -96,14 +86,14 @@ class ParsedCollection:
     def path(self, config: ParsedSettings) -> Path:
         """Return collection.db: the given one, or the one of this folder."""
         given = self._named_file(config, "collection")
-        return given or self._folder / file_name(config, self._named_file(config, "formulas"))
+        return given or self.folder / file_name(config, self._named_file(config, "formulas"))
 
     def topics_path(self, config: ParsedSettings) -> Path:
         """Return the collection of the topics' graphs."""
         given = self._named_file(config, "collection")
         made_of = [self._corpus.fingerprints().topics, _of_trees(self._named_file(config, "formulas"))]
         made_of += [] if given is None else [file_identity(given), TOPICS]  # before, copies of other topics' graphs
-        return self._folder / f"topic-graphs-{parsers.name(config)}-{key(made_of)[:8]}.db"
+        return self.folder / f"topic-graphs-{parsers.name(config)}-{key(made_of)[:8]}.db"
 
     def make(self, config: ParsedSettings, topics: Iterable[Post] = ()) -> Path | None:
         """Make the graphs of the posts and of these topics, as far as they are missing; return formulas.db."""
@@ -111,14 +101,14 @@ class ParsedCollection:
         given = self._named_file(config, "collection")
         if given is not None:
             self._check_given(given)
-        elif self._needed is None:
+        elif self.needed is None:
             done = path.with_suffix(".done")
             if not (is_done(done, path, self._console) and _is_whole(path)):
                 posts = self._files.posts()
                 self._say_total(max(0, self._total() - len(_ids_present(path))), config)
                 self._add(path, config, posts, formulas, "posts to graphs", "posts", self._total())
                 done.write_text(graphs_version(), encoding="utf-8")
-        elif missing := self._needed.all - _ids_present(path):
+        elif missing := self.needed.all - _ids_present(path):
             some = self._files.posts(missing)
             self._say_total(len(missing), config)
             self._add(path, config, some, formulas, "posts to graphs", "posts", len(missing), whole=False)
@@ -137,7 +127,7 @@ class ParsedCollection:
                 write_whole(done, "")
             is_done(done, path, self._console)  # says if it was another version
         elif missing:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
             write_whole(done, graphs_version())
         if not missing:
             return
@@ -165,9 +155,9 @@ class ParsedCollection:
                 f"data.collection={given} was made from the collection {source[:12]}, data.root holds "
                 f"{mine.graphs[:12]}; build it again from data.root"
             )
-        if not meta.get("finished") and self._needed is None:
+        if not meta.get("finished") and self.needed is None:
             raise ConfigError(f"data.collection={given} is not finished; run its build again until it ends")
-        wanted = Ids(self._files.text_ids()) if self._needed is None else sorted(self._needed.all)
+        wanted = Ids(self._files.text_ids()) if self.needed is None else sorted(self.needed.all)
         with Collection(given) as graphs:  # both are sorted: what comes twice is in both
             present = sum(one == other for one, other in pairwise(merge(graphs.ids(*POSTS), wanted)))
         if not present:
@@ -213,7 +203,7 @@ class ParsedCollection:
 
     def texts(self) -> Path:
         """Make posts.db: the texts, without formula ids, which depend on the graphs."""
-        return self._files.texts(None if self._needed is None else self._needed.all)
+        return self._files.texts(None if self.needed is None else self.needed.all)
 
     def formulas(self, config: JobSettings) -> Path | None:
         """Make formulas.db, where the collection publishes trees."""
@@ -224,7 +214,7 @@ class ParsedCollection:
             return given
         if files is None:
             return None
-        path = self._folder / "formulas.db"
+        path = self.folder / "formulas.db"
         done = path.with_suffix(".done")
         stamp = path.with_suffix(".covers.json")  # topics may change, and more posts may be needed
         covered = (read_json(stamp) or {}) if path.exists() else {}
@@ -232,14 +222,13 @@ class ParsedCollection:
         same_topics = covered.get("topics") == topics
         whole = is_done(done, path, self._console)
         posts = None
-        if self._needed is not None and not whole:
-            posts = self._needed.all.difference(covered.get("posts", ()))
+        if self.needed is not None and not whole:
+            posts = self.needed.all.difference(covered.get("posts", ()))
         if same_topics and (whole or posts == frozenset()):
             return path
         if whole or posts == frozenset():
             files = replace(files, latex=(), slt=(), opt=())  # the posts' are there already
-        settings = FormulaSettings(workers=config.workers)
-        build_formula_trees(files, path, settings, self._console, posts)
+        build_formula_trees(files, path, self._console, posts, workers=config.workers)
         if posts is None:
             write_json(stamp, {"topics": topics})
             done.write_text(graphs_version(), encoding="utf-8")
@@ -265,18 +254,14 @@ class ParsedCollection:
 
     def content(self, config: ParsedSettings) -> Content:
         """Return the identity of the graphs; it is computed again when a file has changed."""
-        learned = None if self._needed is None else self._needed.learned
-        added = frozenset[str]() if self._needed is None else self._needed.added
+        learned = None if self.needed is None else self.needed.learned
+        added = frozenset[str]() if self.needed is None else self.needed.added
         path = self.path(config)
         return Content(
-            learned=self._identity(path, learned),
-            added=self._identity(path, added) if added else "",
-            topics=self._identity(self.topics_path(config), None),
+            learned=self.identity(path, learned),
+            added=self.identity(path, added) if added else "",
+            topics=self.identity(self.topics_path(config), None),
         )
-
-    def identity_of_all(self, config: ParsedSettings) -> str:
-        """Return the identity of the graphs of all posts in the file."""
-        return self._identity(self.path(config), None)
 
     def digests(self, config: ParsedSettings, posts: frozenset[str]) -> dict[str, str]:
         """Return a hash of the graph of each of some posts, and of each topic, by id."""
@@ -287,13 +272,13 @@ class ParsedCollection:
                     digest_of |= {row[0]: _rows_digest([row]) for row in chosen_rows(source.rows(*kinds), selected)}
         return digest_of
 
-    def _identity(self, path: Path, posts: frozenset[str] | None) -> str:
-        """Return the digest of the graphs of some posts; None: of all in the file."""
+    def identity(self, path: Path, posts: frozenset[str] | None = None) -> str:
+        """Return the digest of the graphs of some posts in a file; None: of all."""
         if not path.exists():
             return ""
         status = path.stat()
         of = "" if posts is None else hashlib.sha256("\0".join(sorted(posts)).encode()).hexdigest()[:12]
-        kept = self._folder / f"{path.stem}{of and '-'}{of}.content.json"
+        kept = self.folder / f"{path.stem}{of and '-'}{of}.content.json"
         stamp = {"path": str(path), "size": status.st_size, "mtime_ns": status.st_mtime_ns}
         known = read_json(kept)
         if known is None or any(known.get(name) != value for name, value in stamp.items()):
@@ -306,12 +291,12 @@ class ParsedCollection:
     def counts(self, config: ParsedSettings) -> Counts:
         """Count labels and relations over the posts that are learned from; topics stay unseen."""
         content = self.content(config).learned
-        path = self._folder / f"counts-{parsers.name(config)}-{config.graph.formulas}-{content[:10]}.json"
+        path = self.folder / f"counts-{parsers.name(config)}-{config.graph.formulas}-{content[:10]}.json"
         if path.exists():
             return Counts.from_json(path.read_text(encoding="utf-8"))
         from mathamr.stages.data.tensors import count_labels  # imports torch
 
-        learned = None if self._needed is None else self._needed.learned
+        learned = None if self.needed is None else self.needed.learned
         with Collection(self.path(config)) as source:
             counts = count_labels(
                 chosen_rows(source.rows(*POSTS), learned),

@@ -6,11 +6,9 @@ while others wait.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from graphs.graph.vocabulary import Counts
 from graphs.shared_files import locked
@@ -18,7 +16,7 @@ from graphs.stores.store import GraphStore
 from mathamr.model import label_vectors
 from mathamr.model.label_words import full_forms
 from mathamr.stages.console import Console
-from mathamr.text.encoder import TextEncoder, identity, open_encoder
+from mathamr.text.encoder import identity, open_encoder
 
 
 class LabelText:
@@ -58,12 +56,8 @@ class LabelText:
 
                 def encode(texts: list[str]) -> Any:
                     advance.expect(len(texts))
-                    return _encoded(encoder, texts, advance)
+                    return encoder.encode(texts, "document", batch_size=128, progress=advance)
 
                 vectors = label_vectors.of_labels(vocabulary, encode, forms)
             found = label_vectors.write(folder, vectors, vocabulary, source)
         return found
-
-
-def _encoded(encoder: TextEncoder, texts: Sequence[str], progress: Callable[[int], None]) -> np.ndarray[Any, Any]:
-    return encoder.encode(texts, "document", batch_size=128, progress=progress)

@@ -238,7 +238,7 @@ class Preparation:
                 "preprocess it again"
             )
         with Collection(own.path(config)) as graphs:
-            made_of = {str(graphs.meta.get("source", "")), own.identity_of_all(config)}
+            made_of = {str(graphs.meta.get("source", "")), own.identity(own.path(config))}
         if tensors.source not in made_of:
             raise ConfigError(
                 f"data.graphs={path} was not made from data.collection={config.data.collection}; preprocess it again"

@@ -1,7 +1,7 @@
 """Vectors of posts and topics, kept beside their model and encoded on request.
 
     place = EncodedPosts(model_folder, model_hash)
-    place.add(encoder, store, place.missing(post_ids), "posts")
+    place.extend(encode, place.missing(post_ids), "posts")
     place.sets(post_ids)                  # VectorSets, one a post; memory-mapped
     place.costs(2863)                     # {'encode_docs_per_second': 310.2, 'encode_seconds': 9.2, ...}
 
@@ -37,7 +37,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
 from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import MAX_EDGES, MAX_NODES
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.retrieval.exact.mapped import mapped
 from mathamr.retrieval.folder import unwritten
 from mathamr.stages.console import Console
@@ -126,31 +126,6 @@ class EncodedPosts:
             costs["encode_seconds"] = posts / rate
         return costs
 
-    def add(
-        self,
-        encoder: Encoder,
-        store: GraphStore,
-        post_ids: Sequence[str],
-        kind: Literal["posts", "topics"],
-        progress: Callable[[int], None] | None = None,
-        *,
-        node_budget: int = MAX_NODES,
-        edge_budget: int = MAX_EDGES,
-    ) -> None:
-        """Encode posts of ``store`` that have no vectors yet; resumes after a killed call.
-
-        Batches are limited by the budgets of training, which fit the memory of the device, and by the largest useful
-        batch of encoding.
-        """
-        budgets = {"max_nodes": min(node_budget, MAX_NODES), "max_edges": min(edge_budget, MAX_EDGES)}
-
-        def encode(working: Path) -> encoding_shards.Encoded:
-            return encoding_shards.encode_in_shards(
-                encoder, store, post_ids, working, identity=self.identity(post_ids), progress=progress, **budgets
-            )
-
-        self.extend(encode, post_ids, kind)
-
     def identity(self, post_ids: Iterable[str]) -> str:
         """Return the identity of vectors of these posts: of the model, and of the content that may change under it."""
         content = sorted((name, self._current[name]) for name in post_ids if name in self._current)
@@ -209,8 +184,8 @@ def encode_missing(
         posts: ids of posts, each once; those without tensors are left out.
         topic_store: tensors of the topics.
         topics: ids of topics that have tensors.
-        node_budget: nodes encoded at once.
-        edge_budget: edges encoded at once.
+        node_budget: nodes encoded at once, as in training, which fit the memory of the device.
+        edge_budget: edges encoded at once. Batches are also limited by the largest useful batch of encoding.
     """
     in_stores = [Ids(store.having(posts)) for store in stores]
     num_posts = sum(map(len, in_stores))
@@ -219,12 +194,21 @@ def encode_missing(
     if not (any(new_posts) or new_topics):
         return num_posts
     opened = encoder()
-    budgets = {"node_budget": node_budget, "edge_budget": edge_budget}
+    budgets = {"max_nodes": min(node_budget, MAX_NODES), "max_edges": min(edge_budget, MAX_EDGES)}
     with console.stage("encoding", sum(map(len, new_posts)) + len(new_topics), "posts") as advance:
-        # Topics first: what is added to is read into memory.
-        place.add(opened, topic_store, new_topics, "topics", advance, **budgets)
+
+        def add(store: GraphStore, ids: Ids, kind: Literal["posts", "topics"]) -> None:
+            def encode(working: Path) -> encoding_shards.Encoded:
+                identity = place.identity(ids)
+                return encoding_shards.encode_in_shards(
+                    opened, store, ids, working, identity=identity, progress=advance, **budgets
+                )
+
+            place.extend(encode, ids, kind)
+
+        add(topic_store, new_topics, "topics")  # first: what is added to is read into memory
         for store, ids in zip(stores, new_posts, strict=True):
-            place.add(opened, store, ids, "posts", advance, **budgets)
+            add(store, ids, "posts")
     return num_posts
 
 

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,9 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import RetrievalError
-from graphs.formulas.tree import FormulaTree
+from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
 from mathamr.structure.scoring import symbol_class
 
+KINDS: tuple[TreeKind, TreeKind] = ("slt", "opt")
 MAX_NAMES = 1 << 23  # symbols that a pair of them fits into 64 bits with
 MAX_EDGES = 1 << 7
 Integers = npt.NDArray[np.int32]
@@ -147,3 +148,12 @@ class ForestBuilder:
         whole = [np.array(own, dtype=np.int32) for own in (self._symbols, self._classes, self._edges)]
         bounds, parents = np.array(self._bounds, dtype=np.int64), np.array(self._parents, dtype=np.int64)
         return Forest(bounds, whole[0], whole[1], parents, whole[2])
+
+
+def forests_of(formulas: Iterable[ParsedFormula], names: Names) -> tuple[Forest, Forest]:
+    """Return the symbol layout trees and the operator trees of formulas."""
+    builders = [ForestBuilder(names) for _ in KINDS]
+    for formula in formulas:
+        for kind, builder in zip(KINDS, builders, strict=True):
+            builder.add(getattr(formula, kind))
+    return builders[0].finish(), builders[1].finish()

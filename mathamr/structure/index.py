@@ -35,12 +35,11 @@ from graphs.errors import RetrievalError
 from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
 from mathamr.evaluation.order import best_numbers
 from mathamr.structure.alignment import Floats, Integers, Query, align
-from mathamr.structure.forest import Forest, ForestBuilder, Names
+from mathamr.structure.forest import KINDS, Forest, ForestBuilder, Names, forests_of
 from mathamr.structure.postings import Keys, Postings, keys_of
 from mathamr.structure.renaming import aligned_weights
 from mathamr.structure.scoring import VARIABLE, Scoring, may_be_renamed, symbol_class
 
-KINDS: tuple[TreeKind, TreeKind] = ("slt", "opt")
 SMALLEST_BATCH, LARGEST_BATCH = 64, 2048  # formulas aligned together
 MOST_PAIRS = 1 << 24  # pairs of nodes that are compared together, 16 bytes each
 _ROOM = 1e-5  # sums are made in float32; bounds are raised by more than that costs
@@ -103,11 +102,7 @@ class StructureIndex:
         """
         names = Names()
         names.symbol(VARIABLE)
-        builders = tuple(ForestBuilder(names) for _ in KINDS)
-        for formula in formulas:
-            for kind, builder in zip(KINDS, builders, strict=True):
-                builder.add(getattr(formula, kind))
-        forests = (builders[0].finish(), builders[1].finish())
+        forests = forests_of(formulas, names)
         if not len(forests[0]):
             raise RetrievalError("no formulas to index")
         return cls(names, forests, Postings.build(forests, scoring), scoring)
@@ -167,7 +162,9 @@ class StructureIndex:
         formulas = np.arange(len(self)) if numbers is None else numbers
         scores = np.zeros(len(formulas))
         able = np.flatnonzero(pairs[formulas] > 0)
-        scores[able] = self._scores(trees, pairs, formulas[able])
+        parts = np.zeros((1 + len(trees), len(able)))
+        self._align(trees, pairs, formulas[able], parts, np.arange(len(able)), -1.0)
+        scores[able] = parts.sum(axis=0)
         return scores
 
     def alignments(self, formula: ParsedFormula, number: int) -> dict[TreeKind, Alignment]:
@@ -221,15 +218,6 @@ class StructureIndex:
         least = self.scoring.renamed * self.postings.own_score(_keys_of(trees), self.scoring) if equal.any() else 0.0
         part: Floats = self.scoring.pairs * np.where(equal, np.maximum(pairs, least), pairs)
         return part
-
-    def _scores(self, trees: list[_Tree | None], pairs: Floats, few: Integers) -> Floats:
-        """Return the scores of some formulas."""
-        found = [self._aligned(tree, place, few) for place, tree in enumerate(trees) if tree is not None]
-        equal = np.logical_and.reduce([own for _, own in found])
-        total = self._pairs_part(trees, pairs[few], equal)
-        for part, _ in found:
-            total += part
-        return total
 
     def _aligned(self, tree: _Tree, place: int, few: Integers) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """Return the part of the alignment in the scores of some formulas, and which trees are equal to the query's.

@@ -28,10 +28,9 @@ from scipy import sparse
 from graphs.errors import RetrievalError
 from graphs.formulas.tree import ParsedFormula
 from mathamr.evaluation.order import best_numbers
-from mathamr.structure.forest import Forest, ForestBuilder, Names
-from mathamr.structure.index import KINDS
+from mathamr.structure.forest import Names, forests_of
 from mathamr.structure.latent_config import LatentConfig
-from mathamr.structure.postings import Keyed, keys_of, rarity
+from mathamr.structure.postings import Keyed, all_keys, rarity
 
 Vectors = npt.NDArray[np.float32]
 LEAST_FORMULAS = 2  # that a pair occurs in; rarer ones say nothing about other formulas
@@ -58,9 +57,9 @@ class LatentIndex:
             RetrievalError: no formulas, or none that shares a symbol with another.
         """
         names = Names()
-        forests = _forests(formulas, names)
+        forests = forests_of(formulas, names)
         size = len(forests[0])
-        keys, owners = _keys(forests)
+        keys, owners = all_keys(forests)
         known, places = np.unique(keys, return_inverse=True)
         counts = sparse.csr_array((np.ones(len(keys), dtype=np.float32), (owners, places)), shape=(size, len(known)))
         counts.sum_duplicates()
@@ -99,8 +98,8 @@ class LatentIndex:
 
     def _weighted_rows(self, formulas: Iterable[ParsedFormula]) -> sparse.csr_array:
         """Return the rows of any formulas; keys that are not known are left out."""
-        forests = _forests(formulas, Names(self._names))
-        keys, owners = _keys(forests)
+        forests = forests_of(formulas, Names(self._names))
+        keys, owners = all_keys(forests)
         places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         found = self._keys[places] == keys
         entries = np.ones(int(found.sum()), dtype=np.float32), (owners[found], places[found])
@@ -129,19 +128,6 @@ def _projection(rows: sparse.csr_array, config: LatentConfig) -> Vectors:
     projection = np.zeros((rows.shape[1], config.dimensions), dtype=np.float32)
     projection[:, :kept] = right[:kept].T * values[:kept] ** config.spectrum
     return projection
-
-
-def _forests(formulas: Iterable[ParsedFormula], names: Names) -> list[Forest]:
-    builders = [ForestBuilder(names) for _ in KINDS]
-    for formula in formulas:
-        for kind, builder in zip(KINDS, builders, strict=True):
-            builder.add(getattr(formula, kind))
-    return [builder.finish() for builder in builders]
-
-
-def _keys(forests: list[Forest]) -> tuple[Keyed, Keyed]:
-    parts = [keys_of(forest, kind).together() for kind, forest in enumerate(forests)]
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 def _unit(vectors: npt.NDArray[np.floating]) -> Vectors:

@@ -72,12 +72,19 @@ def keys_of(forest: Forest, kind: int) -> Keys:
     return Keys(symbols, pairs, class_pairs, class_pairs[: len(lower)], owners)
 
 
+def all_keys(forests: Sequence[Forest]) -> tuple[Keyed, Keyed]:
+    """Return the keys of the forests of all kinds, and the formula of each."""
+    parts = [keys_of(forest, kind).together() for kind, forest in enumerate(forests)]
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
 def _key(kind: int, table: int, upper: npt.NDArray[np.int32], lower: npt.NDArray[np.int32], paths: Keyed) -> Keyed:
     place = ((kind << 2) + table) << 46
     pair = upper.astype(np.int64) * MAX_NAMES + lower.astype(np.int64)
     return ((place + pair) << 14) + paths
 
 
+@dataclass(frozen=True)
 class Postings:
     """Posting lists: for each key its formulas, their counts, and their parts of the BM25 score.
 
@@ -90,24 +97,18 @@ class Postings:
         size: number of formulas.
     """
 
-    def __init__(
-        self,
-        keys: Keyed,
-        starts: Keyed,
-        formulas: npt.NDArray[np.int32],
-        counts: npt.NDArray[np.int32],
-        impacts: npt.NDArray[np.float32],
-        size: int,
-    ) -> None:
-        self.keys, self.starts, self.formulas = keys, starts, formulas
-        self.counts, self.impacts, self.size = counts, impacts, size
+    keys: Keyed
+    starts: Keyed
+    formulas: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32]
+    impacts: npt.NDArray[np.float32]
+    size: int
 
     @classmethod
     def build(cls, forests: Sequence[Forest], scoring: Scoring) -> Postings:
         """Index the keys of all forests, which have the same formulas."""
         size = len(forests[0])
-        parts = [keys_of(forest, kind).together() for kind, forest in enumerate(forests)]
-        keys, owners = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        keys, owners = all_keys(forests)
         lengths = np.bincount(owners, minlength=size)
         order = np.lexsort((owners, keys))
         keys, owners = keys[order], owners[order]

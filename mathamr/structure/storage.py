@@ -27,8 +27,8 @@ import numpy.typing as npt
 
 from graphs.errors import StoreError, faults_as
 from graphs.whole_file import write_whole
-from mathamr.structure.forest import MAX_EDGES, Forest, Names
-from mathamr.structure.index import KINDS, StructureIndex
+from mathamr.structure.forest import KINDS, MAX_EDGES, Forest, Names
+from mathamr.structure.index import StructureIndex
 from mathamr.structure.postings import Postings
 from mathamr.structure.scoring import VARIABLE, Scoring, symbol_class
 

@@ -11,22 +11,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from graphs.corpus.post import Post
+from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError
-from graphs.formulas.store import FormulaStore
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
 from mathamr.evaluation.runs import check_k
 from mathamr.retrieval.bm25 import BM25Index, Weighting
-from mathamr.retrieval.lexical import FormulaDocuments, Tokens, index_answers, index_formulas
+from mathamr.retrieval.index import Ranking
+from mathamr.retrieval.lexical import LexicalIndex, Tokens
 from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.searching import say_lost, speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
-from mathamr.systems.searchable.bm25 import keep_bm25, open_bm25
-from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
+from mathamr.systems.searchable.formulas import keep_formulas
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry
 from mathamr.systems.settings.ranking import BM25Settings
 from mathamr.systems.system import System
+
+_FORMULAS = "formulas.db"  # of a kept search: published trees of the formulas of topics
 
 
 @system("bm25")
@@ -55,35 +57,24 @@ class BM25System(System[BM25Settings]):
         """Read the posts of the collection; ``index_seconds`` is of that as well."""
         tokens = Tokens(settings.bm25.by, self._formulas_db, stem=settings.bm25.stem)
         reset_peak_memory()
-        with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
-            posts = self.posts_for(topic_set)
-            if topic_set.task == 1:
-                with self._questions(settings) as question_of:
-                    answers = index_answers(
-                        posts,
-                        tokens,
-                        wanted=topic_set.indexed,
-                        kind=topic_set.kind,
-                        question_of=question_of,
-                        progress=advance,
-                        weighting=_weighting(settings),
-                    )
-                searchable, size = _Searchable(tokens, answers), answers.nbytes
-            else:
-                store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
-                formulas = index_formulas(
-                    posts,
-                    tokens,
-                    store=store,
-                    wanted=topic_set.indexed,
-                    progress=advance,
-                    weighting=_weighting(settings),
-                )
-                searchable, size = _Searchable(tokens, formulas), formulas.index.nbytes
+        reading = self.console.stage("reading", unit="posts")
+        with Stopwatch() as watch, reading as advance, self._questions(settings) as question_of:
+            index = LexicalIndex.build(
+                self.posts_for(topic_set),
+                tokens,
+                topic_set.task,
+                formulas_db=self._formulas_db,
+                wanted=topic_set.indexed,
+                kind=topic_set.kind,
+                question_of=question_of,
+                progress=advance,
+                weighting=_weighting(settings),
+            )
+        size = index.documents.nbytes
         costs = {"index_seconds": watch.seconds, "index_bytes": size, "peak_memory_bytes": peak_memory()}
         if topic_set.task == 2:
-            costs["formulas"] = len(formulas.index)
-        return Indexed(searchable, costs)
+            costs["formulas"] = len(index.documents)
+        return Indexed(index, costs)
 
     @contextmanager
     def _questions(self, settings: BM25Settings) -> Iterator[Callable[[Post], Post | None] | None]:
@@ -101,33 +92,29 @@ class BM25System(System[BM25Settings]):
 
     def retrieve(self, settings: BM25Settings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Search the index with the topics; ``queries_per_second`` is of the search alone."""
-        tokens, made, k = indexed.index.tokens, indexed.index.made, settings.retrieval.k
-        if isinstance(made, BM25Index):
-            token_queries = [tokens.of_post(topic.post) for topic in topic_set.topics]
-            with Stopwatch() as watch:
-                rankings = made.search(token_queries, settings.thread.results(k))
-            results = {topic.topic_id: ranking for topic, ranking in zip(topic_set.topics, rankings, strict=True)}
-            return Retrieved(results, speed(len(token_queries), watch))
-        queries = {topic.topic_id: tokens.of_query_formula(topic) for topic in topic_set.topics}
-        found = {topic_id: query for topic_id, query in queries.items() if query is not None}
-        say_lost(
-            self.console, topic_set, [t for t in topic_set.topics if t.topic_id in found], "lack the query formula"
-        )
-        with Stopwatch() as watch:
-            hits = made.search(found.values(), k)
-        return Retrieved(dict(zip(found, hits, strict=True)), speed(len(found), watch), made.visual_ids)
+        index, k = indexed.index, settings.retrieval.k
+        found = index.search(topic_set.topics, settings.thread.results(k) if topic_set.task == 1 else k)
+        searched = [topic for topic in topic_set.topics if topic.topic_id in found.results]
+        say_lost(self.console, topic_set, searched, "lack the query formula")
+        return Retrieved(found.results, speed(len(searched), found.seconds), index.visual_ids)
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
-        """Keep the scores of the posts."""
+        """Keep the scores of the posts, and the published trees of topics where formulas are compared."""
         settings = cast(BM25Settings, job.settings)
-        results = settings.thread.results(settings.retrieval.k)
-        own, made = settings.bm25, job.indexed.index.made
-        return keep_bm25(own.by, self._formulas_db, made, results, folder, stem=own.stem, topics=job.queries.topics)
+        own, results = settings.bm25, settings.thread.results(settings.retrieval.k)
+        job.indexed.index.documents.write(folder)
+        trees = self._formulas_db if own.by == "formulas" else None
+        if trees is not None:
+            keep_formulas(trees, job.queries.topics, folder / _FORMULAS)
+        return {"by": own.by, "published": trees is not None, "results": results, "stem": own.stem}
 
     @classmethod
     def open_kept(cls, kept: KeptSearch) -> Searchable:
         """Open the scores of the posts."""
-        return open_bm25(kept.record, kept.folder)
+        record = kept.record
+        formulas_db = kept.folder / _FORMULAS if entry(record, "published") else None
+        tokens = Tokens(entry(record, "by"), formulas_db, stem=record.get("stem", "none"))
+        return BM25Search(tokens, BM25Index.open(kept.folder), entry(record, "results"))
 
 
 def _weighting(settings: BM25Settings) -> Weighting:
@@ -135,11 +122,20 @@ def _weighting(settings: BM25Settings) -> Weighting:
 
 
 @dataclass(frozen=True)
-class _Searchable:
-    """Index with its tokens."""
+class BM25Search(Searchable):
+    """BM25 over posts, kept for search.
+
+    Attributes:
+        tokens: reader of the tokens of a post.
+        index: scores of the posts.
+        results: number of results of a query.
+    """
 
     tokens: Tokens
-    made: BM25Index | FormulaDocuments
+    index: BM25Index
+    results: int
 
-    def close(self) -> None:
-        """Do nothing: no file is open."""
+    def rank(self, topic: Topic) -> Ranking:
+        """Return the posts that share a token with the query."""
+        (ranking,) = self.index.search([self.tokens.of_post(topic.post)], self.results)
+        return ranking

@@ -2,25 +2,37 @@
 
 Their jobs run first (:attr:`experiments.plan.Job.needs`), and what they left in ``outputs/EXP/jobs`` is read: run files
 and costs. A query costs what all parts take one after the other, and the fusion itself; the index is all of theirs.
+
+In a search of an index, each part is searched with the query:
+
+>>> from graphs.corpus.post import Post
+>>> class Fixed:
+...     def __init__(self, *names): self.names = names
+...     def rank(self, topic): return [(name, 1 / place) for place, name in enumerate(self.names, 1)]
+...     def close(self): ...
+>>> parts = [Part(Fixed(*names), depth=None) for names in ("ab", "bc")]
+>>> search = FusionSearch(parts, how="rrf", rrf_k=60, weights=None, results=2)
+>>> [name for name, score in search.rank(Topic("A.1", Post("A.1", "topic")))]
+['b', 'a']
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from graphs.corpus.post import Topic
 from mathamr.evaluation.efficiency import Stopwatch
-from mathamr.evaluation.runs import Hit
-from mathamr.retrieval.fusion import merge_by_visual_id, rankings_of, standard_sum
+from mathamr.evaluation.runs import Run
+from mathamr.retrieval.fusion import fuse, merge_by_visual_id, rankings_of, standard_sum, with_posts
 from mathamr.retrieval.index import Ranking
 from mathamr.search.searchable import Searchable
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.parts import joint_size, joint_speed, places_of, run_left, scores_left
 from mathamr.systems.registry import system
-from mathamr.systems.searchable.fusion import FusionRule, open_fusion
-from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, Part, entry
 from mathamr.systems.settings.combined import FusionSettings
 from mathamr.systems.system import System
 
@@ -35,39 +47,62 @@ class FusionSystem(System[FusionSettings]):
 
     def retrieve(self, settings: FusionSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Fuse the rankings that the parts have left."""
-        if settings.fusion.how == "standard":
-            places, k = places_of(settings, settings.fusion.of), settings.retrieval.k
+        own, k = settings.fusion, settings.retrieval.k
+        places = places_of(settings, own.of)
+        if own.how == "standard":
             scores = [scores_left(place, topic_set.test_name, k) for place in places]
             with Stopwatch() as watch:
-                summed = standard_sum(scores, settings.fusion.weights, limit=k)
-            return Retrieved(summed, joint_speed(settings, settings.fusion.of, topic_set, watch.seconds))
-        second = topic_set.task == 2
-        places = places_of(settings, settings.fusion.of)
+                summed = standard_sum(scores, own.weights, limit=k)
+            return Retrieved(summed, joint_speed(settings, own.of, topic_set, watch.seconds))
         runs = [run_left(place, topic_set.test_name, topic_set.task) for place in places]
         rankings: list[dict[str, Ranking]] = [rankings_of(run) for run in runs]
-        visual_ids = self.visual_ids(settings) if second else None
+        visual_ids = self.visual_ids(settings) if topic_set.task == 2 else None
         with Stopwatch() as watch:
             if visual_ids is not None:
                 rankings = merge_by_visual_id(rankings, visual_ids)
-            fused = _rule(settings).fused(rankings)
-        costs = joint_speed(settings, settings.fusion.of, topic_set, watch.seconds)
-        if visual_ids is None:
-            return Retrieved(fused, costs)
-        post_of = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}
-        found = {topic: [Hit(own, score, post_of[own]) for own, score in ranking] for topic, ranking in fused.items()}
-        return Retrieved(found, costs, visual_ids)
+            fused = fuse(rankings, own.weights, k=own.k, limit=k)
+        costs = joint_speed(settings, own.of, topic_set, watch.seconds)
+        return Retrieved(fused if visual_ids is None else with_posts(fused, runs), costs, visual_ids)
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
         """Keep the rule; the parts are kept beside it."""
         settings = cast(FusionSettings, job.settings)
-        return {"of": list(settings.fusion.of), **asdict(_rule(settings))}
+        own = settings.fusion
+        rule = {"how": own.how, "rrf_k": own.k, "weights": own.weights, "results": settings.retrieval.k}
+        return {"of": list(own.of), **rule}
 
     @classmethod
     def open_kept(cls, kept: KeptSearch) -> Searchable:
         """Open the rule with the parts."""
-        return open_fusion(kept.record, kept.parts)
+        parts = kept.parts_named(entry(kept.record, "of"))
+        rule = (entry(kept.record, name) for name in ("how", "rrf_k", "weights", "results"))
+        return FusionSearch(list(parts.values()), *rule)
 
 
-def _rule(settings: FusionSettings) -> FusionRule:
-    own = settings.fusion
-    return FusionRule(own.how, own.k, own.weights, settings.retrieval.k)
+@dataclass(frozen=True)
+class FusionSearch(Searchable):
+    """Fusion of the rankings of other conditions, which their owner closes.
+
+    Attributes:
+        parts: the conditions, in order.
+        how: rrf, weighted or standard.
+        rrf_k: constant of reciprocal rank fusion.
+        weights: weight of each ranking; None: equal ones.
+        results: most results of a topic.
+    """
+
+    parts: Sequence[Part]
+    how: str
+    rrf_k: int
+    weights: Sequence[float] | None
+    results: int
+
+    def rank(self, topic: Topic) -> Ranking:
+        """Return the fused ranking; each part is searched."""
+        if self.how == "standard":
+            scores = [{topic.topic_id: part.scores(topic)} for part in self.parts]
+            fused = standard_sum(scores, self.weights, limit=self.results)
+        else:
+            runs = [Run("part", {topic.topic_id: hits} if (hits := part.run(topic)) else {}) for part in self.parts]
+            fused = fuse([rankings_of(run) for run in runs], self.weights, k=self.rrf_k, limit=self.results)
+        return fused.get(topic.topic_id, [])

@@ -9,6 +9,9 @@ Each topic is ranked by weights that topics of other years taught (:mod:`mathamr
 topic's year reaches its ranking. Topics without years are parted into five folds by their ids. The job leaves
 ``weights.json``. Weights that were saved are applied with ``learned.weights``, and refused for a year that trained
 them. In Task 2 formulas of one visual id are one document, and features are of scores alone.
+
+In a search of an index, a topic of the experiment is ranked by weights that its year did not teach, as in the run file;
+a typed query by weights that all years taught.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import shutil
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -26,15 +30,16 @@ import numpy as np
 
 from graphs.corpus.pairs import Linked
 from graphs.corpus.post import Post, Topic
-from graphs.errors import ConfigError, RetrievalError
+from graphs.errors import ConfigError, RetrievalError, StoreError, faults_as
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.result_names import file_name
-from mathamr.evaluation.runs import Hit, Qrels
+from mathamr.evaluation.runs import Qrels, Run
 from mathamr.ranking.features import FAMILIES, Facts, features_of, names_of
 from mathamr.ranking.judged import Floats, JudgedTopic, year_of
 from mathamr.ranking.left_out import LEARNERS, LeftOut, fit_left_out, read_left_out
-from mathamr.retrieval.index import Ranking
+from mathamr.retrieval.fusion import with_posts
+from mathamr.retrieval.index import Ranking, ranked
 from mathamr.retrieval.scores import documents_of
 from mathamr.search.searchable import Searchable
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
@@ -49,12 +54,13 @@ from mathamr.systems.parts import (
     scores_left,
 )
 from mathamr.systems.registry import system
-from mathamr.systems.searchable.facts import keep_facts
-from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
-from mathamr.systems.searchable.learned import FACTS, WEIGHTS, open_learned, ranked
+from mathamr.systems.searchable.facts import KeptFacts, keep_facts
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, Part, entry
 from mathamr.systems.settings.combined import LearnedSettings
 from mathamr.systems.system import System
 
+WEIGHTS = "weights.json"
+FACTS = "facts.db"
 _FOLDS = 5
 _READ_TOGETHER = 10_000  # texts
 
@@ -82,7 +88,10 @@ class LearnedSystem(System[LearnedSettings]):
             if own.weights is not None:
                 weights = self._saved(settings, names_of(own.features, own.of))
                 for part in sorted(set(parts.values())):
-                    _refuse_trained(weights, part)
+                    try:
+                        weights.of(part)
+                    except RetrievalError as error:
+                        raise ConfigError(f"learned.weights: {error}") from error
             elif len(set(parts.values())) < 2:
                 only = next(iter(parts.values()), "no year")
                 raise ConfigError(
@@ -105,12 +114,11 @@ class LearnedSystem(System[LearnedSettings]):
         own, k = settings.learned, settings.retrieval.k
         places = places_of(settings, own.of)
         visual_ids = self.visual_ids(settings) if topic_set.task == 2 else None
-        post_of: dict[str, str | None] = {}
+        runs: list[Run] = []
         if visual_ids is None:
             scores = [scores_left(place, topic_set.test_name, k) for place in places]
         else:
             runs = [run_left(place, topic_set.test_name, 2) for place in places]
-            post_of = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}
             scores = formula_scores(runs, k, visual_ids, [cut_topics(place, topic_set.test_name) for place in places])
         systems = dict(zip(own.of, scores, strict=True))
         parts = parts_of(topic_set.topics)
@@ -130,13 +138,10 @@ class LearnedSystem(System[LearnedSettings]):
         results: dict[str, Ranking] = {}
         with Stopwatch() as ranking:
             for topic_id, (documents, features) in found.items():
-                results[topic_id] = ranked(weights.of(parts[topic_id]), documents, features, k)
+                results[topic_id] = ranked(documents, weights.of(parts[topic_id]).ranker.scores(features), k)
         costs = joint_speed(settings, own.of, topic_set, watch.seconds + ranking.seconds)
         records = {WEIGHTS: weights.record()}
-        if visual_ids is None:
-            return Retrieved(results, costs, records=records)
-        hits = {topic: [Hit(name, score, post_of[name]) for name, score in own] for topic, own in results.items()}
-        return Retrieved(hits, costs, visual_ids, records)
+        return Retrieved(results if visual_ids is None else with_posts(results, runs), costs, visual_ids, records)
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
         """Keep the weights, and the facts of all answers where features need them; the parts are kept beside it."""
@@ -160,15 +165,20 @@ class LearnedSystem(System[LearnedSettings]):
     @classmethod
     def open_kept(cls, kept: KeptSearch) -> Searchable:
         """Open the weights with the parts."""
-        return open_learned(kept.record, kept.folder, kept.parts)
+        record, path = kept.record, kept.folder / WEIGHTS
+        parts = kept.parts_named(entry(record, "of"))
+        topics = {topic: frozenset(questions) for topic, questions in entry(record, "topics").items()}
+        families, years, results = (entry(record, name) for name in ("features", "years", "results"))
+        with faults_as(StoreError, "cannot be read as weights: {}; build the index again", path):
+            weights = read_left_out(json.loads(path.read_text(encoding="utf-8")))
+        facts = KeptFacts(kept.folder / FACTS) if entry(record, "facts") else None
+        return LearnedSearch(parts, families, weights, years, topics, facts, results)
 
     def _saved(self, settings: LearnedSettings, names: Sequence[str]) -> LeftOut:
         path = settings.weights_path
         assert path is not None
-        try:
+        with faults_as(ConfigError, f"learned.weights={path}: {{}}"):
             weights = read_left_out(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, RecursionError, RetrievalError) as error:
-            raise ConfigError(f"learned.weights={path}: {error}") from error
         if list(weights.features) != list(names):
             raise ConfigError(
                 f"learned.weights={path} is of the features {', '.join(weights.features)}, and these are "
@@ -234,13 +244,6 @@ def parts_of(topics: Sequence[Topic]) -> dict[str, str]:
     return {topic_id: f"fold {zlib.crc32(topic_id.encode(errors='surrogatepass')) % _FOLDS + 1}" for topic_id in years}
 
 
-def _refuse_trained(weights: LeftOut, part: str) -> None:
-    try:
-        weights.of(part)
-    except RetrievalError as error:
-        raise ConfigError(f"learned.weights: {error}") from error
-
-
 def _learned(
     settings: LearnedSettings,
     found: Mapping[str, tuple[list[str], Floats]],
@@ -275,3 +278,40 @@ def _judged_topic(
     missed = sorted(set(grades) - {found_visual_ids[place] for place in places})
     unfound = np.array([grades[name] for name in missed], dtype=np.int64)
     return JudgedTopic(topic_id, part, features[places], known, unfound)
+
+
+@dataclass(frozen=True)
+class LearnedSearch(Searchable):
+    """Learned weights of other conditions' scores.
+
+    Attributes:
+        parts: the conditions by name, in order.
+        families: families of features.
+        weights: the weights, by the years that taught them.
+        years: year of each topic of the experiment.
+        topics: questions that are the topic, by its id.
+        facts: facts of the posts; None where no feature needs them.
+        results: most results of a topic.
+    """
+
+    parts: Mapping[str, Part]
+    families: Sequence[str]
+    weights: LeftOut
+    years: Mapping[str, str]
+    topics: Mapping[str, frozenset[str]]
+    facts: KeptFacts | None
+    results: int
+
+    def rank(self, topic: Topic) -> Ranking:
+        """Return the weighted ranking; each part is searched."""
+        systems = {name: {topic.topic_id: part.scores(topic)} for name, part in self.parts.items()}
+        documents = documents_of(list(systems.values()), topic.topic_id)
+        facts = Facts() if self.facts is None else self.facts.of(documents, self.topics)
+        features = features_of(self.families, systems, facts, topic, documents)
+        fitted = self.weights.of(self.years.get(topic.topic_id, ""))
+        return ranked(documents, fitted.ranker.scores(features), self.results)
+
+    def close(self) -> None:
+        """Close the facts; the parts are closed by their owner."""
+        if self.facts is not None:
+            self.facts.close()

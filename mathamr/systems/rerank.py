@@ -29,13 +29,12 @@ from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, RetrievalError, StoreError
 from graphs.shared_files import read_json
 from mathamr.evaluation.efficiency import Stopwatch
-from mathamr.evaluation.order import best_first
 from mathamr.evaluation.result_file import RESULT
 from mathamr.evaluation.runs import check_k
 from mathamr.model.encoding import device_of
 from mathamr.ranking.cross_encoder import open_cross_encoder
 from mathamr.ranking.cross_scorer import CrossScorer, mine, rescore, train_cross_scorer
-from mathamr.retrieval.index import Ranking
+from mathamr.retrieval.index import Ranking, ranked
 from mathamr.stages.console import Console
 from mathamr.stages.learning.collection_pairs import CollectionPairs
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
@@ -217,7 +216,7 @@ def reranked(names: Sequence[str], scores: NDArray[np.float64]) -> Ranking:
         names: ids of the results, best first.
         scores: new scores of the first of them.
     """
-    first = [(names[place], float(scores[place])) for place in best_first(names[: len(scores)], scores)]
+    first = ranked(names[: len(scores)], scores)
     highest, lowest = (first[0][1], first[-1][1]) if first else (0.0, 0.0)
     step = STEP * max(highest - lowest, abs(lowest) / 500, 0.001)  # more than a float32 resolves
     return first + [(name, lowest - step * place) for place, name in enumerate(names[len(scores) :], start=1)]

@@ -8,31 +8,37 @@ every process and for every seed.
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from graphs.corpus.post import Post
+from graphs.corpus.post import Post, Topic
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import ConfigError, RetrievalError
+from graphs.errors import ConfigError, RetrievalError, StoreError, faults_as
 from graphs.processes import batched
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
+from mathamr.evaluation.order import best_numbers
 from mathamr.evaluation.runs import check_k
 from mathamr.model.encoding import device_of
 from mathamr.ranking.sparse_encoder import Encode, open_sparse_encoder
+from mathamr.retrieval.index import Ranking
 from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.searching import speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
-from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
-from mathamr.systems.searchable.sparse import SparseIndex, keep_sparse, open_sparse
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry
 from mathamr.systems.settings.ranking import SparseSettings
 from mathamr.systems.system import System
+from mathamr.text.encoder import identity
 
+_IDS, _WEIGHTS = "post_ids.npy", "weights.npz"  # files of an index that is kept
 _AT_ONCE = 512  # posts
 
 
@@ -80,16 +86,40 @@ class SparseSystem(System[SparseSettings]):
         with Stopwatch() as watch:
             queries = encode(list(texts.values()), "query")
             results = {topic: indexed.index.search(queries[[place]], count) for place, topic in enumerate(texts)}
-        return Retrieved(results, speed(len(texts), watch))
+        return Retrieved(results, speed(len(texts), watch.seconds))
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
-        """Keep the weights of the posts, and the name of the encoder."""
-        return keep_sparse(cast(SparseSettings, job.settings), job.indexed.index, folder)
+        """Keep the weights of the posts, and the name of the encoder, which stays in its folder."""
+        settings = cast(SparseSettings, job.settings)
+        own = settings.sparse
+        job.indexed.index.write(folder)
+        return {
+            "encoder": own.encoder,
+            "identity": identity(str(own.encoder)),
+            "max_length": own.max_length,
+            "most_words": own.most_words,
+            "results": settings.thread.results(settings.retrieval.k),
+        }
 
     @classmethod
     def open_kept(cls, kept: KeptSearch) -> Searchable:
-        """Open the weights of the posts, and the encoder."""
-        return open_sparse(kept.record, kept.folder, kept.device)
+        """Open the weights of the posts, and the encoder.
+
+        Raises:
+            ConfigError: the encoder cannot be opened.
+            StoreError: the encoder has other weights than the one of the posts, or a file is missing or damaged.
+        """
+        names = ("encoder", "identity", "max_length", "most_words", "results")
+        name, expected, max_length, most_words, results = (entry(kept.record, key) for key in names)
+        if (found := identity(name)) != expected:
+            raise StoreError(
+                f"the encoder {name} is {found}, and the posts were read by {expected}; give that encoder back its "
+                "place, or build the index again",
+                path=kept.folder,
+            )
+        device = device_of(kept.device)
+        encode = open_sparse_encoder(name, max_length=max_length, device=device, most_words=most_words)
+        return SparseSearch(encode, SparseIndex.open(kept.folder), results)
 
     def _open(self, settings: SparseSettings) -> Encode:
         own = settings.sparse
@@ -102,3 +132,70 @@ class SparseSystem(System[SparseSettings]):
             batch_size=own.batch_size,
             most_words=own.most_words,
         )
+
+
+class SparseIndex:
+    """Weights of posts, by word.
+
+    Args:
+        names: ids of the posts, (posts,).
+        weights: weight of each word of the vocabulary in each post, (posts, vocabulary).
+    """
+
+    def __init__(self, names: npt.NDArray[np.str_], weights: sparse.csc_array) -> None:
+        self._names, self._weights = names, weights
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the weights and the ids in memory."""
+        arrays = (self._names, self._weights.data, self._weights.indices, self._weights.indptr)
+        return sum(int(array.nbytes) for array in arrays)
+
+    def search(self, query: sparse.csr_array, count: int) -> Ranking:
+        """Return at most ``count`` posts that share a word with the query (1, vocabulary), best first."""
+        scores = (self._weights[:, query.indices] @ query.data).astype(np.float32)
+        found = np.flatnonzero(scores > 0)
+        best = best_numbers(found, scores[found], count, self._names)
+        return [(str(self._names[number]), score) for number, score in best]
+
+    def write(self, folder: Path) -> None:
+        """Write the weights and the ids to ``folder``, without pickle and without compression."""
+        np.save(folder / _IDS, self._names, allow_pickle=False)
+        sparse.save_npz(folder / _WEIGHTS, self._weights, compressed=False)
+
+    @classmethod
+    def open(cls, folder: Path) -> SparseIndex:
+        """Open what :meth:`write` has written.
+
+        Raises:
+            StoreError: a file is missing or damaged.
+        """
+        with faults_as(StoreError, "cannot be read as weights of words: {}; build the index again", folder):
+            names = np.load(folder / _IDS, allow_pickle=False)
+            with zipfile.ZipFile(folder / _WEIGHTS) as archive:
+                if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+                    raise ValueError("its parts are compressed")  # they may be of any size
+            weights = sparse.csc_array(sparse.load_npz(folder / _WEIGHTS))
+            weights.check_format(full_check=True)  # the product does not check places
+        if names.shape != weights.shape[:1]:
+            raise StoreError("damaged: not as many ids as posts; build the index again", path=folder)
+        return cls(names, weights)
+
+
+@dataclass(frozen=True)
+class SparseSearch(Searchable):
+    """Search by the words of a learned sparse encoder.
+
+    Attributes:
+        encode: encoder of queries.
+        index: weights of the posts.
+        results: number of results of a query.
+    """
+
+    encode: Encode
+    index: SparseIndex
+    results: int
+
+    def rank(self, topic: Topic) -> Ranking:
+        """Return the posts that share a word with the query."""
+        return self.index.search(self.encode([as_text(extract(topic.post))], "query"), self.results)

@@ -12,28 +12,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphs.corpus.post import Post
+import numpy as np
+import numpy.typing as npt
+
+from graphs.corpus.post import Post, Topic
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import ConfigError, Failure
-from graphs.formulas.store import FormulaStore
+from graphs.errors import ConfigError, Failure, StoreError, faults_as
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
 from mathamr.evaluation.runs import MAX_PER_TOPIC, check_k
 from mathamr.retrieval.bm25 import tokens_of_post
-from mathamr.retrieval.lexical import distinct_formulas
+from mathamr.retrieval.index import Ranking, ranked
 from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.indexed_formulas import IndexedFormulas
 from mathamr.stages.retrieval.searching import speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.structure.context import Context, with_similar_posts
 from mathamr.structure.index import StructureIndex
-from mathamr.structure.posts import FormulasOfPosts
+from mathamr.structure.posts import FormulasOfPosts, searched_formulas
+from mathamr.structure.storage import read_index, write_index
 from mathamr.systems.registry import system
-from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
-from mathamr.systems.searchable.structure import StructureSearch, keep_structure, open_structure
+from mathamr.systems.searchable.formulas import keep_formulas
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry
 from mathamr.systems.settings.ranking import StructureSettings
 from mathamr.systems.system import System
+
+_FORMULAS, _POSTS = "formulas.db", "posts.npz"  # of a kept search: published trees of topics, and posts of formulas
 
 
 @system("structure")
@@ -55,42 +60,26 @@ class StructureSystem(System[StructureSettings]):
 
     def index(self, settings: StructureSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Read the posts of the collection; ``index_seconds`` is of that as well."""
-        trees = FormulaTrees(self._formulas_db)
-        store = None if self._formulas_db is None else FormulaStore.open(self._formulas_db)
+        formulas = IndexedFormulas(FormulaTrees(self._formulas_db))
         posts, wanted = self.posts_for(topic_set), topic_set.indexed
         if topic_set.task == 1:
             posts, wanted = _searched(posts, topic_set), None
-        visual_ids: dict[str, str] = {}
-        places: list[tuple[str, str]] = []
         around = _Around()
+        if settings.structure.context or topic_set.task == 1:
+            posts = around.read(posts)
         reset_peak_memory()
         with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
-
-            def formulas() -> Iterator[ParsedFormula]:
-                read = around.read(posts) if settings.structure.context or topic_set.task == 1 else posts
-                found = distinct_formulas(read, trees.of, visual_ids, store=store, wanted=wanted, progress=advance)
-                for formula_id, post_id, formula in found:
-                    places.append((formula_id, post_id))
-                    yield formula
-
-            made = StructureIndex.build(formulas(), settings.structure)
+            read = formulas.read(posts, self._formulas_db, wanted=wanted, progress=advance)
+            made = StructureIndex.build(read, settings.structure)
             context = answers = None
             if topic_set.task == 1:
-                occurring = around.posts(places, visual_ids)
+                occurring = around.posts(formulas.places, formulas.visual_ids)
                 results = settings.thread.results(settings.retrieval.k)
-                answers = StructureSearch(trees, made, occurring, around.names, results)
+                answers = StructureSearch(formulas.trees, made, occurring, around.names, results)
             elif settings.structure.context:
-                context = around.context(places, visual_ids)
+                context = around.context(formulas.places, formulas.visual_ids)
         costs = {"index_seconds": watch.seconds, "index_bytes": made.nbytes, "peak_memory_bytes": peak_memory()}
-        searchable = _Searchable(
-            made=made,
-            places=places,
-            visual_ids=visual_ids,
-            trees=trees,
-            context=context,
-            answers=answers,
-        )
-        return Indexed(searchable, {**costs, "formulas": len(made)})
+        return Indexed(_Searchable(formulas, made, context, answers), {**costs, "formulas": len(made)})
 
     def retrieve(
         self, settings: StructureSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet
@@ -99,35 +88,109 @@ class StructureSystem(System[StructureSettings]):
         searchable: _Searchable = indexed.index
         if searchable.answers is not None:
             return _retrieve_answers(searchable.answers, topic_set)
-        found = searchable.queries(topic_set, self.console)
+        formulas = searchable.formulas
+        found = formulas.queries(topic_set, self.console)
         words = {topic.topic_id: tokens_of_post(topic.post) for topic in topic_set.topics}
         k, places = settings.retrieval.k, settings.structure.context
         with Stopwatch() as watch:
-            rankings = {name: searchable.made.search(query, k, names=searchable.names) for name, query in found.items()}
+            made, names = searchable.made, formulas.names
+            rankings = {name: made.search(query, k, names=names) for name, query in found.items()}
             if searchable.context is not None:
                 for name, query in found.items():
                     similar = searchable.context.scores(words[name])
-                    rankings[name] = with_similar_posts(
-                        rankings[name], similar, searchable.made, query, min(places, k), k, searchable.names
-                    )
-        return Retrieved(searchable.hits(rankings), speed(len(found), watch), searchable.visual_ids)
+                    few = min(places, k)
+                    rankings[name] = with_similar_posts(rankings[name], similar, made, query, few, k, names)
+        return Retrieved(formulas.hits(rankings), speed(len(found), watch.seconds), formulas.visual_ids)
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
-        """Keep the trees of the formulas of posts."""
-        return keep_structure(self._formulas_db, job.indexed.index.answers, folder, topics=job.queries.topics)
+        """Keep the trees of the formulas of posts, and the published trees of topics."""
+        search: StructureSearch = job.indexed.index.answers
+        search.write(folder)
+        if self._formulas_db is not None:
+            keep_formulas(self._formulas_db, job.queries.topics, folder / _FORMULAS)
+        return {"published": self._formulas_db is not None, "results": search.results}
 
     @classmethod
     def open_kept(cls, kept: KeptSearch) -> Searchable:
         """Open the trees of the formulas of posts."""
-        return open_structure(kept.record, kept.folder)
+        trees = FormulaTrees(kept.folder / _FORMULAS if entry(kept.record, "published") else None)
+        return StructureSearch.open(kept.folder, trees, entry(kept.record, "results"))
+
+
+@dataclass(frozen=True)
+class StructureSearch(Searchable):
+    """Posts by the structure of their formulas.
+
+    Attributes:
+        trees: source of the trees of a query's formulas.
+        index: trees of the formulas of posts.
+        posts: posts of each formula.
+        names: ids of the posts, by number.
+        results: most results of a query.
+    """
+
+    trees: FormulaTrees
+    index: StructureIndex
+    posts: FormulasOfPosts
+    names: Sequence[str]
+    results: int
+
+    def formulas(self, topic: Topic) -> list[ParsedFormula]:
+        """Return the formulas of a query that are searched with."""
+        return searched_formulas(self.trees.of(extract(topic.post).formulas))
+
+    def of_formulas(self, formulas: Sequence[ParsedFormula]) -> Ranking:
+        """Return the posts that share a part of a formula; none without formulas."""
+        scores = self.posts.scores(self.index, formulas)
+        places = np.flatnonzero(scores > 0)
+        return ranked([self.names[place] for place in places.tolist()], scores[places], self.results)
+
+    def rank(self, topic: Topic) -> Ranking:
+        """Return the posts that share a part of a formula with the query."""
+        return self.of_formulas(self.formulas(topic))
+
+    def write(self, folder: Path) -> None:
+        """Write the trees and the posts of each formula to a new folder."""
+        write_index(self.index, folder)
+        names = np.array(self.names, dtype=np.str_)
+        np.savez(folder / _POSTS, starts=self.posts.starts, places=self.posts.places, names=names)
+
+    @classmethod
+    def open(cls, folder: Path, trees: FormulaTrees, results: int) -> StructureSearch:
+        """Open what :meth:`write` has written.
+
+        Raises:
+            StoreError: a file is missing or damaged.
+        """
+        index = read_index(folder)
+        fault = "cannot be read as the posts of formulas: {}; build the index again"
+        with faults_as(StoreError, fault, folder / _POSTS):
+            with np.load(folder / _POSTS, allow_pickle=False) as arrays:
+                starts, places, names = arrays["starts"], arrays["places"], arrays["names"]
+            _check(starts, places, names, len(index))
+        return cls(trees, index, FormulasOfPosts(starts, places, len(names)), names.tolist(), results)
+
+
+def _check(starts: npt.NDArray[Any], places: npt.NDArray[Any], names: npt.NDArray[Any], formulas: int) -> None:
+    """Refuse arrays that do not belong together, so that no search reads beyond an array."""
+    fit = (
+        (starts.dtype, places.dtype, names.dtype.kind) == (np.int64, np.int64, "U")
+        and (starts.shape, places.ndim, names.ndim) == ((formulas + 1,), 1, 1)
+        and starts[0] == 0
+        and starts[-1] == len(places)
+        and not (np.diff(starts) < 0).any()
+        and not ((places < 0) | (places >= len(names))).any()
+    )
+    if not fit:
+        raise ValueError("its arrays do not belong together")
 
 
 def _retrieve_answers(search: StructureSearch, topic_set: TopicSet) -> Retrieved:
     """Rank answers by the formulas of each topic; a topic without formulas finds none."""
     queries = {topic.topic_id: search.formulas(topic) for topic in topic_set.topics}
     with Stopwatch() as watch:
-        results = {topic_id: search.ranked(formulas) for topic_id, formulas in queries.items()}
-    return Retrieved(results, speed(len(queries), watch))
+        results = {topic_id: search.of_formulas(formulas) for topic_id, formulas in queries.items()}
+    return Retrieved(results, speed(len(queries), watch.seconds))
 
 
 def _searched(posts: Iterable[Post | Failure], topic_set: TopicSet) -> Iterator[Post]:
@@ -138,10 +201,11 @@ def _searched(posts: Iterable[Post | Failure], topic_set: TopicSet) -> Iterator[
             yield post
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Searchable(IndexedFormulas):
+@dataclass(frozen=True)
+class _Searchable:
     """Trees of formulas, with their ids; in Task 1 ``answers`` finds posts by them."""
 
+    formulas: IndexedFormulas
     made: StructureIndex
     context: Context | None = None
     answers: StructureSearch | None = None

@@ -36,13 +36,14 @@ from graphs.stores.posts import PostTexts
 from mathamr.analysis.collapse import KINDS
 from mathamr.evaluation.efficiency import reset_peak_memory
 from mathamr.model.encoding import device_of
+from mathamr.negatives.text import Mining
 from mathamr.search.searchable import Searchable
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.learning.collection_pairs import CollectionPairs
 from mathamr.stages.learning.passages import text_lines
 from mathamr.stages.learning.pretraining import pretrained
-from mathamr.stages.learning.text_encoder import finetune_encoder
+from mathamr.stages.learning.reporting import training_stage
 from mathamr.stages.needed import NeededPosts, extent_of, needed_posts
 from mathamr.stages.retrieval.searching import check_search, index_posts, say_lost, search_posts
 from mathamr.stages.text_vectors import TextsToEncode, encode_texts
@@ -198,10 +199,18 @@ class TextSystem(System[TextSettings]):
                 encoder, costs = self._pretrained(settings, encoder)
             reset_peak_memory()
             pairs, held_out = self._pairs(settings, folder)
-            seed = settings.seed
-            result = finetune_encoder(
-                text, encoder, pairs, folder, self.console, seed=seed, validation=held_out, log=log
-            )
+            with training_stage("fine-tuning", self.console, log) as report:
+                result = finetuning.finetune(
+                    text,
+                    encoder,
+                    pairs,
+                    validation=held_out,
+                    out=folder,
+                    seed=settings.seed,
+                    log=report,
+                    mining=Mining,
+                    progress=report.progress,
+                )
             trained = Trained(best, {**costs, **result.costs})
         else:
             best.mkdir(exist_ok=True)

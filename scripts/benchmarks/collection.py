@@ -33,7 +33,7 @@ from graphs.amr import parsers
 from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.stores import collection
 from mathamr.stages.console import Console
-from mathamr.stages.data.census import count
+from mathamr.stages.data.graphs import count
 from mathamr.stages.parsers import factory
 
 _MIB = 1 << 20

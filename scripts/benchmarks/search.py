@@ -40,7 +40,7 @@ from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.agreement import compare
-from mathamr.retrieval.exact import DType, ExactIndex
+from mathamr.retrieval.exact.index import DType, ExactIndex
 from mathamr.retrieval.index import Index, Strategy
 from mathamr.retrieval.strategies import search
 from mathamr.search.catalog import Catalog

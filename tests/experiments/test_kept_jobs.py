@@ -21,6 +21,7 @@ from experiments.run import run
 from graphs.corpus.jsonl import JsonLines
 from graphs.corpus.post import Topic
 from graphs.errors import ConfigError, StoreError
+from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.runs import read_run
 from mathamr.retrieval.folder import switch
 from mathamr.retrieval.scores import SCORES
@@ -30,7 +31,7 @@ from mathamr.search.web.app import create_app
 from mathamr.search_index import open_engine, open_index
 from mathamr.systems.parts import scores_left
 from mathamr.systems.searchable.kept import Part
-from mathamr.systems.searchable.structure import open_structure
+from mathamr.systems.structure import StructureSearch
 from tests.experiments.conftest import FORMULAS, with_years, write_collection, write_splade
 from tests.experiments.tiny_settings import ROOT, SMALL
 
@@ -215,7 +216,7 @@ def test_an_index_that_cannot_be_used_is_refused(
     for changed in ({"places": kept["places"] + 40}, {"starts": kept["starts"][1:]}, {"names": kept["names"][:1]}):
         np.savez(posts, **{**kept, **changed})
         with pytest.raises(StoreError, match="its arrays do not belong together; build the index again"):
-            open_structure({"published": False, "results": 5}, posts.parent)
+            StructureSearch.open(posts.parent, FormulaTrees(None), 5)
     with pytest.raises(StoreError, match="the file has changed since it was written"):
         open_index(index)
     with opened(experiment, "text"):

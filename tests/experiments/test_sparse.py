@@ -15,8 +15,9 @@ from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, StoreError
 from mathamr.evaluation.runs import read_run
 from mathamr.ranking.sparse_encoder import open_sparse_encoder
-from mathamr.systems.searchable.sparse import SparseIndex, keep_sparse, open_sparse
-from mathamr.systems.settings.ranking import SparseSettings
+from mathamr.systems.searchable.kept import KeptSearch
+from mathamr.systems.sparse import SparseIndex, SparseSystem
+from mathamr.text.encoder import identity
 from tests.experiments.conftest import write_splade
 from tests.experiments.test_threads import run
 from tests.experiments.test_tracks import configured, planned
@@ -85,17 +86,21 @@ def test_rankings_depend_on_the_weights_and_not_on_the_batch(splade: Path) -> No
 
 
 def test_a_kept_encoder_with_other_weights_is_refused(splade: Path, tmp_path: Path) -> None:
-    settings = planned({"words": sparse(splade)})["words-seed1"].settings
-    assert isinstance(settings, SparseSettings)
-    record = keep_sparse(settings, INDEX, tmp_path)
+    INDEX.write(tmp_path)
+    encoder = str(splade)
+    record = {"encoder": encoder, "identity": identity(encoder), "max_length": 64, "most_words": None, "results": 10}
+
+    def reopened(folder: Path) -> object:
+        return SparseSystem.open_kept(KeptSearch(folder, record, {}))
+
     with pytest.raises(StoreError, match="cannot be read as weights of words"):
-        open_sparse(record, tmp_path / "elsewhere", "cpu")
+        reopened(tmp_path / "elsewhere")
     (splade / "vocab.txt").write_text("another")
     with pytest.raises(StoreError, match="and the posts were read by splade-"):
-        open_sparse(record, tmp_path, "cpu")
+        reopened(tmp_path)
     shutil.rmtree(splade)
     with pytest.raises(StoreError, match="give that encoder back its place"):
-        open_sparse(record, tmp_path, "cpu")
+        reopened(tmp_path)
 
 
 def test_weights_that_are_kept_rank_as_before(tmp_path: Path) -> None:

@@ -288,7 +288,7 @@ def test_a_fusion_keeps_its_rankings_as_long_as_those_of_its_parts(
 def test_a_fusion_fails_with_its_part_and_runs_when_that_is_mended(
     collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from mathamr.systems import bm25
+    from mathamr.retrieval.lexical import LexicalIndex
 
     conditions = {"words": BM25, "formulas": FORMULAS, "fused": RRF}
     config = configured(conditions, f"data.root={collection}", f"outputs={tmp_path / 'out'}", seeds=(1,))
@@ -303,7 +303,7 @@ def test_a_fusion_fails_with_its_part_and_runs_when_that_is_mended(
         raise TrainingError("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(bm25, "index_answers", broken)
+        patch.setattr(LexicalIndex, "build", broken)
         ended = runner.run(config, "command")
     assert ended.failed == 3
     assert "fused, seed 1: failed: words-seed1, which it needs, failed: no room" in ended.table

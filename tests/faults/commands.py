@@ -11,7 +11,7 @@ from typing import Any
 from graphs.stores.collection import Collection
 from graphs.stores.posts import PostTexts
 from graphs.stores.store import GraphStore
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.search.catalog import Catalog
 from mathamr.training import checkpoint
 from tests.experiments.tiny_settings import SMALL
@@ -25,7 +25,7 @@ def ids_and_vectors(index: ExactIndex | Catalog) -> tuple[Any, ...]:
         found = (ids, vectors.vectors_of(ids).vectors.tolist())
         if isinstance(index, Catalog):
             posts = index.texts.get(ids)
-            formulas = index.search_formulas(vectors.vectors_of(ids[:1]).vectors[0], 3)
+            formulas = index.formulas.search(vectors.vectors_of(ids[:1]).vectors[:1], 3)[0]
             return (*found, [(post.title, post.text) for post in posts.values()], formulas, index.vocabulary.labels)
         return found
     finally:

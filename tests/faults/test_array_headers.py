@@ -18,8 +18,8 @@ from mathamr.retrieval.scores import read_scores, write_scores
 from mathamr.structure.index import StructureIndex
 from mathamr.structure.posts import FormulasOfPosts
 from mathamr.structure.storage import read_index, write_index
-from mathamr.systems.searchable.sparse import SparseIndex
-from mathamr.systems.searchable.structure import StructureSearch, keep_structure, open_structure
+from mathamr.systems.sparse import SparseIndex
+from mathamr.systems.structure import StructureSearch
 from tests.mathamr.structure.test_alignment import RULES
 
 HEADERS = [
@@ -52,8 +52,8 @@ def scores(folder: Path) -> Callable[[], object]:
 def posts_of_formulas(folder: Path) -> Callable[[], object]:
     posts = FormulasOfPosts(np.array([0, 1]), np.array([0]), 1)
     search = StructureSearch(FormulaTrees(None), StructureIndex.build([parse_latex("x^2")], RULES), posts, ["255"], 1)
-    record = keep_structure(None, search, folder)
-    return lambda: open_structure(record, folder)
+    search.write(folder)
+    return lambda: StructureSearch.open(folder, FormulaTrees(None), 1)
 
 
 @pytest.mark.parametrize("header", HEADERS, ids=["cut", "huge", "deep"])

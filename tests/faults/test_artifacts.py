@@ -28,7 +28,7 @@ from mathamr.evaluation.runs import read_run, write_run
 from mathamr.model import label_vectors
 from mathamr.pretrained import folder
 from mathamr.pretrained.folder import ModelFiles
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.search.catalog import Catalog
 from mathamr.text import sentence_vectors
 from mathamr.text.training.encoder_files import check_files, read_record

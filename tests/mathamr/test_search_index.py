@@ -23,7 +23,6 @@ from mathamr.search_index import (
     open_index,
     write_index,
 )
-from mathamr.systems.searchable.bm25 import keep_bm25
 from mathamr.systems.searchable.graph import encode_query
 
 WORDS = {"system": "bm25", "record": {}, "depth": None, "limit": 10, "threads": False, "parts": {}}
@@ -95,7 +94,8 @@ def test_an_index_is_whole_when_its_build_is_stopped_after_the_switch(
 
 
 def _words(index: BM25Index, folder: Path) -> dict[str, Any]:
-    return {**WORDS, "record": keep_bm25("text", None, index, 10, folder)}
+    index.write(folder)
+    return {**WORDS, "record": {"by": "text", "published": False, "results": 10}}
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "../../elsewhere", "/", "a/b"])

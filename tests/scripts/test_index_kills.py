@@ -63,7 +63,7 @@ def content(path: Path) -> tuple[object, ...]:
     sets = catalog.vectors.vectors_of(ids)
     titles = {post_id: (post.title, post.formula_ids) for post_id, post in catalog.texts.get(ids).items()}
     found = catalog.search(sets, "maxsim", 10)
-    formulas = [hit.doc_id for hit in catalog.search_formulas(sets.vectors[0])]
+    formulas = [hit.doc_id for hit in catalog.formulas.search(sets.vectors[:1])[0]]
     catalog.close()
     return ids, sets.vectors.tolist(), sets.ptr.tolist(), titles, found, formulas
 

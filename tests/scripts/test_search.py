@@ -19,9 +19,10 @@ import scripts.make_run
 import scripts.search
 from graphs.corpus.post import Post, Topic
 from graphs.errors import RetrievalError, StoreError
+from graphs.shared_files import only_writer
 from mathamr.evaluation.runs import read_run
 from mathamr.retrieval.folder import HEADER, refuse_other_files, unwritten
-from mathamr.search.catalog import Catalog, alone
+from mathamr.search.catalog import Catalog
 from mathamr.search_index import FORMAT as SYSTEM_FORMAT
 from mathamr.stages.console import Console
 from mathamr.stages.retrieval import index_runs, indexing
@@ -362,7 +363,7 @@ def test_a_run_of_an_index_of_no_graph_model_is_refused(
 
 
 def test_a_second_builder_is_refused(index: Path, work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with alone(index):
+    with only_writer(index, "building this index"):
         assert scripts.index.main(index_arguments(work, index)) == 2
     assert "another process is building this index" in capsys.readouterr().err
 
@@ -385,7 +386,7 @@ def test_an_index_on_a_server(
     catalog = Catalog.open(tmp_path)
     own = catalog.vectors.vectors_of(["14"])
     assert catalog.search(own, "maxsim", 1)[0][0][0] == "14"
-    assert catalog.search_formulas(own.vectors[0], 1)[0].post_id in ANSWERS
+    assert catalog.formulas.search(own.vectors[:1], 1)[0][0].post_id in ANSWERS
     catalog.close()
     (tmp_path / "gone.txt").write_text("13\n")
     assert (

@@ -12,6 +12,9 @@ and with a scale for each:
 >>> query = codes.query(torch.tensor([[0.8, 0.6]]))
 >>> (query.codes @ codes.first.view(2, 2).int().numpy() * query.weights).round(2)             # 0.8 and 0.96
 array([[0.8 , 0.96]])
+>>> scores, errors = codes.scores(VectorSets.of([torch.tensor([[0.8, 0.6], [1.0, 0.0]])]))            # with two vectors
+>>> scores.round(2), errors.round(2)
+(array([[1.8 , 1.56]], dtype=float32), array([0.01]))
 
 By the inequality of Cauchy and Schwarz, the error of a product is at most ``|q - q'| * length + |q| * error``, where q'
 is the rounded query, ``length`` the longest rounded vector and ``error`` the longest rounding error of a vector. MaxSim
@@ -33,6 +36,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import kernel
 from mathamr.retrieval.exact.kernel import LANES, Slabs
 from mathamr.retrieval.exact.layout import blocks
@@ -135,11 +139,6 @@ class Codes:
         scale, error, length = (float(str(header[name])) for name in ("scale", "error", "length"))
         return cls(parts[0], parts[1], torch.from_numpy(axes), slabs, scale, error, length)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the codes."""
-        return len(self.first) + len(self.rest)
-
     def query(self, vectors: Tensor, whole: bool = True) -> CodedQuery:
         """Round query vectors (v, p), turned: all their numbers, or only the first."""
         # In numpy: for products as small as these, torch would wake its threads, which then spin beside the scan.
@@ -154,13 +153,16 @@ class Codes:
         errors = lost * self.length + lengths * (self.error + ROUNDING * dim * self.length)
         return CodedQuery(codes.astype(np.int16), (scales * self.scale).astype(np.float32), errors)
 
-    def scores(self, query: CodedQuery, owners: np.ndarray) -> np.ndarray:
-        """Return MaxSim of queries with all documents -> (num_queries, N).
+    def scores(self, queries: VectorSets, whole: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Return MaxSim of queries with all documents (num_queries, N), and bounds of its error (num_queries,).
 
-        ``owners`` (v,) is the query of each query vector.
+        Without ``whole``, only the first numbers of each code are compared, and there is no bound.
         """
+        query = self.query(queries.vectors, whole)
+        owners = np.repeat(np.arange(len(queries)), queries.sizes.numpy())
         parts = [self.first, self.rest] if query.codes.shape[1] > first_numbers(len(self.axes)) else [self.first]
-        return kernel.scores(parts, self.slabs, query.codes, query.weights, owners)
+        scores = kernel.scores(parts, self.slabs, query.codes, query.weights, owners)
+        return scores, np.bincount(owners, weights=query.errors)
 
 
 def first_numbers(dim: int) -> int:

@@ -239,7 +239,10 @@ class ExactIndex:
 
         Raises :class:`RetrievalError` for a document that the index does not hold.
         """
-        return self._sets(self._places.of(post_ids))
+        rows, ptr = self._rows_of(self._places.of(post_ids))
+        device = self._vectors.device
+        vectors = self._vectors.index_select(0, torch.from_numpy(rows).to(device)).float()
+        return VectorSets(vectors, torch.from_numpy(ptr).to(device))
 
     def search(self, queries: VectorSets, strategy: Strategy, k: int) -> list[Ranking]:
         """Return the top-k documents of each query; see :class:`mathamr.retrieval.index.Index`."""
@@ -300,7 +303,7 @@ class ExactIndex:
         """
         if self._codes is None:
             self._codes = Codes.of(self._vectors, self._slabs)
-        scores, errors = scan.coded_scores(queries, self._codes, whole)
+        scores, errors = self._codes.scores(queries, whole)
         if self._chosen is not None:
             others = np.ones(self.total, dtype=np.bool_)
             others[self._chosen] = False
@@ -343,9 +346,6 @@ class ExactIndex:
         most = max(1, MAX_SCORES // max(1, len(self._sizes)))
         ptr = queries.ptr.cpu().numpy()
         begin = 0
-        if ptr[-1] <= limit and len(queries) <= most:
-            yield queries
-            begin = len(queries)
         while begin < len(queries):
             end = int(np.searchsorted(ptr, ptr[begin] + limit, side="right")) - 1
             end = min(max(end, begin + 1), begin + most, len(queries))
@@ -358,25 +358,14 @@ class ExactIndex:
         space = queries.vectors.new_empty(min(self._block, self.total), self.dim)
         for block in self._blocks:
             count = block.counts[0]
-            heads = self._rows(block.starts[0], count, space)  # (n, p)
+            heads = self._vectors[block.starts[0] : block.starts[0] + count]  # (n, p)
+            heads = heads if heads.dtype == torch.float32 else space[:count].copy_(heads)
             torch.mm(queries.vectors, heads.T, out=scores[:, block.first : block.first + count])
         return scores
 
     def _maxsim(self, queries: VectorSets) -> Tensor:
         """MaxSim of each query with every document -> (num_queries, N)."""
         return scan.scores(queries, self._vectors, self._blocks)
-
-    def _rows(self, start: int, count: int, space: Tensor) -> Tensor:
-        """Vectors ``start`` to ``start + count`` (count, p) in float32, converted into ``space`` where they are not."""
-        rows = self._vectors[start : start + count]
-        return rows if rows.dtype == torch.float32 else space[:count].copy_(rows)
-
-    def _sets(self, places: np.ndarray) -> VectorSets:
-        """Return the sets of the documents at ``places``, each with its document's vector last."""
-        rows, ptr = self._rows_of(places)
-        device = self._vectors.device
-        vectors = self._vectors.index_select(0, torch.from_numpy(rows).to(device)).float()
-        return VectorSets(vectors, torch.from_numpy(ptr).to(device))
 
     def _rows_of(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows of the documents at ``places``, each with its document's vector last, and their bounds (n + 1,)."""

@@ -1,13 +1,10 @@
-"""MaxSim of queries with every document of some blocks, by a running maximum over positions: of vectors, and of codes.
+"""MaxSim of queries with every document of some blocks, by a running maximum over positions.
 
 >>> layout = list(blocks(np.array([2, 1]), block=2048))       # documents of two vectors and of one
 >>> rows = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
 >>> query = VectorSets.of([torch.tensor([[1.0, 0.0], [0.0, 1.0]])])
 >>> scores(query, rows, layout).round(decimals=2)
 tensor([[2.0000, 1.4000]])
->>> approximate, errors = coded_scores(query, Codes.of(rows, Slabs.of(layout)))
->>> approximate.round(2), errors.round(2)
-(array([[2.01, 1.4 ]], dtype=float32), array([0.01]))
 
 One product covers several positions, up to a number of similarities. All results go into memory that is allocated once:
 new memory for each block would cost more than the arithmetic.
@@ -24,11 +21,9 @@ from torch.nn import functional
 
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import gpu
-from mathamr.retrieval.exact.codes import Codes
-from mathamr.retrieval.exact.kernel import Slabs
 from mathamr.retrieval.exact.layout import Block, blocks, products
 
-__all__ = ["Slabs", "best", "blocks", "coded_scores", "largest", "scores"]
+__all__ = ["best", "blocks", "largest", "scores"]
 
 # Similarities that are computed before they are reduced: 2 MiB stay in the caches; a GPU wants large products (1 GiB).
 CPU_SIMILARITIES = 1 << 19
@@ -47,12 +42,15 @@ def scores(queries: VectorSets, vectors: Tensor, chosen: Sequence[Block]) -> Ten
     transposed = queries.vectors.T.contiguous()  # (p, v)
     width = transposed.shape[1]
     member = _member(queries)
-    found, most, rows = _sizes(queries, chosen, vectors.device)
+    found = queries.vectors.new_empty(len(queries), sum(block.counts[0] for block in chosen))
     if gpu.usable(vectors):
         parts = found.split([block.counts[0] for block in chosen], dim=1)
         for part, reached in zip(parts, gpu.largest(queries.vectors, vectors, chosen), strict=True):
             torch.mm(member, reached.T, out=part)
         return found
+    most = max((block.counts[0] for block in chosen), default=0)
+    limit = CPU_SIMILARITIES if vectors.device.type == "cpu" else GPU_SIMILARITIES
+    rows = max(most, min(limit // width, max((sum(block.counts) for block in chosen), default=0)))
     space = queries.vectors.new_empty(rows, vectors.shape[1])
     similarities = queries.vectors.new_empty(rows, width)
     highest = queries.vectors.new_empty(most, width)
@@ -77,16 +75,6 @@ def scores(queries: VectorSets, vectors: Tensor, chosen: Sequence[Block]) -> Ten
         torch.mm(member, best[:count].T, out=found[:, done : done + count])
         done += count
     return found
-
-
-def coded_scores(queries: VectorSets, codes: Codes, whole: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """Return :func:`scores` of codes (num_queries, N), and the bound of the error of each query's (num_queries,).
-
-    Without ``whole``, only the first numbers of each code are compared, and there is no bound.
-    """
-    query = codes.query(queries.vectors, whole)
-    owners = np.repeat(np.arange(len(queries)), queries.sizes.numpy())
-    return codes.scores(query, owners), np.bincount(owners, weights=query.errors)
 
 
 def largest(row: np.ndarray, count: int) -> np.ndarray:
@@ -128,12 +116,3 @@ def _member(queries: VectorSets) -> Tensor:
     """1 where a vector belongs to a query, else 0 -> (num_queries, v)."""
     owner = torch.arange(len(queries), device=queries.ptr.device).repeat_interleave(queries.sizes)
     return functional.one_hot(owner, len(queries)).float().T
-
-
-def _sizes(queries: VectorSets, chosen: Sequence[Block], device: torch.device) -> tuple[Tensor, int, int]:
-    """Memory of all scores, the most documents of a block, and the most rows of a product."""
-    found = queries.vectors.new_empty(len(queries), sum(block.counts[0] for block in chosen))
-    most = max((block.counts[0] for block in chosen), default=0)
-    largest = max((sum(block.counts) for block in chosen), default=0)
-    limit = CPU_SIMILARITIES if device.type == "cpu" else GPU_SIMILARITIES
-    return found, most, max(most, min(limit // len(queries.vectors), largest))

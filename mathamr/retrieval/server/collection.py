@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from qdrant_client import QdrantClient, models
@@ -18,25 +17,13 @@ Report = Callable[[str], None]
 SETTLED = 3  # looks in a row at a green collection whose number of indexed vectors stays: small segments get no graph
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Vectors and fields of the points of a collection.
+def create(client: QdrantClient, name: str, metadata: dict[str, Any], hnsw: Hnsw, options: ServerOptions) -> None:
+    """Create the collection, unless an earlier attempt did.
 
     Args:
-        dim: length of the vectors.
-        sets: whether a point has the multivector ``all`` beside the vector ``doc``.
-        fields: names of the payload; the first is the id that a search returns.
+        metadata: ``dim`` is the length of the vectors; with ``sets``, a point has the multivector ``all`` beside the
+            vector ``doc``.
     """
-
-    dim: int
-    sets: bool
-    fields: tuple[str, ...]
-
-
-def create(
-    client: QdrantClient, name: str, layout: Layout, metadata: dict[str, Any], hnsw: Hnsw, options: ServerOptions
-) -> None:
-    """Create the collection, unless an earlier attempt did."""
     if client.collection_exists(name):
         return
 
@@ -48,7 +35,7 @@ def create(
             on_disk=options.on_disk or None,
         )
         return models.VectorParams(
-            size=layout.dim,
+            size=metadata["dim"],
             distance=models.Distance.COSINE,
             hnsw_config=graph,
             quantization_config=_quantization(options) if m else None,
@@ -57,7 +44,7 @@ def create(
         )
 
     vectors = {"doc": params(hnsw.m)}
-    if layout.sets:
+    if metadata["sets"]:
         maxsim = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
         vectors["all"] = params(hnsw.m_all, multivector_config=maxsim)
     client.create_collection(

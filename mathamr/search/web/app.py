@@ -137,27 +137,22 @@ class Turns:
 
     def __init__(self, places: int) -> None:
         self._places = places
-        self._taken = 0
+        self.taken = 0  # tasks that wait or are being done
         self._turn = asyncio.Lock()  # is given in the order of asking
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
-    @property
-    def taken(self) -> int:
-        """Return the number of tasks that wait or are being done."""
-        return self._taken
-
     async def __call__(self, request: Request, work: Callable[[], T]) -> T:
         """Return the result of ``work``; raise :class:`Busy` if the queue is full, :class:`Gone` without a client."""
-        if self._taken >= self._places:
+        if self.taken >= self._places:
             raise Busy
-        self._taken += 1
+        self.taken += 1
         try:
             async with self._turn:
                 if await request.is_disconnected():
                     raise Gone
                 return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         finally:
-            self._taken -= 1
+            self.taken -= 1
 
 
 def create_app(

@@ -33,8 +33,7 @@ import json
 import resource
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,6 +45,7 @@ PATHS = (
     *("/api/index", "/api/health", "/api/metrics"),
 )
 OTHER = "other"
+_REQUESTS, _SECONDS = "mathamr_requests_total", "mathamr_request_seconds"
 
 
 class Counts:
@@ -63,54 +63,44 @@ class Counts:
         self._waiting = waiting
         self._memory = memory or (lambda: {"": peak_memory()})
         self.about: dict[str, int] = {}
-        self._statuses: Counter[tuple[str, int]] = Counter()
-        self._seconds: dict[str, float] = {}
-        self._within: Counter[tuple[str, float]] = Counter()
+        self._totals: dict[str, float] = {}  # by the name and labels of their lines
 
     def add(self, path: str, status: int, seconds: float) -> None:
         """Count a request."""
-        self._statuses[path, status] += 1
-        self._seconds[path] = self._seconds.get(path, 0.0) + seconds
-        for bound in BOUNDS:
-            self._within[path, bound] += seconds <= bound
+        added: dict[str, float] = {f'{_REQUESTS}{{path="{path}",status="{status}"}}': 1}
+        added |= {f'{_SECONDS}_bucket{{path="{path}",le="{bound:g}"}}': int(seconds <= bound) for bound in BOUNDS}
+        added |= {
+            f'{_SECONDS}_bucket{{path="{path}",le="+Inf"}}': 1,
+            f'{_SECONDS}_sum{{path="{path}"}}': seconds,
+            f'{_SECONDS}_count{{path="{path}"}}': 1,
+        }
+        self._load(added)
 
     def text(self) -> str:
         """Return the counts in the text format of Prometheus."""
-        requests: Counter[str] = Counter()
-        lines = _head("mathamr_requests_total", "counter", "Requests by path and status.")
-        for (path, status), count in sorted(self._statuses.items()):
-            lines.append(f'mathamr_requests_total{{path="{path}",status="{status}"}} {count}')
-            requests[path] += count
-        name = "mathamr_request_seconds"
-        lines += _head(name, "histogram", "Seconds from a request to the end of its response.")
-        for path, count in sorted(requests.items()):
-            lines += [f'{name}_bucket{{path="{path}",le="{b:g}"}} {self._within[path, b]}' for b in BOUNDS]
-            lines.append(f'{name}_bucket{{path="{path}",le="+Inf"}} {count}')
-            lines.append(f'{name}_sum{{path="{path}"}} {self._seconds[path]:.6g}')
-            lines.append(f'{name}_count{{path="{path}"}} {count}')
+        of_requests = sorted(name for name in self._totals if name.startswith(_REQUESTS))
+        of_seconds = sorted((name for name in self._totals if name not in of_requests), key=_path)  # else as added
+        lines = [*_head(_REQUESTS, "counter", "Requests by path and status."), *map(self._line, of_requests)]
+        help_ = "Seconds from a request to the end of its response."
+        lines += [*_head(_SECONDS, "histogram", help_), *map(self._line, of_seconds)]
         help_ = "Questions that wait for the engine, the one being answered among them."
         lines += [*_head("mathamr_waiting", "gauge", help_), f"mathamr_waiting {self._waiting()}"]
         lines += _head("mathamr_memory_peak_bytes", "gauge", "Highest resident memory of the process.")
         lines += [f"mathamr_memory_peak_bytes{labels} {peak}" for labels, peak in self._memory().items()]
         return "\n".join(lines) + "\n"
 
-    def _record(self) -> dict[str, Any]:
-        """Return the counts as JSON."""
-        return {
-            "statuses": [[path, status, count] for (path, status), count in self._statuses.items()],
-            "seconds": self._seconds,
-            "within": [[path, bound, count] for (path, bound), count in self._within.items()],
-        }
+    def _line(self, name: str) -> str:
+        total = self._totals[name]
+        return f"{name} {total if isinstance(total, int) else f'{total:.6g}'}"
 
-    def _load(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Add the counts of records."""
-        for record in records:
-            for path, status, count in record.get("statuses", ()):
-                self._statuses[path, status] += count
-            for path, seconds in record.get("seconds", {}).items():
-                self._seconds[path] = self._seconds.get(path, 0.0) + seconds
-            for path, bound, count in record.get("within", ()):
-                self._within[path, bound] += count
+    def _load(self, totals: Mapping[str, float]) -> None:
+        """Add other totals."""
+        for name, number in totals.items():
+            self._totals[name] = self._totals.get(name, 0) + number
+
+
+def _path(name: str) -> str:
+    return name.split('"')[1]
 
 
 def _head(name: str, kind: str, help_: str) -> list[str]:

@@ -40,7 +40,7 @@ class SharedCounts(Counts):
         super().__init__(waiting)
         self._file, self._worker, self._workers = file, worker, workers
         self.about = {"worker": worker, "workers": workers}
-        self._load([self._read(worker)])
+        self._load(self._read(worker).get("totals", {}))
         self._write()
 
     def add(self, path: str, status: int, seconds: float) -> None:
@@ -55,11 +55,12 @@ class SharedCounts(Counts):
         waiting = sum(record.get("waiting", 0) for record in records)
         memory = {f'{{worker="{worker}"}}': record.get("memory", 0) for worker, record in enumerate(records)}
         total = Counts(lambda: waiting, lambda: memory)
-        total._load(records)
+        for record in records:
+            total._load(record.get("totals", {}))
         return total.text()
 
     def _write(self) -> None:
-        record = {**self._record(), "waiting": self._waiting(), "memory": peak_memory()}
+        record = {"totals": self._totals, "waiting": self._waiting(), "memory": peak_memory()}
         line = json.dumps(record).encode() + b"\n"
         with self._locked(self._worker, fcntl.LOCK_EX) as start:
             os.pwrite(self._file, line, start)

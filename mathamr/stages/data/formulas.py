@@ -1,6 +1,6 @@
 """Formula trees of a collection that publishes MathML: TSV files -> formulas.db.
 
-summary = build_formula_trees(corpus.formulas(), Path("formulas.db"), FormulaSettings(workers=16), Console())
+summary = build_formula_trees(corpus.formulas(), Path("formulas.db"), Console(), workers=16)
 summary.formulas, summary.trees
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection as Some
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from graphs.corpus.files import FormulaFiles
@@ -19,31 +19,14 @@ from graphs.formulas.tsv import same_content, source_prints
 from mathamr.stages.console import Console, Stage
 
 
-@dataclass(frozen=True, slots=True)
-class FormulaSettings:
-    """Settings for making formula trees.
-
-    Args:
-        letters: letters of the trees' labels.
-        workers: processes that read MathML.
-
-    Raises:
-        ConfigError: no process.
-    """
-
-    letters: Letters = "plain"
-    workers: int = 1
-
-    def __post_init__(self) -> None:
-        check_workers(self.workers)
-
-
 def build_formula_trees(
     files: FormulaFiles,
     out: Path,
-    settings: FormulaSettings,
     console: Console,
     posts: Some[str] | None = None,
+    *,
+    letters: Letters = "plain",
+    workers: int = 1,
 ) -> BuildSummary:
     """Build formulas.db, or resume an interrupted build.
 
@@ -51,23 +34,20 @@ def build_formula_trees(
         files: published formulas.
         out: output database (resumed if it exists).
         posts: ids of the posts whose formulas are read; None: all.
+        letters: letters of the trees' labels.
+        workers: processes that read MathML.
 
     Raises:
+        ConfigError: no process.
         MathAMRError: a file that cannot be read, or a database of other files.
     """
+    check_workers(workers)
     out.parent.mkdir(parents=True, exist_ok=True)
     for file, why in files.unread:
         console.say(f"not read: {file}: {why}")
     wanted = None if posts is None else frozenset(posts)
     with console.stage("formula trees", unit="rows") as stage:
-        summary = build(
-            out,
-            files,
-            posts=wanted,
-            letters=settings.letters,
-            workers=settings.workers,
-            progress=_Share(stage),
-        )
+        summary = build(out, files, posts=wanted, letters=letters, workers=workers, progress=_Share(stage))
     console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
     again = {key: number for key, number in summary.failures.items() if key[1] == DUPLICATE}
     without = {key: number for key, number in summary.failures.items() if key not in again}

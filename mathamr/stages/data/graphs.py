@@ -19,13 +19,12 @@ from graphs.corpus.corpus import Corpus, benchmark
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError, Failure
 from graphs.stores import collection
-from graphs.stores.census import Census
+from graphs.stores.census import Census, take
 from graphs.stores.collection import BuildSummary, Collection
 from graphs.stores.shards import Shard
 from graphs.whole_file import write_whole
 from mathamr.stages import parsers
 from mathamr.stages.console import Console, Stage, duration
-from mathamr.stages.data.census import count
 from mathamr.stages.data.failure_table import write_table
 from mathamr.stages.data.formulas import check_formulas, check_workers
 from mathamr.stages.data.topic_graphs import say_unknown_topics
@@ -206,6 +205,26 @@ def build_collection(
     counted = count(out, graph, console, workers=settings.build.workers)
     write_whole(out.with_suffix(".stats.json"), counted.to_json() + "\n")
     return counted
+
+
+def count(path: Path, graph: GraphConfig, console: Console, *, kinds: Sequence[str] = (), workers: int = 1) -> Census:
+    """Return the counts of the thesis's Table 4.2.
+
+    Args:
+        path: collection.db.
+        graph: size of the vocabulary, and occurrences that a number needs to keep its own label.
+        kinds: kinds of posts whose graphs are counted; empty: all.
+        workers: processes that count.
+    """
+    with Collection(path) as graphs, console.stage("counting", total=len(graphs), unit="graphs") as advance:
+        return take(
+            graphs,
+            vocabulary_size=graph.vocabulary_size,
+            number_threshold=graph.number_threshold,
+            kinds=kinds,
+            workers=workers,
+            progress=advance,
+        )
 
 
 def posts_of(

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from graphs.shared_files import key, locked, read_json, write_json
 from mathamr.stages.console import Console
-from mathamr.stages.learning.text_encoder import pretrain_encoder
+from mathamr.stages.learning.reporting import training_stage
 from mathamr.text import linearize
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder
-from mathamr.text.pretraining import depends_on, tidy
+from mathamr.text.pretraining import depends_on, pretrain, tidy
 from mathamr.text.training import batches
 from mathamr.text.training.adapting import fingerprint
 from mathamr.text.training.encoder_files import write_record
@@ -54,7 +54,8 @@ def pretrained(
         if (costs := read_json(place / "costs.json")) is not None:
             console.say(f"  pretrained encoder {place.name} is there already")
             return place / "best", costs
-        done = pretrain_encoder(config, encoder, texts(), place, console, seed=seed)
+        with training_stage("pretraining", console) as report:
+            done = pretrain(config, encoder, texts(), out=place, seed=seed, log=report, progress=report.progress)
         tidy(place)
         write_record(done.best, {"encoder": config.encoder, "identity": place.name})
         write_json(place / "costs.json", done.costs)

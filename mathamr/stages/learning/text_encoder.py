@@ -1,83 +1,25 @@
 """Training of a text encoder: texts and pairs -> a folder of sentence-transformers.
 
-encoder = encoder_for(TextConfig(...), pairs, Path("model"))
-pretrain_encoder(config, encoder, texts, Path("model/pretrained"), Console(), seed=42)
-finetune_encoder(config, encoder, pairs, Path("model"), Console(), seed=42).best      # PosixPath('model/best')
+train_text_encoder(TextConfig(...), pairs, Path("model"), Console(), seed=42).best      # PosixPath('model/best')
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
 from mathamr.negatives.text import Mining
 from mathamr.stages.console import Console
 from mathamr.stages.learning.passages import text_lines
-from mathamr.stages.learning.reporting import JsonLines, Log, training_stage
+from mathamr.stages.learning.reporting import JsonLines, training_stage
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import TextEncoder, open_encoder
 from mathamr.text.finetuning import Finetuned, finetune
 from mathamr.text.pairs import PairFile
-from mathamr.text.pretraining import Pretrained, pretrain
+from mathamr.text.pretraining import pretrain
 from mathamr.text.training.tiny import make_tiny
-
-
-def pretrain_encoder(
-    config: TextConfig,
-    encoder: TextEncoder,
-    texts: Iterable[str],
-    out: Path,
-    console: Console,
-    *,
-    seed: int,
-    log: Log | None = None,
-    resume: Literal["auto", "never"] = "auto",
-) -> Pretrained:
-    """Pretrain ``encoder`` in place on texts; ``OUT/best`` is the same on disk.
-
-    Raises:
-        ConfigError, TrainingError, Interrupted: as :func:`mathamr.text.pretraining.pretrain`.
-    """
-    with training_stage("pretraining", console, log) as report:
-        return pretrain(config, encoder, texts, out=out, seed=seed, log=report, resume=resume, progress=report.progress)
-
-
-def finetune_encoder(
-    config: TextConfig,
-    encoder: TextEncoder,
-    pairs: PairFile,
-    out: Path,
-    console: Console,
-    *,
-    seed: int,
-    validation: PairFile | None = None,
-    log: Log | None = None,
-    resume: Literal["auto", "never"] = "auto",
-) -> Finetuned:
-    """Fine-tune ``encoder`` on pairs; ``OUT/best`` has the weights of the lowest validation loss.
-
-    Args:
-        validation: pairs to choose the best epoch by; None: a part of ``pairs``.
-
-    Raises:
-        ConfigError, TrainingError, Interrupted: as :func:`mathamr.text.finetuning.finetune`.
-    """
-    with training_stage("fine-tuning", console, log) as report:
-        return finetune(
-            config,
-            encoder,
-            pairs,
-            validation=validation,
-            out=out,
-            seed=seed,
-            log=report,
-            mining=Mining,
-            resume=resume,
-            progress=report.progress,
-        )
 
 
 def train_text_encoder(
@@ -99,7 +41,7 @@ def train_text_encoder(
         validation: pairs to choose the best epoch by; None: a part of ``pairs``.
 
     Raises:
-        ConfigError, TrainingError, Interrupted: as :func:`finetune_encoder`.
+        ConfigError, TrainingError, Interrupted: as :func:`mathamr.text.finetuning.finetune`.
         CorpusError: ``texts`` cannot be read.
     """
     out.mkdir(parents=True, exist_ok=True)
@@ -109,10 +51,21 @@ def train_text_encoder(
     if config.pretraining_epochs:
         read = (pair.document for pair in pairs) if texts is None else text_lines(texts)
         place = out / "pretrained"
-        pretrain_encoder(config, encoder, read, place, console, seed=seed, log=log, resume=resume)
-    return finetune_encoder(
-        config, encoder, pairs, out, console, seed=seed, validation=validation, log=log, resume=resume
-    )
+        with training_stage("pretraining", console, log) as report:
+            pretrain(config, encoder, read, out=place, seed=seed, log=report, resume=resume, progress=report.progress)
+    with training_stage("fine-tuning", console, log) as report:
+        return finetune(
+            config,
+            encoder,
+            pairs,
+            validation=validation,
+            out=out,
+            seed=seed,
+            log=report,
+            mining=Mining,
+            resume=resume,
+            progress=report.progress,
+        )
 
 
 def encoder_for(config: TextConfig, pairs: PairFile, out: Path, *, anew: bool = False) -> TextEncoder:

@@ -267,28 +267,21 @@ def write_pair_file(source: PairSource, out: Path, console: Console, most: int |
         CorpusError: all statements failed; a file that is there stays.
     """
     lost: Counter[tuple[str, str]] = Counter()
-    first: Failure | None = None
-
-    def kept() -> Iterator[TextPair]:
-        nonlocal first
-        for one in source.pairs(console):
-            if isinstance(one, Failure):
-                lost[one.stage, one.kind] += 1
-                first = first or one
-            else:
-                yield one
-
     with console.stage("pairs", unit="pairs") as advance:
 
-        def counted() -> Iterator[TextPair]:
-            number = 0
-            for number, pair in enumerate(islice(kept(), most), 1):  # noqa: B007
-                yield pair
-                advance(1)
-            if not number and first is not None:
+        def kept() -> Iterator[TextPair]:
+            first: Failure | None = None
+            for one in source.pairs(console):
+                if isinstance(one, Failure):
+                    lost[one.stage, one.kind] += 1
+                    first = first or one
+                else:
+                    advance(1)
+                    yield one
+            if not advance.done and first is not None:
                 raise CorpusError(f"no pair; the first failure is of {first.post_id}: {first.message}", path=out)
 
-        pairs = write_pairs(out, counted())
+        pairs = write_pairs(out, islice(kept(), most))
     console.failures("statements without a query", lost)
     return pairs
 

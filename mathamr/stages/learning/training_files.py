@@ -6,13 +6,11 @@ print(made)         # work/preprocessed.db: 1,024 graphs, 1,003 labels, 40 relat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.pairs import training_pairs
-from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
 from graphs.shared_files import only_writer
 from graphs.stores.collection import Collection
@@ -25,20 +23,10 @@ from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_voc
 from mathamr.training.config import TrainConfig
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingFiles:
-    """Files with a line of what each holds; ``str()`` is these lines."""
-
-    lines: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines)
-
-
 def prepare_training(
     corpus: Corpus, collection: Path, out: Path, settings: TensorSettings, train: TrainConfig, console: Console
-) -> TrainingFiles:
-    """Make tensors, pairs and, where ``train.negatives`` asks for them, hard negatives.
+) -> str:
+    """Make tensors, pairs and, where ``train.negatives`` asks for them, hard negatives; return a line on each file.
 
     Args:
         collection: graphs of the posts and topics.
@@ -55,21 +43,8 @@ def prepare_training(
             "leave graph.thread at none, or run an experiment (mathamr run)"
         )
     pairs = training_pairs(corpus, train.positives, train.least_score)
-    with only_writer(out, "preparing files in this folder"):
-        return _prepare(corpus, pairs, collection, out, settings, train, console)
-
-
-def _prepare(
-    corpus: Corpus,
-    pairs: Sequence[Pair],
-    collection: Path,
-    out: Path,
-    settings: TensorSettings,
-    train: TrainConfig,
-    console: Console,
-) -> TrainingFiles:
     tensors, pair_file, negative_file = (out / name for name in ("preprocessed.db", "pairs.tsv", "negatives.tsv"))
-    with Collection(collection) as source:
+    with only_writer(out, "preparing files in this folder"), Collection(collection) as source:
         check_same_posts(source, corpus)
         check_whole(source, console)
         rows = source.rows(*POSTS)
@@ -77,23 +52,23 @@ def _prepare(
         labels = build_vocabulary([counts], settings, console)
         identity = str(source.meta["source"])
         graphs = build_tensors(source.rows(), tensors, labels, settings, console, source=identity, total=len(source))
-    positives_file(pair_file).unlink(missing_ok=True)  # of other pairs
-    write_pairs(pair_file, ((pair.question_id, pair.answer_id) for pair in pairs))
-    write_whole(positives_file(pair_file), train.positives)
-    lines = [
-        f"{tensors}: {len(graphs):,} graphs, {labels.num_labels:,} labels, {labels.num_relations} relations",
-        f"{pair_file}: {len(pairs):,} pairs of {len({pair.question_id for pair in pairs}):,} questions",
-    ]
-    negative_file.unlink(missing_ok=True)  # of other settings
-    if train.negatives and train.negative_source != "model":
-        mined = mining.negatives_of(
-            train, graphs, pairs, posts=corpus.posts, report=lambda record: lines.append(mining.as_text(record))
-        )
-        assert isinstance(mined, dict)
-        mined_pairs = [(question, post_id) for question, kept in mined.items() for post_id in kept]
-        write_pairs(negative_file, mined_pairs)
-        lines.append(f"{negative_file}: {len(mined_pairs):,} hard negatives of {len(mined):,} questions")
-    return TrainingFiles(tuple(lines))
+        positives_file(pair_file).unlink(missing_ok=True)  # of other pairs
+        write_pairs(pair_file, ((pair.question_id, pair.answer_id) for pair in pairs))
+        write_whole(positives_file(pair_file), train.positives)
+        lines = [
+            f"{tensors}: {len(graphs):,} graphs, {labels.num_labels:,} labels, {labels.num_relations} relations",
+            f"{pair_file}: {len(pairs):,} pairs of {len({pair.question_id for pair in pairs}):,} questions",
+        ]
+        negative_file.unlink(missing_ok=True)  # of other settings
+        if train.negatives and train.negative_source != "model":
+            mined = mining.negatives_of(
+                train, graphs, pairs, posts=corpus.posts, report=lambda record: lines.append(mining.as_text(record))
+            )
+            assert isinstance(mined, dict)
+            mined_pairs = [(question, post_id) for question, kept in mined.items() for post_id in kept]
+            write_pairs(negative_file, mined_pairs)
+            lines.append(f"{negative_file}: {len(mined_pairs):,} hard negatives of {len(mined):,} questions")
+    return "\n".join(lines)
 
 
 def positives_file(pairs: Path) -> Path:

@@ -25,6 +25,7 @@ from graphs.errors import CorpusError, StoreError
 from graphs.graph.graph_maker import GraphMaker
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
+from graphs.shared_files import only_writer
 from graphs.stores import collection
 from graphs.stores.collection import Collection
 from graphs.whole_file import write_whole
@@ -36,7 +37,7 @@ from mathamr.stages.data.failure_table import write_table
 from mathamr.stages.data.graphs import GraphBuild, build_graphs
 from mathamr.stages.data.tensors import TensorSettings, build_tensors
 from mathamr.stages.parsers import factory
-from mathamr.stages.retrieval.indexing import BuiltIndex, IndexBuild, IndexedFiles, build_search_index
+from mathamr.stages.retrieval.indexing import IndexBuild, IndexedFiles, build_search_index
 from mathamr.training import checkpoint
 
 SHOWN = 10  # failures that are listed; failures.tsv has all
@@ -60,8 +61,10 @@ class FolderModel:
 
 def index_folder(
     folder: Path, out: Path, model: FolderModel, settings: IndexBuild, console: Console, *, workers: int = 1
-) -> BuiltIndex:
+) -> str:
     """Read the documents of ``folder`` and write their index to ``out``; the same call resumes an interrupted one.
+
+    Returns lines with the counts and times of the build.
 
     Args:
         settings: with ``update``, files, graphs and vectors that did not change are kept; without an index in ``out``
@@ -74,7 +77,7 @@ def index_folder(
     """
     place = out / DOCUMENTS
     made = [path for path in (place, *place.parents) if not path.exists()]
-    with catalog.alone(place):
+    with only_writer(place, "building this index"):
         try:
             with console.stage("reading files", unit="files") as advance:
                 found = read_folder(folder, place, update=settings.update, without=[out], progress=advance)
@@ -87,7 +90,7 @@ def index_folder(
         state = _state(found, model, settings, parser)
         if settings.update and (out / HEADER).exists() and _read(place) == state:
             record_files(found, place)
-            return BuiltIndex((*_summary(found, place), "nothing has changed since the last index"))
+            return "\n".join([*_summary(found, place), "nothing has changed since the last index"])
         (place / _INDEXED).unlink(missing_ok=True)  # a kill between the two writes below would leave the old state
         keeps = settings.update and (out / HEADER).exists() and _is_parsed_by(parser, out, state["model"], console)
         files = _parsed(place, found, model, console, settings.update, build, parser)
@@ -96,7 +99,7 @@ def index_folder(
         record_files(found, place)
         write_whole(place / _INDEXED, json.dumps(state) + "\n")
         _remove_all_but(files.collection, place)
-        return BuiltIndex((*built.lines, *_summary(found, place)))
+        return "\n".join([built, *_summary(found, place)])
 
 
 def _remove_new(made: Sequence[Path]) -> None:

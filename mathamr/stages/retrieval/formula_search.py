@@ -113,4 +113,4 @@ def search_formulas(
     with Stopwatch() as watch:
         hits = index.search(queries, k, exact=exact)
     results = {topic.topic_id: found for topic, found in zip(topics, hits, strict=True)}
-    return Retrieved(results, speed(len(topics), watch), formulas.visual_ids)
+    return Retrieved(results, speed(len(topics), watch.seconds), formulas.visual_ids)

@@ -1,6 +1,6 @@
 """Fusion of run files, by ranks or by scores.
 
-fused = fuse([read_run(path, task=1) for path in paths], FusionSettings(weights=(0.3, 0.7)))
+fused = fuse([read_run(path, task=1) for path in paths], weights=(0.3, 0.7))
 """
 
 from __future__ import annotations
@@ -10,35 +10,10 @@ from dataclasses import dataclass
 
 from graphs.errors import RetrievalError
 from mathamr.evaluation.metrics import evaluate
-from mathamr.evaluation.runs import Hit, Qrels, Run
-from mathamr.retrieval.fusion import interpolate, merge_by_visual_id, rankings_of, reciprocal_rank_fusion, tune_weight
+from mathamr.evaluation.runs import Qrels, Run
+from mathamr.retrieval import fusion
+from mathamr.retrieval.fusion import merge_by_visual_id, rankings_of, tune_weight, with_posts
 from mathamr.retrieval.index import Ranking
-
-
-@dataclass(frozen=True, slots=True)
-class FusionSettings:
-    """Settings for fusing runs.
-
-    Args:
-        k: constant of reciprocal rank fusion; None: 60.
-        weights: weight of each run; None: reciprocal rank fusion.
-        tune: judgments that the weights of two runs of Task 1 are found with.
-        name: last column of the run.
-
-    Raises:
-        RetrievalError: ``k`` beside weights, or weights beside judgments.
-    """
-
-    k: int | None = None
-    weights: Sequence[float] | None = None
-    tune: Qrels | None = None
-    name: str = "fused"
-
-    def __post_init__(self) -> None:
-        if self.k is not None and (self.weights is not None or self.tune is not None):
-            raise RetrievalError("k belongs to reciprocal rank fusion; leave it out with weights or tuning")
-        if self.tune is not None and self.weights is not None:
-            raise RetrievalError("tuning finds the weights; leave them out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +24,32 @@ class FusedRun:
     tuned: tuple[float, float] | None = None
 
 
-def fuse(runs: Sequence[Run], settings: FusionSettings, visual_ids: Mapping[str, str] | None = None) -> FusedRun:
+def fuse(
+    runs: Sequence[Run],
+    visual_ids: Mapping[str, str] | None = None,
+    *,
+    k: int | None = None,
+    weights: Sequence[float] | None = None,
+    tune: Qrels | None = None,
+    name: str = "fused",
+) -> FusedRun:
     """Fuse runs of one task.
 
     Args:
         visual_ids: visual ids of the formulas, in Task 2, where equal ones are one document.
+        k: constant of reciprocal rank fusion; None: 60.
+        weights: weight of each run; None: reciprocal rank fusion.
+        tune: judgments that the weights of two runs of Task 1 are found with.
+        name: last column of the run.
 
     Raises:
-        RetrievalError: fewer than two runs, Task 2 without visual ids, or tuning of anything but two runs of Task 1.
+        RetrievalError: fewer than two runs, Task 2 without visual ids, tuning of anything but two runs of Task 1, ``k``
+            beside weights, or weights beside judgments.
     """
+    if k is not None and (weights is not None or tune is not None):
+        raise RetrievalError("k belongs to reciprocal rank fusion; leave it out with weights or tuning")
+    if tune is not None and weights is not None:
+        raise RetrievalError("tuning finds the weights; leave them out")
     if len(runs) < 2:
         raise RetrievalError(f"{len(runs)} run was given; fusing takes two or more")
     task = runs[0].task
@@ -66,21 +58,14 @@ def fuse(runs: Sequence[Run], settings: FusionSettings, visual_ids: Mapping[str,
         if visual_ids is None:
             raise RetrievalError("Task 2 fuses formulas by their look; add --visual-ids TSV")
         rankings = merge_by_visual_id(rankings, visual_ids)
-    weights, tuned = settings.weights, None
-    if settings.tune is not None:
+    tuned = None
+    if tune is not None:
         if len(runs) != 2 or task != 1:
             raise RetrievalError("tuning finds the weights of two runs of Task 1; give two")
-        tuned = _tuned(rankings, settings.tune)
-        weights = tuned
-    if weights is None:
-        fused = reciprocal_rank_fusion(rankings, k=60 if settings.k is None else settings.k)
-    else:
-        fused = interpolate(rankings, weights)
-    if task == 1:
-        return FusedRun(Run.from_results(settings.name, fused), tuned)
-    place = {hit.doc_id: hit.post_id for run in runs for hits in run.rankings.values() for hit in hits}
-    found = {topic: [Hit(name, value, place[name]) for name, value in ranking] for topic, ranking in fused.items()}
-    return FusedRun(Run.from_results(settings.name, found, task=2), tuned)
+        weights = tuned = _tuned(rankings, tune)
+    fused = fusion.fuse(rankings, weights, k=60 if k is None else k)
+    found = fused if task == 1 else with_posts(fused, runs)
+    return FusedRun(Run.from_results(name, found, task=task), tuned)
 
 
 def _tuned(rankings: Sequence[dict[str, Ranking]], qrels: Qrels) -> tuple[float, float]:

@@ -1,41 +1,66 @@
 """Formulas of an index by their numbers: queries from topics, and results with the ids of formulas and posts.
 
-formulas = IndexedFormulas(places=[("f1", "p1"), ("f2", "p2")], visual_ids={}, trees=FormulaTrees(None))
+formulas = IndexedFormulas(FormulaTrees(None))
+index = StructureIndex.build(formulas.read(posts, None), rules)
 queries = formulas.queries(topic_set, console)                    # {'B.1': the query formula, ...}
 formulas.hits({"B.1": [(1, 0.5)]})                                # {'B.1': [Hit('f2', 0.5, 'p2')]}
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from graphs.corpus.post import Post
+from graphs.errors import Failure
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.runs import Hit
-from mathamr.retrieval.lexical import query_formula
+from mathamr.retrieval.lexical import distinct_formulas, query_formula
 from mathamr.stages.console import Console
 from mathamr.stages.retrieval.searching import say_lost
 from mathamr.stages.topic_sets import TopicSet
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class IndexedFormulas:
     """Formulas of an index, without the index.
 
     Attributes:
+        trees: source of the trees of posts and topics.
         places: id of each formula and of its post, by number.
         visual_ids: visual ids by formula id.
-        trees: source of the trees of topics.
     """
 
-    places: list[tuple[str, str]]
-    visual_ids: dict[str, str]
     trees: FormulaTrees
+    places: list[tuple[str, str]] = field(default_factory=list)
+    visual_ids: dict[str, str] = field(default_factory=dict)
+
+    def read(
+        self,
+        posts: Iterable[Post | Failure],
+        formulas_db: Path | None,
+        *,
+        wanted: Container[str] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Iterator[ParsedFormula]:
+        """Yield the formulas of posts to be indexed, the first of each visual id, and note their places.
+
+        Args:
+            formulas_db: visual ids of the formulas; None: each formula has its own.
+            wanted: visual ids; only posts that have one of these are read. None: all.
+            progress: called with 1 after each post.
+        """
+        read = self.trees.of
+        found = distinct_formulas(posts, read, self.visual_ids, formulas_db, wanted=wanted, progress=progress)
+        for formula_id, post_id, formula in found:
+            self.places.append((formula_id, post_id))
+            yield formula
 
     @cached_property
     def names(self) -> npt.NDArray[np.str_]:
@@ -57,6 +82,3 @@ class IndexedFormulas:
             topic_id: [Hit(self.places[number][0], score, self.places[number][1]) for number, score in ranking]
             for topic_id, ranking in rankings.items()
         }
-
-    def close(self) -> None:
-        """Do nothing: no file is open."""

@@ -20,16 +20,18 @@ from typing import TYPE_CHECKING
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Post
-from graphs.errors import RetrievalError, StoreError
+from graphs.errors import RetrievalError, StoreError, faults_as
 from graphs.formulas.store import FormulaStore
+from graphs.shared_files import only_writer
 from graphs.stores.collection import Collection
 from graphs.stores.store import GraphStore
 from mathamr.default_settings import values
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
 from mathamr.model.encoding import device_of
+from mathamr.retrieval import backends
 from mathamr.retrieval.agreement import DEPTH, compare
-from mathamr.retrieval.exact import DType
+from mathamr.retrieval.exact.index import DType
 from mathamr.retrieval.index import Strategy
 from mathamr.search import catalog
 from mathamr.search.catalog import Catalog, CatalogContent
@@ -100,17 +102,7 @@ class IndexBuild:
     def __post_init__(self) -> None:
         if self.posts_a_shard < 1:
             raise RetrievalError(f"posts_a_shard={self.posts_a_shard}; at least 1 is needed")
-        catalog.check_backend(self.backend, self.location)
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltIndex:
-    """Counts and times of a build, as lines; ``str()`` is these lines."""
-
-    lines: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines)
+        backends.check(self.backend, Strategy(), location=self.location)
 
 
 def read_ids(path: Path) -> frozenset[str]:
@@ -119,16 +111,15 @@ def read_ids(path: Path) -> frozenset[str]:
     Raises:
         StoreError: the file cannot be read.
     """
-    try:
-        return frozenset(path.read_text(encoding="utf-8-sig").split())
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"cannot be read: {error}", path=path) from error
+    with faults_as(StoreError, "cannot be read: {}", path):
+        ids = frozenset(path.read_text(encoding="utf-8-sig").split())
+    return ids
 
 
-def build_search_index(
-    files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild, console: Console
-) -> BuiltIndex:
+def build_search_index(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild, console: Console) -> str:
     """Encode posts and write an index to ``out``, which answers as before until the new one is complete.
+
+    Returns lines with the counts and times of the build.
 
     Args:
         corpus: texts of the posts.
@@ -139,11 +130,11 @@ def build_search_index(
         StoreError: graphs of other posts than those of ``corpus``, files of different configurations, an update with
             graphs of another parser, or another process that builds this index.
     """
-    with catalog.alone(out):
+    with only_writer(out, "building this index"):
         return _build(files, corpus, out, settings, console)
 
 
-def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild, console: Console) -> BuiltIndex:
+def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild, console: Console) -> str:
     trained_on = checkpoint.load(files.model).info.config_hash
     stores = [GraphStore(path, config_hash=trained_on) for path in files.tensors]
     first = stores[0]
@@ -247,7 +238,7 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     before += [f"{gone:,} of the index before left out"] if gone else []
     if before:
         lines.append(f"           {', '.join(before)}")
-    return BuiltIndex((*lines, *_checked(Catalog.open(out), writing)))
+    return "\n".join([*lines, *_checked(Catalog.open(out), writing)])
 
 
 def _say_unknown(removed: Some[str], present: Sequence[str], console: Console) -> None:
@@ -261,9 +252,9 @@ def _checked(index: Catalog, writing: float) -> list[str]:
     """Return what was built, and how well it finds what exact search finds."""
     size, vectors = len(index), index.vectors.num_vectors
     formulas = len(index.formulas) if index.has_formulas else 0
-    kept = f"{index.index_nbytes / size:,.0f} bytes a document in the {index.backend} index"
+    kept = f"{index.index.nbytes / size:,.0f} bytes a document in the {index.backend} index"
     if index.location is not None:
-        kept = f"{index.index_nbytes / size:,.0f} bytes a document on {index.location}, as its node estimates them,"
+        kept = f"{index.index.nbytes / size:,.0f} bytes a document on {index.location}, as its node estimates them,"
     lines = [
         f"index:     {size:,} posts, {vectors:,} vectors, {formulas:,} formulas, written in {writing:.1f} s",
         f"size:      {kept} of posts, {index.nbytes / size:,.0f} with formulas, texts and model",

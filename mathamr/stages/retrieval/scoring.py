@@ -13,7 +13,7 @@ from pathlib import Path
 from graphs.corpus.arqmath.rekeying import rekey
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Judgment, Post
-from graphs.errors import EvaluationError
+from graphs.errors import EvaluationError, faults_as
 from mathamr.evaluation.metrics import Regime, evaluate, judged_results, relevant_grade
 from mathamr.evaluation.runs import Qrels, Run, Task, qrels_of, read_qrels, read_run, read_visual_ids, repeated_lines
 from mathamr.ranking.judged import year_of
@@ -135,7 +135,6 @@ def searched_ids(path: Path, task: Task) -> set[str]:
             raise EvaluationError("a folder has posts; Task 2 takes a file of visual ids, or none", path=path)
         name = "beir" if any(path.glob("corpus.jsonl*")) else "jsonl" if any(path.glob("*.jsonl*")) else "arqmath"
         return {post.post_id for post in open_corpus(name, path).posts() if isinstance(post, Post)}
-    try:
-        return set(path.read_text(encoding="utf-8").split())
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvaluationError(f"cannot be read as a list of ids: {error}", path=path) from error
+    with faults_as(EvaluationError, "cannot be read as a list of ids: {}", path):
+        ids = set(path.read_text(encoding="utf-8").split())
+    return ids

@@ -130,7 +130,7 @@ def search_posts(
     with Stopwatch() as watch:
         rankings = search(indexed.index, queries, strategy, k, model_hash=vectors.model_hash)
     results = {topic.topic_id: ranking for topic, ranking in zip(topics, rankings, strict=True)}
-    return Retrieved(results, speed(len(topics), watch))
+    return Retrieved(results, speed(len(topics), watch.seconds))
 
 
 def search_once(search_some: Callable[[Tensor], object], queries: int) -> None:
@@ -139,9 +139,9 @@ def search_once(search_some: Callable[[Tensor], object], queries: int) -> None:
         search_some(torch.tensor([0]))
 
 
-def speed(topics: int, watch: Stopwatch) -> dict[str, float]:
+def speed(topics: int, seconds: float) -> dict[str, float]:
     """Return the cost of a search."""
-    return {"queries_per_second": topics / max(watch.seconds, 1e-9)}
+    return {"queries_per_second": topics / max(seconds, 1e-9)}
 
 
 def say_lost(console: Console, topic_set: TopicSet, searched: Sequence[Topic], why: str) -> None:

@@ -22,8 +22,8 @@ from typing import cast
 
 from graphs.corpus.post import Judgment
 from graphs.errors import ConfigError
-from mathamr.evaluation.order import best_first
 from mathamr.evaluation.result_names import title
+from mathamr.retrieval.index import ranked
 from mathamr.stages.settings import JobSettings, ThreadConfig
 from mathamr.stages.topic_sets import Retrieved, TopicSet
 
@@ -72,31 +72,26 @@ class Threads:
     """
 
     def __init__(self, parents: Mapping[str, str], topics: Mapping[str, frozenset[str]] | None = None) -> None:
-        self._parents = parents
+        self.parents = parents
         self._topics = topics or {}
-
-    @property
-    def parents(self) -> Mapping[str, str]:
-        """Question of each answer."""
-        return self._parents
 
     @cached_property
     def _answers(self) -> Mapping[str, list[str]]:
         answers: dict[str, list[str]] = {}
-        for answer, question in self._parents.items():
+        for answer, question in self.parents.items():
             answers.setdefault(question, []).append(answer)
         return answers
 
     def question_of(self, answers: Iterable[str]) -> dict[str, str]:
         """Return the question of each of the answers that has one."""
-        return {answer: self._parents[answer] for answer in answers if answer in self._parents}
+        return {answer: self.parents[answer] for answer in answers if answer in self.parents}
 
     def questions(self, topic_set: TopicSet) -> TopicSet:
         """Return the topics as a search for questions, which are judged as the best of their answers."""
         best: dict[tuple[str, str], int] = {}
         for one in topic_set.judgments:
-            if one.doc_id in self._parents:
-                place = one.topic_id, self._parents[one.doc_id]
+            if one.doc_id in self.parents:
+                place = one.topic_id, self.parents[one.doc_id]
                 best[place] = max(one.grade, best.get(place, 0))
         judgments = [Judgment(topic, question, grade) for (topic, question), grade in best.items()]
         searched = topic_set.searched
@@ -120,13 +115,13 @@ class Threads:
         rankings = cast(Mapping[str, Sequence[tuple[str, float]]], found.results)
         for topic_id, ranking in rankings.items():
             own_questions = self._topics.get(topic_id, frozenset())
-            ranked = [
+            found_answers = [
                 (answer, float(score))
                 for question, score in ranking
                 if question not in own_questions
                 for answer in self._answers.get(question, ())
                 if wanted is None or answer in wanted
             ]
-            order = best_first([answer for answer, _ in ranked], [score for _, score in ranked])
-            results[topic_id] = [ranked[place] for place in order[:limit]]
+            names, scores = [name for name, _ in found_answers], [score for _, score in found_answers]
+            results[topic_id] = ranked(names, scores, limit)
         return replace(found, results=results)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.corpus.post import Post, Topic
-from graphs.errors import ConfigError, Failure, StoreError
+from graphs.errors import ConfigError, Failure, StoreError, faults_as
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
 from graphs.stores.store import GraphStore
@@ -84,10 +84,8 @@ def encode_query(record: Mapping[str, Any], folder: Path, device: str) -> Encode
     found, expected = checkpoint.weights_hash(folder / _MODEL), entry(record, "model")
     if found != expected:
         raise StoreError(f"is the model {found}, and the vectors were made with {expected}", path=folder / _MODEL)
-    try:
+    with faults_as(StoreError, "cannot be read as a vocabulary: {}", folder / _VOCABULARY):
         vocabulary = Vocabulary.from_json((folder / _VOCABULARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StoreError(f"cannot be read as a vocabulary: {error}", path=folder / _VOCABULARY) from error
     reader = QueryEncoder(
         checkpoint.load_encoder(folder / _MODEL, config_hash=entry(record, "config_hash"), device=device),
         vocabulary,

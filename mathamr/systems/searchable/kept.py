@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,16 @@ class KeptSearch:
     record: Mapping[str, Any]
     parts: Mapping[str, Part]
     device: str = "cpu"
+
+    def parts_named(self, names: Sequence[str]) -> dict[str, Part]:
+        """Return parts by name, in order.
+
+        Raises:
+            StoreError: one of them is missing.
+        """
+        if missing := [name for name in names if name not in self.parts]:
+            raise StoreError(f"the index lacks its part {missing[0]}; build it again with mathamr index")
+        return {name: self.parts[name] for name in names}
 
 
 @dataclass(frozen=True)

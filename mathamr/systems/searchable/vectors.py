@@ -13,7 +13,7 @@ from typing import Any
 
 from graphs.corpus.post import Post, Topic
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.retrieval.index import Ranking, Strategy
 from mathamr.retrieval.strategies import search
 from mathamr.stages.retrieval.searching import strategy_of, with_question_vectors

@@ -31,7 +31,7 @@ from mathamr.evaluation.metrics import evaluate, restrict
 from mathamr.evaluation.runs import Qrels, Run, read_qrels
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.approximate import ApproximateIndex
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.retrieval.index import Index, Ranking, Strategy
 from scripts.benchmarks.scale.approximate_search import recall
 

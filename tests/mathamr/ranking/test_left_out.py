@@ -14,7 +14,7 @@ from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Run
 from mathamr.ranking.judged import JudgedTopic, ndcg
 from mathamr.ranking.left_out import LEARNERS, LeftOut, fit_left_out, read_left_out
-from mathamr.ranking.trees import LambdaMartLearner
+from mathamr.ranking.trees import fit_lambdamart
 
 NAMES = ["good", "noise"]
 BY_LEARNER = [
@@ -148,7 +148,7 @@ def test_trees_score_as_lightgbm_does(monkeypatch: pytest.MonkeyPatch) -> None:
         return boosters[-1]
 
     monkeypatch.setattr(lightgbm, "train", record)
-    ranker = LambdaMartLearner().fit(topics(documents=60), {"leaves": 6, "trees": 20})
+    ranker = fit_lambdamart(topics(documents=60), leaves=6, trees=20)
     features = np.concatenate([topic.features for topic in topics(1)])
     np.testing.assert_allclose(ranker.scores(features), boosters[0].predict(features))
     assert len(set(ranker.scores(features))) > 20

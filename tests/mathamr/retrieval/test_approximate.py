@@ -17,7 +17,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.retrieval import approximate
 from mathamr.retrieval.approximate import ApproximateIndex, merged
 from mathamr.retrieval.backends import build, open_index
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.retrieval.index import Strategy
 from mathamr.retrieval.strategies import search_reference
 

@@ -17,9 +17,10 @@ from graphs.formulas.latex import parse_latex
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Run, qrels_of
 from mathamr.retrieval.bm25 import METHODS, BM25Index, Weighting, _bm25s, tokens_of_formula, tokens_of_post
-from mathamr.retrieval.lexical import Tokens, index_answers
+from mathamr.retrieval.lexical import LexicalIndex, Tokens
 from mathamr.stages.settings import RetrievalConfig
-from mathamr.systems.searchable.bm25 import keep_bm25, open_bm25
+from mathamr.systems.bm25 import BM25System
+from mathamr.systems.searchable.kept import KeptSearch
 from mathamr.systems.settings.ranking import BM25Config, BM25Settings
 from tests.mathamr.job_settings import shared_fields
 
@@ -98,7 +99,7 @@ def test_of_answers_with_one_id_the_first_is_found() -> None:
         Post("a", "answer", body="A group."),
         Post("b", "answer", body="No."),
     ]
-    index = index_answers(answers, Tokens("text"))
+    index = LexicalIndex.build(answers, Tokens("text"), 1).documents
     assert len(index) == 2
     asked = Tokens("text").of_post(Post("q", "topic", body="A ring or a group?"))
     assert [name for name, _ in index.search([asked], 10)[0]] == ["a"]
@@ -109,7 +110,8 @@ def test_k1_and_b_are_settings_and_keys_stay_without_them() -> None:
     words = Tokens("text")
 
     def scores(**settings: float) -> dict[str, float]:
-        [found] = index_answers(answers, words, weighting=Weighting(**settings)).search([["ring"]])
+        made = LexicalIndex.build(answers, words, 1, weighting=Weighting(**settings))
+        [found] = made.documents.search([["ring"]])
         return dict(found)
 
     assert scores() == scores(k1=1.5, b=0.75)
@@ -159,14 +161,16 @@ def test_a_kept_index_reads_queries_with_its_stemmer(method: str, tmp_path: Path
         Post("2", "answer", body="Fields."),
         Post("3", "answer", body="No."),
     ]
-    made = index_answers(answers, tokens, weighting=Weighting(method=method))
+    made = LexicalIndex.build(answers, tokens, 1, weighting=Weighting(method=method)).documents
     topic = Topic("q", Post("q", "topic", body="Rings?"))
-    record = keep_bm25("text", None, made, 10, tmp_path / "kept", stem="porter")
+    made.write(tmp_path / "kept")
+    record = {"by": "text", "published": False, "results": 10, "stem": "porter"}
+    kept = KeptSearch(tmp_path / "kept", record, {})
     expected = made.search([tokens.of_post(topic.post)], 10)[0]
     assert [post_id for post_id, _ in expected] == ["1"]
-    assert open_bm25(record, tmp_path / "kept").rank(topic) == expected
+    assert BM25System.open_kept(kept).rank(topic) == expected
     del record["stem"]  # as indexes have it that were kept before there were stemmers
-    assert open_bm25(record, tmp_path / "kept").rank(topic) == []
+    assert BM25System.open_kept(kept).rank(topic) == []
 
 
 def test_keys_stay_unchanged_at_the_defaults() -> None:

@@ -14,7 +14,7 @@ import torch
 
 from graphs.errors import RetrievalError, StoreError
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.retrieval.exact.layout import blocks, moved
 from mathamr.retrieval.folder import switch
 from mathamr.retrieval.index import Strategy

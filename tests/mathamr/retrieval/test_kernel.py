@@ -15,9 +15,9 @@ from torch.nn import functional
 from graphs import digests
 from graphs.errors import StoreError
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.exact import ExactIndex, kernel, rescoring, scan
+from mathamr.retrieval.exact import kernel, rescoring, scan
 from mathamr.retrieval.exact.codes import Codes, principal_axes
-from mathamr.retrieval.exact.index import DType
+from mathamr.retrieval.exact.index import DType, ExactIndex
 from mathamr.retrieval.exact.kernel import Slabs
 from mathamr.retrieval.exact.layout import blocks
 from mathamr.retrieval.index import Strategy

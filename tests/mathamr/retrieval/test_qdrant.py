@@ -14,7 +14,7 @@ from graphs.errors import RetrievalError, StoreError
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval import Strategy, build, search
 from mathamr.retrieval.backends import open_index
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.retrieval.index import Hnsw
 from mathamr.retrieval.qdrant import EmbeddedIndex
 from mathamr.retrieval.strategies import search_reference

@@ -11,9 +11,9 @@ from mathamr.evaluation.order import best_first
 from mathamr.evaluation.runs import Run
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.bm25 import BM25Index
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.retrieval.fusion import interpolate, rankings_of, reciprocal_rank_fusion, standard_sum
-from mathamr.retrieval.qdrant import ranked
+from mathamr.retrieval.index import ranked
 from mathamr.retrieval.scores import topic_scores
 from mathamr.retrieval.strategies import Strategy, search_reference
 from mathamr.stages.retrieval.threads import Threads
@@ -39,7 +39,7 @@ def test_each_search_orders_equal_scores_in_the_same_way() -> None:
     rankings = {
         "exact": ExactIndex.build(IDS, vectors).search(one, strategy, 4)[0],
         "reference": search_reference(IDS, vectors, one, strategy, 4)[0],
-        "qdrant": ranked(EQUAL),
+        "qdrant": ranked(IDS, [1.0] * 4),
         "bm25": BM25Index.build(IDS, [["x"]] * 4).search([["x"]])[0],
         "rrf": reciprocal_rank_fusion([{"A.1": [one]} for one in EQUAL])["A.1"],
         "weighted": interpolate([{"A.1": EQUAL}], [1.0])["A.1"],

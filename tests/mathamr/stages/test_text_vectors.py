@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.stages.console import Console
 from mathamr.stages.text_vectors import TextsToEncode, encode_texts
 from mathamr.stages.vectors import EncodedPosts

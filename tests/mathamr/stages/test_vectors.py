@@ -15,7 +15,7 @@ import torch
 from graphs.errors import StoreError
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
-from mathamr.retrieval.exact import ExactIndex
+from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.stages.vectors import EncodedPosts, _on_disk
 
 

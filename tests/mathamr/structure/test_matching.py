@@ -119,7 +119,7 @@ def test_matches_of_a_search_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     formulas = [parse_latex("a+b") for _ in range(5)]
     found = StructuredFormulas(StructureIndex.build(formulas, RULES), [(str(number), "7") for number in range(5)])
     query = parse_latex("x+y")
-    matches = [one.match for one in found.matched(query, found.search(query, 5))]
+    matches = found.matches(query, [number for number, _ in found.search(query, 5)])
     assert [match is not None for match in matches] == [True, True, False, False, False]  # six symbols each
 
 
