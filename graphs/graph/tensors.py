@@ -18,9 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import GraphTooLargeError
-from graphs.graph.mathamr_plus import DocumentGraph
-from graphs.graph.virtual_nodes import VirtualNodeSpec, add_virtual_nodes
-from graphs.graph.vocabulary import Vocabulary, own_roles
 
 Int32 = npt.NDArray[np.int32]
 
@@ -98,27 +95,6 @@ def with_inverses(source: Int32, target: Int32, relations: Int32) -> tuple[Int32
     both = np.concatenate([relations, relations + 1])
     order = np.argsort(both, kind="stable")
     return edge_index[:, order], both[order]
-
-
-def to_arrays(graph: DocumentGraph, spec: VirtualNodeSpec, vocabulary: Vocabulary) -> GraphArrays:
-    """Virtual nodes by ``spec``, ids by ``vocabulary``, inverse edges added, sorted by relation.
-
-    Raises:
-        GraphTooLargeError: when there are more than :data:`MAX_NODES` or :data:`MAX_EDGES`.
-    """
-    check_size(len(graph.labels), 2 * len(graph.edges))
-    extended = add_virtual_nodes(own_roles(graph), spec)
-    check_size(len(extended.labels), 2 * len(extended.edges))
-    label_id, relation_id = vocabulary.label_id, vocabulary.relation_id
-    labels = [label_id(label, kind) for label, kind in zip(extended.labels, extended.kinds, strict=False)]
-    labels += [vocabulary.labels.index(label) for label in extended.labels[len(labels) :]]
-    return GraphArrays.from_edges(
-        labels=labels,
-        edges=[(source, relation_id(role), target) for source, role, target in extended.edges],
-        representatives=extended.representatives,
-        representative_kinds=extended.representative_kinds,
-        num_virtual=extended.num_virtual,
-    )
 
 
 def check_size(nodes: int, edges: int) -> None:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, fields
 
 from graphs.errors import Failure, GraphTooLargeError
 from graphs.graph import tensors, virtual_nodes
 from graphs.graph.connectivity import auxiliary_count
+from graphs.graph.stored import GraphSize
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 
 
@@ -54,15 +56,25 @@ class GraphSizes:
         for name, value in (("nodes", nodes), ("edges", edges), ("auxiliary", auxiliary), ("fits", fits)):
             object.__setattr__(self, name, f"({value})")
 
+    def check(self, size: GraphSize) -> None:
+        """Refuse a graph that is too large with these virtual nodes.
+
+        Raises:
+            GraphTooLargeError: with the numbers.
+        """
+        members = size.formulas + (size.sentences if self.spec.structure == "full" else size.roots)
+        virtual_nodes.check_auxiliary(self.spec.connectivity, members)
+        counts = ", ".join(f"{number} AS {name}" for name, number in asdict(size).items())
+        with closing(sqlite3.connect(":memory:")) as connection:
+            row = connection.execute(f"SELECT {self.nodes}, {self.edges} FROM (SELECT {counts})").fetchone()
+        tensors.check_size(*row)
+
     def failures(self, connection: sqlite3.Connection) -> Iterator[Failure]:
         """Graphs that are too large with these virtual nodes."""
-        columns = f"post_id, {self.nodes}, {self.edges}, formulas + sentences, formulas + roots"
-        for post_id, nodes, edges, full, flat in connection.execute(
-            f"SELECT {columns} FROM graph WHERE NOT {self.fits} ORDER BY post_id"
-        ):
+        columns = ", ".join(count.name for count in fields(GraphSize))
+        query = f"SELECT post_id, {columns} FROM graph WHERE NOT {self.fits} ORDER BY post_id"
+        for post_id, *counts in connection.execute(query):
             try:
-                members = full if self.spec.structure == "full" else flat
-                virtual_nodes.check_auxiliary(self.spec.connectivity, members)
-                tensors.check_size(nodes, edges)
+                self.check(GraphSize(*counts))
             except GraphTooLargeError as error:
                 yield Failure(post_id, "tensors", error.kind, str(error))

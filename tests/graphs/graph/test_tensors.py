@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.graph import mathamr_plus
-from graphs.graph.tensors import GraphArrays, to_arrays
+from graphs.graph.tensors import GraphArrays
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import FIRST_VIRTUAL_LABEL, Counts, Vocabulary
+from tests.graphs.graph.reference import to_arrays
 
 
 @st.composite

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from graphs.graph.mathamr_plus import DocumentGraph
 from graphs.graph.stored import GraphSize, size_of, to_stored
-from graphs.graph.tensors import to_arrays
 from graphs.graph.virtual_nodes import AUXILIARY_RELATION, FormulaMode, VirtualNodeSpec
 from graphs.graph.vocabulary import Counts, Vocabulary
 from graphs.stores.graph_sizes import GraphSizes
 from tests.graphs.graph.random_documents import documents, loose_documents
+from tests.graphs.graph.reference import to_arrays
 
 VOCABULARY = Vocabulary.build(Counts(), size=50)
 
