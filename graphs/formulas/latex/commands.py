@@ -5,10 +5,7 @@ Importing this module registers the commands of its neighbours with the reader.
 
 from __future__ import annotations
 
-import graphs.formulas.latex.delimiters as delimiters
-import graphs.formulas.latex.structures as structures
-import graphs.formulas.latex.tables as tables
-import graphs.formulas.latex.text as text
+from graphs.formulas.latex import delimiters, structures, tables, text
 from graphs.formulas.latex.nodes import MathList, Node
 from graphs.formulas.latex.reader import Reader, handles
 from graphs.formulas.latex.spaces import given_space
@@ -37,31 +34,10 @@ def _define(reader: Reader, token: str, out: list[Node]) -> None:
 
 
 @handles(
-    r"\color",
-    r"\label",
-    r"\tag",
-    r"\require",
-    r"\vspace",
-    r"\ref",
-    r"\eqref",
-    r"\cline",
-    r"\class",
-    r"\cssId",
-    r"\style",
-    r"\textcolor",
-    r"\href",
-    r"\rule",
-    r"\raise",
-    r"\lower",
-    r"\leftroot",
-    r"\uproot",
-    r"\url",
-    r"\pagecolor",
-    r"\raisebox",
-    r"\cite",
-    r"\numberwithin",
-    r"\mathcolor",
-)
+    r"\color", r"\label", r"\tag", r"\require", r"\vspace", r"\ref", r"\eqref", r"\cline", r"\class", r"\cssId",
+    r"\style", r"\textcolor", r"\href", r"\rule", r"\raise", r"\lower", r"\leftroot", r"\uproot", r"\url",
+    r"\pagecolor", r"\raisebox", r"\cite", r"\numberwithin", r"\mathcolor",
+)  # fmt: skip
 def _leaves_nothing(reader: Reader, token: str, out: list[Node]) -> None:
     reader.star()
     if token in (r"\raise", r"\lower"):

@@ -99,26 +99,10 @@ def _environment(reader: Reader, token: str, out: list[Node]) -> Node | None:
 
 
 @handles(
-    r"\matrix",
-    r"\pmatrix",
-    r"\cases",
-    r"\eqalign",
-    r"\eqalignno",
-    r"\bordermatrix",
-    r"\displaylines",
-    r"\aligned",
-    r"\bmatrix",
-    r"\vmatrix",
-    r"\array",
-    r"\smallmatrix",
-    r"\Vmatrix",
-    r"\Bmatrix",
-    r"\split",
-    r"\gathered",
-    r"\align",
-    r"\ialign",
-    r"\halign",
-)
+    r"\matrix", r"\pmatrix", r"\cases", r"\eqalign", r"\eqalignno", r"\bordermatrix", r"\displaylines", r"\aligned",
+    r"\bmatrix", r"\vmatrix", r"\array", r"\smallmatrix", r"\Vmatrix", r"\Bmatrix", r"\split", r"\gathered", r"\align",
+    r"\ialign", r"\halign",
+)  # fmt: skip
 def _plain_table(reader: Reader, token: str, out: list[Node]) -> Node | None:
     if reader.next_token() != "{":
         return None
