@@ -5,28 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from graphs.formulas import layout
-from graphs.formulas.latex.nodes import (
-    Accent,
-    Dual,
-    Enclosure,
-    Fraction,
-    Infix,
-    MathList,
-    Named,
-    Node,
-    Postfix,
-    Prefix,
-    Relations,
-    Root,
-    Row,
-    Script,
-    ScriptMark,
-    Table,
-    Text,
-    Token,
-    Unparsed,
-    Wrapped,
-)
+from graphs.formulas.latex import nodes
+from graphs.formulas.latex.nodes import Dual, Infix, MathList, Node, Script, Token
 from graphs.formulas.latex.symbols import ABSENT
 from graphs.formulas.layout import BLANK, Symbol
 from graphs.formulas.mathml import clean_plain
@@ -40,10 +20,6 @@ def draw(node: Node) -> Symbol | None:
     if kind is Token:
         return Symbol(node.slt)  # type: ignore[attr-defined]
     return _DRAW[kind](node)
-
-
-def _token(node: Token) -> Symbol:
-    return Symbol(node.slt)
 
 
 def _list(node: MathList) -> Symbol | None:
@@ -74,23 +50,19 @@ def _infix(node: Infix) -> Symbol | None:
     return layout.row(parts)
 
 
-def _prefix(node: Prefix) -> Symbol | None:
+def _prefix(node: nodes.Prefix) -> Symbol | None:
     return layout.row([draw(node.op), *map(draw, node.args)])
 
 
-def _postfix(node: Postfix) -> Symbol | None:
+def _postfix(node: nodes.Postfix) -> Symbol | None:
     return layout.row([draw(node.arg), draw(node.op)])
 
 
-def _named(node: Named) -> Symbol | None:
+def _named(node: nodes.Named) -> Symbol | None:
     return layout.row([*map(draw, node.args)])
 
 
-def _row(node: Row) -> Symbol | None:
-    return layout.row([*map(draw, node.parts)])
-
-
-def _unparsed(node: Unparsed) -> Symbol | None:
+def _row(node: nodes.Row | nodes.Relations | nodes.Unparsed) -> Symbol | None:
     return layout.row([*map(draw, node.parts)])
 
 
@@ -98,15 +70,11 @@ def _dual(node: Dual) -> Symbol | None:
     return draw(node.layout)
 
 
-def _relations(node: Relations) -> Symbol | None:
-    return layout.row([*map(draw, node.parts)])
-
-
-def _fraction(node: Fraction) -> Symbol:
+def _fraction(node: nodes.Fraction) -> Symbol:
     return layout.fraction(draw(node.numerator), draw(node.denominator))
 
 
-def _root(node: Root) -> Symbol:
+def _root(node: nodes.Root) -> Symbol:
     index = None if node.index is None else draw(node.index)
     return layout.root(draw(node.radicand), index)
 
@@ -157,27 +125,27 @@ def _script(node: Script) -> Symbol:
     return base if base is not None else Symbol(BLANK)
 
 
-def _script_mark(node: ScriptMark) -> Symbol:
+def _script_mark(node: nodes.ScriptMark) -> Symbol:
     script = draw(node.script)
     return layout.scripts(None, None, script) if node.sup else layout.scripts(None, script, None)
 
 
-def _accent(node: Accent) -> Symbol:
+def _accent(node: nodes.Accent) -> Symbol:
     base, mark = draw(node.base), draw(node.mark)
     if node.over:
         return layout.under_over(base, None, mark)
     return layout.under_over(base, mark, None)
 
 
-def _enclosure(node: Enclosure) -> Symbol:
+def _enclosure(node: nodes.Enclosure) -> Symbol:
     return layout.enclosed(node.notation, draw(node.base))
 
 
-def _table(node: Table) -> Symbol:
+def _table(node: nodes.Table) -> Symbol:
     return layout.table([[None if cell is ABSENT else draw(cell) for cell in row] for row in node.rows])
 
 
-def _text(node: Text) -> Symbol | None:
+def _text(node: nodes.Text) -> Symbol | None:
     parts: list[Symbol | None] = []
     for part in node.parts:
         if isinstance(part, str):
@@ -188,28 +156,27 @@ def _text(node: Text) -> Symbol | None:
     return layout.row(parts)
 
 
-def _wrapped(node: Wrapped) -> Symbol | None:
+def _wrapped(node: nodes.Wrapped) -> Symbol | None:
     return draw(node.inner)
 
 
 _DRAW: dict[type, Callable[..., Symbol | None]] = {
-    Accent: _accent,
+    nodes.Accent: _accent,
     Dual: _dual,
-    Enclosure: _enclosure,
-    Fraction: _fraction,
+    nodes.Enclosure: _enclosure,
+    nodes.Fraction: _fraction,
     Infix: _infix,
     MathList: _list,
-    Named: _named,
-    Postfix: _postfix,
-    Prefix: _prefix,
-    Relations: _relations,
-    Root: _root,
-    Row: _row,
+    nodes.Named: _named,
+    nodes.Postfix: _postfix,
+    nodes.Prefix: _prefix,
+    nodes.Relations: _row,
+    nodes.Root: _root,
+    nodes.Row: _row,
     Script: _script,
-    ScriptMark: _script_mark,
-    Table: _table,
-    Text: _text,
-    Token: _token,
-    Unparsed: _unparsed,
-    Wrapped: _wrapped,
+    nodes.ScriptMark: _script_mark,
+    nodes.Table: _table,
+    nodes.Text: _text,
+    nodes.Unparsed: _row,
+    nodes.Wrapped: _wrapped,
 }
