@@ -54,17 +54,8 @@ Int32 = npt.NDArray[np.int32]
 
 MAGIC = 0x4D410002  # "MA", format 2
 HEADER_FIELDS = (
-    "magic",
-    "width",
-    "nodes",
-    "edges",
-    "runs",
-    "formulas",
-    "sentences",
-    "tree_nodes",
-    "concepts",
-    "root",
-)
+    "magic", "width", "nodes", "edges", "runs", "formulas", "sentences", "tree_nodes", "concepts", "root",
+)  # fmt: skip
 HEADER_BYTES = 4 * len(HEADER_FIELDS)
 BODY = np.array(
     [
