@@ -48,26 +48,6 @@ class Cursor(ABC):
     :class:`~graphs.formulas.latex.grammar.statements.Grammar` has them all.
     """
 
-    __slots__ = (
-        "abs_depth",
-        "abs_failed",
-        "abs_limit",
-        "at",
-        "end",
-        "items",
-        "last_angle",
-        "last_bar",
-        "lenient",
-        "nesting",
-        "no_angles",
-        "no_bars",
-        "no_evaluation",
-        "quantum",
-        "roles",
-        "saw_quantum",
-        "steps",
-    )
-
     def __init__(self, items: list[Node], *, lenient: bool = False) -> None:
         self.items = items
         self.lenient = lenient

@@ -25,8 +25,6 @@ from graphs.formulas.latex.symbols import ABSENT, INVISIBLE_TIMES, opt_label
 class Factors(Fences):
     """Reads one factor of a product."""
 
-    __slots__ = ()
-
     @abstractmethod
     def relation_chain(self, chain: list[Node]) -> list[Node]:
         """Extend the chain by each pair of a relation and an expression that follows."""

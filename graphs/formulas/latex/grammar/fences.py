@@ -19,8 +19,6 @@ _RIGHT_ANGLES = ("greater-than", "rangle")
 class Fences(Cursor):
     """Reads parts that begin with an opening fence or a bar."""
 
-    __slots__ = ()
-
     @abstractmethod
     def extended(self, first: Node) -> Node:
         """Extend an expression by the relations that follow it."""

@@ -63,8 +63,6 @@ def parse_list(whole: MathList) -> Node:
 class Grammar(Terms):
     """Reads a whole list: formulas and relations."""
 
-    __slots__ = ()
-
     def whole(self, rule: str) -> Node | None:
         """Parse the whole list; ``None`` if the grammar does not read it."""
         try:
