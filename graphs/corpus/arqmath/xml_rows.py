@@ -30,7 +30,7 @@ from typing import Any, cast
 
 from lxml import etree
 
-from graphs.corpus.packed import PackedFile
+from graphs.corpus.packed import PackedFile, readable
 from graphs.errors import CorpusError, Failure
 
 #: Bytes of a row. The parser takes no longer attribute; a post's text is cut at a twentieth of it.
@@ -155,13 +155,10 @@ class _Rows:
 
     def _blocks(self) -> Iterator[bytes]:
         """Decode the content from UTF-8, or from the declared encoding, which has ASCII's letters for tags."""
-        try:
-            with self._file.open() as stream:
-                decode = codecs.getincrementaldecoder(self._wide)("replace").decode if self._wide else None
-                while block := stream.read1(_BLOCK):
-                    yield block if decode is None else decode(block).encode()
-        except OSError as error:
-            raise CorpusError(f"cannot be read: {error.strerror}", path=self._place) from error
+        with readable(self._file), self._file.open() as stream:
+            decode = codecs.getincrementaldecoder(self._wide)("replace").decode if self._wide else None
+            while block := stream.read1(_BLOCK):
+                yield block if decode is None else decode(block).encode()
 
     def _drop(self, size: int) -> int:
         """Remove bytes from the start of the buffer, which are counted in lines; return how many they were."""
@@ -281,14 +278,9 @@ def elements(path: Path | PackedFile, tag: str) -> Iterator[tuple[int, etree._El
     place = str(given)
     _refuse_doctype(given)
     try:
-        with given.open() as file:
+        with readable(given), given.open() as file:
             context = etree.iterparse(
-                _Parts(file),
-                events=("end",),
-                tag=tag,
-                remove_comments=True,
-                remove_pis=True,
-                **_SAFE,
+                _Parts(file), events=("end",), tag=tag, remove_comments=True, remove_pis=True, **_SAFE
             )
             for _, element in context:
                 if element.getroottree().docinfo.internalDTD is not None:
@@ -301,8 +293,6 @@ def elements(path: Path | PackedFile, tag: str) -> Iterator[tuple[int, etree._El
     except etree.XMLSyntaxError as error:
         message = f"broken XML: {error.msg or 'no content'}; {_AGAIN}"
         raise CorpusError(message, path=place, line=error.lineno or 1) from error
-    except OSError as error:
-        raise CorpusError(f"cannot be read: {error.strerror}", path=place) from error
 
 
 class _Parts:
