@@ -12,7 +12,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, fields
 
 from graphs.errors import Failure, GraphTooLargeError
 from graphs.graph import tensors, virtual_nodes
@@ -21,40 +21,31 @@ from graphs.graph.stored import GraphSize
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 
 
-@dataclass(frozen=True, slots=True)
 class GraphSizes:
     """SQL expressions for the sizes of graphs with the virtual nodes of ``spec``.
 
     Attributes:
         nodes: number of nodes, virtual ones included.
         edges: number of edges, inverses included.
-        auxiliary: number of auxiliary edges.
         fits: whether a graph can be encoded; others have no tensors with these virtual nodes.
     """
 
-    spec: VirtualNodeSpec
-    nodes: str = field(init=False)
-    edges: str = field(init=False)
-    auxiliary: str = field(init=False)
-    fits: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        members = f"formulas + {'sentences' if self.spec.structure == 'full' else 'roots'}"
-        auxiliary = auxiliary_count(self.spec.connectivity, members)
+    def __init__(self, spec: VirtualNodeSpec) -> None:
+        self.spec = spec
+        members = f"formulas + {'sentences' if spec.structure == 'full' else 'roots'}"
+        auxiliary = auxiliary_count(spec.connectivity, members)
         nodes, hierarchy = {
             "full": (f"nodes + {members} + 1", f"constituents + {members} + 1 + "),
             "global": ("nodes + 1", "nodes + "),
             "none": ("nodes", ""),
-        }[self.spec.structure]
-        edges = f"2 * (edges + {hierarchy}{auxiliary})"
+        }[spec.structure]
+        self.nodes, self.edges = f"({nodes})", f"(2 * (edges + {hierarchy}{auxiliary}))"
         bounds = {
-            nodes: tensors.MAX_NODES,
-            edges: tensors.MAX_EDGES,
+            self.nodes: tensors.MAX_NODES,
+            self.edges: tensors.MAX_EDGES,
             auxiliary: virtual_nodes.MAX_AUXILIARY_EDGES,
         }
-        fits = " AND ".join(f"{number} <= {bound}" for number, bound in bounds.items())
-        for name, value in (("nodes", nodes), ("edges", edges), ("auxiliary", auxiliary), ("fits", fits)):
-            object.__setattr__(self, name, f"({value})")
+        self.fits = f"({' AND '.join(f'{number} <= {bound}' for number, bound in bounds.items())})"
 
     def check(self, size: GraphSize) -> None:
         """Refuse a graph that is too large with these virtual nodes.
