@@ -1,9 +1,11 @@
 """A graph with its virtual nodes as integer arrays.
 
->>> arrays = GraphArrays.from_edges(
-...     labels=[9, 8, 4], edges=[(0, 10, 1), (2, 4, 0)], representatives=[2], representative_kinds=[2], num_virtual=1)
->>> arrays.relations.tolist(), arrays.edge_index.tolist()
-([4, 5, 10, 11], [[2, 0, 0, 1], [0, 2, 1, 0]])
+>>> arrays = GraphArrays(
+...     labels=np.array([9, 8, 4]), edge_index=np.array([[2, 0, 0, 1], [0, 2, 1, 0]]),
+...     relations=np.array([4, 5, 10, 11]), representatives=np.array([2]), representative_kinds=np.array([2]),
+...     num_virtual=1)
+>>> arrays.num_nodes, arrays.num_edges
+(3, 4)
 
 Every edge is there in both directions, sorted by relation; relation ``2k + 1`` is the inverse of ``2k``, and its edges
 are in the same order. :mod:`graphs.graph.stored` has the form that is stored, without virtual nodes.
@@ -11,7 +13,6 @@ are in the same order. :mod:`graphs.graph.stored` has the form that is stored, w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,28 +47,6 @@ class GraphArrays:
     representative_kinds: npt.NDArray[np.uint8]
     num_virtual: int
 
-    @classmethod
-    def from_edges(
-        cls,
-        labels: Sequence[int],
-        edges: Sequence[tuple[int, int, int]],
-        representatives: Sequence[int],
-        representative_kinds: Sequence[int],
-        num_virtual: int,
-    ) -> GraphArrays:
-        """Return tensors of forward edges (source, even relation, target) with inverses, stably sorted by relation."""
-        forward = np.asarray(edges, dtype=np.int32).reshape(-1, 3)  # (E / 2, 3)
-        source, relations, target = forward[np.argsort(forward[:, 1], kind="stable")].T
-        edge_index, relations = with_inverses(source, target, relations)
-        return cls(
-            labels=np.asarray(labels, dtype=np.int32),
-            edge_index=edge_index,
-            relations=relations,
-            representatives=np.asarray(representatives, dtype=np.int32),
-            representative_kinds=np.asarray(representative_kinds, dtype=np.uint8),
-            num_virtual=num_virtual,
-        )
-
     @property
     def num_nodes(self) -> int:
         """Nodes, virtual ones included."""
@@ -87,14 +66,6 @@ class GraphArrays:
         )
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def with_inverses(source: Int32, target: Int32, relations: Int32) -> tuple[Int32, Int32]:
-    """Edges (2, E) and relations (E,) with inverses, sorted; from forward edges sorted by relation, each (E / 2,)."""
-    edge_index = np.stack([np.concatenate([source, target]), np.concatenate([target, source])])  # (2, E)
-    both = np.concatenate([relations, relations + 1])
-    order = np.argsort(both, kind="stable")
-    return edge_index[:, order], both[order]
 
 
 def check_size(nodes: int, edges: int) -> None:

@@ -44,6 +44,29 @@ class ExtendedGraph:
     representative_kinds: list[VirtualKind]
 
 
+def arrays_of(
+    labels: Sequence[int],
+    edges: Sequence[tuple[int, int, int]],
+    representatives: Sequence[int],
+    representative_kinds: Sequence[int],
+    num_virtual: int,
+) -> GraphArrays:
+    """Return tensors of forward edges (source, even relation, target) with inverses, stably sorted by relation."""
+    forward = np.asarray(edges, dtype=np.int32).reshape(-1, 3)
+    source, relations, target = forward[np.argsort(forward[:, 1], kind="stable")].T
+    edge_index = np.stack([np.concatenate([source, target]), np.concatenate([target, source])])
+    both = np.concatenate([relations, relations + 1])
+    order = np.argsort(both, kind="stable")
+    return GraphArrays(
+        labels=np.asarray(labels, dtype=np.int32),
+        edge_index=edge_index[:, order],
+        relations=both[order],
+        representatives=np.asarray(representatives, dtype=np.int32),
+        representative_kinds=np.asarray(representative_kinds, dtype=np.uint8),
+        num_virtual=num_virtual,
+    )
+
+
 def to_arrays(graph: DocumentGraph, spec: VirtualNodeSpec, vocabulary: Vocabulary) -> GraphArrays:
     """Virtual nodes by ``spec``, ids by ``vocabulary``, inverse edges added, sorted by relation.
 
@@ -56,7 +79,7 @@ def to_arrays(graph: DocumentGraph, spec: VirtualNodeSpec, vocabulary: Vocabular
     label_id, relation_id = vocabulary.label_id, vocabulary.relation_id
     labels = [label_id(label, kind) for label, kind in zip(extended.labels, extended.kinds, strict=False)]
     labels += [vocabulary.labels.index(label) for label in extended.labels[len(labels) :]]
-    return GraphArrays.from_edges(
+    return arrays_of(
         labels=labels,
         edges=[(source, relation_id(role), target) for source, role, target in extended.edges],
         representatives=extended.representatives,
