@@ -156,7 +156,9 @@ def writer(path: str | os.PathLike[str], schema: str, *, purpose: str) -> Iterat
         try:
             with _damage_explained(path):
                 connection.execute("PRAGMA synchronous=NORMAL")
-                _refuse_foreign(connection, path, purpose)
+                if (tables := _tables(connection)) and "meta" not in tables:
+                    message = f"this is a database of another program, not one for {purpose}; give another path"
+                    raise StoreError(message, path=path)
                 connection.execute(_META)
                 _check_purpose(connection, path, purpose)
                 connection.executescript(schema)
@@ -187,7 +189,7 @@ def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.
         connection.path = path
         try:
             _roll_back(connection, path)
-            if not _tables(connection) & {"meta"}:
+            if "meta" not in _tables(connection):
                 raise StoreError(f"this database holds no {purpose} (it has no meta table)", path=path)
             _check_purpose(connection, path, purpose)
         except BaseException:
@@ -287,13 +289,6 @@ def _roll_back(connection: sqlite3.Connection, path: Path) -> None:
 
 def _tables(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-
-
-def _refuse_foreign(connection: sqlite3.Connection, path: Path, purpose: str) -> None:
-    tables = _tables(connection)
-    if tables and "meta" not in tables:
-        message = f"this is a database of another program, not one for {purpose}; give another path"
-        raise StoreError(message, path=path)
 
 
 def read_meta(connection: sqlite3.Connection) -> dict[str, object]:

@@ -239,10 +239,15 @@ class _Damaged(Exception):
 def _unread(start: bytes) -> int:
     """Return the length of what is neither the root's start tag, nor blank, nor a comment: a damaged first row."""
     text = decoded(start)
-    blank = _PROLOG.match(text)
-    root = _ROOT_TAG.match(text, blank.end() if blank else 0)
-    blank = _PROLOG.match(text, root.end() if root else blank.end() if blank else 0)
-    return len(text) - (blank.end() if blank else 0)
+    place = _after_prolog(text)
+    root = _ROOT_TAG.match(text, place)
+    return len(text) - _after_prolog(text, root.end() if root else place)
+
+
+def _after_prolog(text: str, start: int = 0) -> int:
+    """Return the place of what is neither blank, nor a comment, nor an instruction."""
+    match = _PROLOG.match(text, start)
+    return match.end() if match else start
 
 
 def _last_start(buffer: bytearray, start: int) -> int:
@@ -313,11 +318,9 @@ _NO_DOCTYPE = "has a document type declaration (<!DOCTYPE ...>), which is refuse
 def _refuse_doctype(file: PackedFile) -> None:
     """Inspect the file's first 64 KiB before a parser reads it."""
     text = decoded(file.head(_HEAD))
-    match = _PROLOG.match(text)
-    rest = text[match.end() :] if match else text
-    if rest.startswith("<!DOCTYPE"):
-        line = text.count("\n", 0, len(text) - len(rest)) + 1
-        raise CorpusError(_NO_DOCTYPE, path=str(file), line=line)
+    place = _after_prolog(text)
+    if text.startswith("<!DOCTYPE", place):
+        raise CorpusError(_NO_DOCTYPE, path=str(file), line=text.count("\n", 0, place) + 1)
 
 
 def root_of(start: bytes) -> str:
@@ -327,8 +330,7 @@ def root_of(start: bytes) -> str:
     'Topics'
     """
     text = decoded(start)
-    match = _PROLOG.match(text)
-    root = _ROOT.match(text, match.end() if match else 0)
+    root = _ROOT.match(text, _after_prolog(text))
     return root[1] if root else ""
 
 
