@@ -112,12 +112,12 @@ def sentences_of(graph: penman.Graph) -> tuple[dict[str, int], list[str]]:
         raise AMRError("a graph without a node has no sentences", kind="no_graph")
     concepts = {source: target for source, role, target in graph.triples if role == INSTANCE}
     collections = _collections(graph.triples, concepts)
-    roots = _sentence_roots(top, collections)
+    collected, roots = _outline([top], collections)
     if top not in collections:
         return dict.fromkeys(concepts, 0), roots
     parents = parents_of(graph)
     sentence = {root: number for number, root in enumerate(roots)}
-    dissolved = dict.fromkeys(_dissolved(top, collections), -1)
+    dissolved = dict.fromkeys(collected, -1)
     sentence.update(dissolved)
     for variable in concepts:
         path = []
@@ -170,36 +170,27 @@ def _collections(triples: Iterable[Triple], concepts: dict[str, str]) -> dict[st
     return {root: [v for _, v in sorted(found, key=lambda pair: pair[0])] for root, found in numbered.items()}
 
 
-def _dissolved(top: str, collections: dict[str, list[str]]) -> list[str]:
-    """Return the collection below ``top`` and those among its sentences, at any depth."""
-    dissolved, stack = [], [top]
-    while stack:
-        here = stack.pop()
-        if here in collections and here not in dissolved:
-            dissolved.append(here)
-            stack.extend(collections[here])
-    return dissolved
-
-
-def _sentence_roots(top: str, collections: dict[str, list[str]]) -> list[str]:
+def _outline(tops: Iterable[str], collections: dict[str, list[str]]) -> tuple[list[str], list[str]]:
+    """Return the collections below ``tops``, at any depth, and the roots of their sentences in order."""
+    dissolved: dict[str, None] = {}
     roots: dict[str, None] = {}
-    seen, stack = set(), [top]
+    stack = list(tops)[::-1]
     while stack:
         here = stack.pop()
         if here not in collections:
             roots[here] = None
-        elif here not in seen:
-            seen.add(here)
+        elif here not in dissolved:
+            dissolved[here] = None
             stack.extend(reversed(collections[here]))
-    return list(roots)
+    return list(dissolved), list(roots)
 
 
 def _gather(tops: list[str], triples: list[Triple]) -> penman.Graph:
     """Collect the sentences below ``tops`` below one root; sentences with ``amr-empty`` go if others remain."""
     concepts = {source: target for source, role, target in triples if role == INSTANCE}
     collections = _collections(triples, concepts)
-    dissolved = {inner for top in tops for inner in _dissolved(top, collections)}
-    roots = [root for top in tops for root in _sentence_roots(top, collections)]
+    collected, roots = _outline(tops, collections)
+    dissolved = set(collected)
     with_more = {source for source, role, _ in triples if role != INSTANCE}
     empty = {root for root in roots if concepts[root] == _EMPTY and root not in with_more}
     if len(empty) == len(roots):
