@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from graphs.errors import StoreError
 from graphs.shared_files import locked
@@ -199,14 +199,17 @@ def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.
 
 
 class OpenFile:
-    """File that is read from when it is made until :meth:`close`, or within ``with``.
+    """File of a ``purpose`` that is read from when it is made until :meth:`close`, or within ``with``.
 
     Raises:
         StoreError: as :func:`connect_read_only`.
     """
 
-    def __init__(self, path: Path, *, purpose: str) -> None:
-        self._connection = connect_read_only(path, purpose=purpose)
+    purpose: ClassVar[str]
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._connection = connect_read_only(self.path, purpose=self.purpose)
 
     def __enter__(self) -> Self:
         return self

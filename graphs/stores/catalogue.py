@@ -104,9 +104,7 @@ def is_whole(path: Path, *, version: str = "") -> bool:
 class Catalogue(database.OpenFile):
     """Reads catalogue.db; nothing is held in memory."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, purpose=PURPOSE)
-        self._path = path
+    purpose = PURPOSE
 
     def posts(self) -> Iterator[Post | Failure]:
         """Yield all posts without texts, and the failures of reading, in the order of the collection."""
@@ -163,7 +161,7 @@ class Catalogue(database.OpenFile):
     def _rows(self, where: str = "") -> Iterator[tuple[Any, ...]]:
         query = f"SELECT {_COLUMNS}, digest FROM post{where} ORDER BY position"
         for *row, digest in self._connection.execute(query):
-            check_row(digest, row[0], *row, path=self._path)
+            check_row(digest, row[0], *row, path=self.path)
             yield tuple(row)
 
 

@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
 from graphs import database
@@ -254,9 +253,7 @@ def _ids_present(connection: sqlite3.Connection, post_ids: Sequence[str]) -> set
 class Collection(database.OpenFile):
     """Reads collection.db. Iteration is in the order of post ids; nothing is held in memory."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        super().__init__(self.path, purpose=PURPOSE)
+    purpose = PURPOSE
 
     def __len__(self) -> int:
         return int(self._connection.execute("SELECT count(*) FROM graph").fetchone()[0])
