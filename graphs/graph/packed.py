@@ -56,7 +56,7 @@ def collate_packed(
     header, (labels, references, runs, sizes) = _unpack(blobs, post_ids)
     _, _, nodes, num_edges, num_runs, *_, root = header
     relation, length = runs[::2], runs[1::2]
-    parts = Parts.of(nodes, num_edges, header[5:7], header[7:9], root, references, sizes[::2], sizes[1::2])
+    parts = Parts(nodes, num_edges, header[5:7].T, header[7:9].T, root, references, sizes[::2], sizes[1::2])
     if not _is_sound(parts, relation, length, num_runs):
         for i, blob in enumerate(blobs):
             decode(blob, _name(post_ids, i))  # raises, and says what is wrong

@@ -229,23 +229,23 @@ LIMITS_IN_DISPLAY = frozenset((r"\gcd", r"\max", r"\min", r"\Pr"))
 _NAMES = {"⟨": "langle", "⟩": "rangle"}
 
 
+def _entries(table: str) -> list[list[str]]:
+    return [entry.split() for line in table.splitlines() for entry in line.split(" | ") if entry.strip()]
+
+
 def _read_tables() -> dict[str, Token]:
     tokens: dict[str, Token] = {}
     for heading, table in _TABLES.items():
         role = heading.strip()
-        for line in table.splitlines():
-            for entry in line.split(" | "):
-                command, *rest = entry.split() if entry.strip() != "" else ("",)
-                if not command:
-                    continue
-                text = rest[0] if rest else "="
-                if text == "=" and command[0] == "\\" and command != r"\Relbar":
-                    text = command[1:]
-                elif text == "BAR":
-                    text = "|"
-                meaning = rest[1] if len(rest) > 1 else ""
-                name = _NAMES.get(text, "")
-                tokens[command] = symbol(role, text.replace("&", " ") if len(text) > 1 else text, meaning, name=name)
+        for command, *rest in _entries(table):
+            text = rest[0] if rest else "="
+            if text == "=" and command[0] == "\\" and command != r"\Relbar":
+                text = command[1:]
+            elif text == "BAR":
+                text = "|"
+            meaning = rest[1] if len(rest) > 1 else ""
+            name = _NAMES.get(text, "")
+            tokens[command] = symbol(role, text.replace("&", " ") if len(text) > 1 else text, meaning, name=name)
     tokens["|"] = tokens[r"\vert"]
     for command in (r"\lVert", r"\rVert"):
         tokens[command].name = command[1:]
@@ -284,8 +284,7 @@ ACCENTS: dict[str, tuple[Token, bool]] = {
             \underleftrightarrow ↔ | \underbracket ⎵ | \utilde ~""",
         ),
     )
-    for line in table.splitlines()
-    for command, mark in [entry.split() for entry in line.split(" | ") if entry.strip()]
+    for command, mark in _entries(table)
 }
 """Accents and braces by command: the mark, and whether it goes over its base or under it."""
 
