@@ -98,7 +98,7 @@ def _rules(letters: Letters) -> Rules[Symbol]:
         "mpadded": _row,
         "mfenced": fenced,
         "mfrac": _of(2, layout.fraction),
-        "msqrt": _square_root,
+        "msqrt": lambda element, children: layout.root(layout.chain(children)) if children else Symbol(BLANK),
         "mroot": _of(2, layout.root),
         "msub": _of(2, lambda base, sub: layout.scripts(base, sub, None)),
         "msup": _of(2, lambda base, sup: layout.scripts(base, None, sup)),
@@ -107,10 +107,10 @@ def _rules(letters: Letters) -> Rules[Symbol]:
         "mover": _of(2, lambda base, over: layout.under_over(base, None, over)),
         "munderover": _of(3, layout.under_over),
         "mmultiscripts": _multiscripts,
-        "mtable": _table,
-        "mtr": _table_row,
-        "mtd": _cell,
-        "menclose": _enclosed,
+        "mtable": lambda element, children: layout.table([layout.linked(child) for child in children]),
+        "mtr": lambda element, children: layout.link(children),
+        "mtd": lambda element, children: layout.chain(children) or Symbol(BLANK),
+        "menclose": lambda element, children: layout.enclosed(element.get("notation", ""), layout.chain(children)),
     }
     return Rules(leaves, inner)
 
@@ -134,10 +134,6 @@ def _of(number: int, build: Callable[..., Symbol]) -> Rule[Symbol]:
     return rule
 
 
-def _square_root(element: Element, children: Children) -> Symbol:
-    return layout.root(layout.chain(children)) if children else Symbol(BLANK)
-
-
 def _multiscripts(element: Element, children: Children) -> Symbol | None:
     if not children:
         return None
@@ -152,19 +148,3 @@ def _multiscripts(element: Element, children: Children) -> Symbol | None:
     base, *after = after or [None]
     pairs = [list(zip_longest(side[::2], side[1::2])) for side in (after, before)]
     return layout.multiscripts(base, *pairs)
-
-
-def _table(element: Element, children: Children) -> Symbol:
-    return layout.table([layout.linked(child) for child in children])
-
-
-def _table_row(element: Element, children: Children) -> Symbol:
-    return layout.link(children)
-
-
-def _cell(element: Element, children: Children) -> Symbol:
-    return layout.chain(children) or Symbol(BLANK)
-
-
-def _enclosed(element: Element, children: Children) -> Symbol:
-    return layout.enclosed(element.get("notation", ""), layout.chain(children))

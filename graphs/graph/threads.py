@@ -104,7 +104,8 @@ def in_threads(batch: GraphBatch, roles: Sequence[Sequence[Role]], first_label: 
     top = _ends(thread_of_node, len(roles))  # (T,), places of the thread nodes
     role = role_of_post[batch.node_graph]
     of_others = batch.is_virtual & (role > 0)
-    labels = torch.where(of_others, _label(first_label, role, batch.virtual_kind), batch.labels)
+    of_role = first_label + 1 + len(VirtualKind) * (role - 1) + batch.virtual_kind  # a label per role and kind
+    labels = torch.where(of_others, of_role, batch.labels)
     documents = torch.nonzero(batch.virtual_kind == VirtualKind.DOCUMENT).squeeze(1)  # (P,)
     above, below = top[thread_of_node[documents]], place[documents]
     edges = torch.stack([torch.cat([above, below]), torch.cat([below, above])])  # (2, 2P)
@@ -132,11 +133,6 @@ def in_threads(batch: GraphBatch, roles: Sequence[Sequence[Role]], first_label: 
         num_graphs=len(roles),
         has_threads=True,
     )
-
-
-def _label(first: int, role: Tensor, kind: Tensor) -> Tensor:
-    """Return the labels of virtual nodes of other posts in a thread, by role and kind."""
-    return first + 1 + len(VirtualKind) * (role - 1) + kind
 
 
 def _ends(owner: Tensor, count: int) -> Tensor:

@@ -209,12 +209,9 @@ class PostTexts(database.OpenFile):
         query = "SELECT post_id, formula_ids, digest FROM formulas WHERE post_id IN"
         for post_id, names, known in database.rows_of_ids(self._connection, query, post_ids):
             check_row(known, post_id, post_id, names, path=self.path)
-            formula_ids[post_id] = _ids(post_id, names)
+            try:
+                formula_ids[post_id] = list(json.loads(names or "[]"))
+            except (ValueError, TypeError) as error:
+                message = f"the formulas of post {post_id} are damaged ({error}); build the file again"
+                raise StoreError(message) from error
         return formula_ids
-
-
-def _ids(post_id: str, names: str | None) -> list[str]:
-    try:
-        return list(json.loads(names or "[]"))
-    except (ValueError, TypeError) as error:
-        raise StoreError(f"the formulas of post {post_id} are damaged ({error}); build the file again") from error

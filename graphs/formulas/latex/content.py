@@ -36,10 +36,6 @@ def interpret(node: Node) -> Term:
     return _INTERPRET[kind](node)
 
 
-def _list(node: MathList) -> Term:
-    return interpret(node.node) if node.node is not None else Term("W!")
-
-
 def _infix(node: Infix) -> Term:
     # The left operand of a chain of sums may be deep: go down to it first.
     spine = [node]
@@ -63,10 +59,6 @@ def _applied(op: Node, operands: list[Term]) -> Term:
 
 def _prefix(node: nodes.Prefix) -> Term:
     return operators.apply(interpret(node.op), [interpret(arg) for arg in node.args if arg is not ABSENT])
-
-
-def _postfix(node: nodes.Postfix) -> Term:
-    return operators.apply(interpret(node.op), [interpret(node.arg)])
 
 
 def _named(node: nodes.Named) -> Term:
@@ -101,10 +93,6 @@ def _unparsed(node: nodes.Row | nodes.Unparsed) -> Term:
     return operators.error(parts)
 
 
-def _dual(node: nodes.Dual) -> Term:
-    return interpret(node.content)
-
-
 def _relations(node: nodes.Relations) -> Term:
     parts = node.parts
     relations = [operators.apply(interpret(parts[1]), [interpret(parts[0]), interpret(parts[2])])]
@@ -136,52 +124,32 @@ def _script(node: Script) -> Term:
     return result
 
 
-def _script_mark(node: nodes.ScriptMark) -> Term:
-    return operators.apply(interpret(node.script), [])
-
-
-def _accent(node: nodes.Accent) -> Term:
-    return operators.apply(interpret(node.mark), [interpret(node.base)])
-
-
 def _enclosure(node: nodes.Enclosure) -> Term:
     base = interpret(node.base)
     return base if node.content is None else operators.apply(Term(node.content.opt), [base])
-
-
-def _table(node: nodes.Table) -> Term:
-    return operators.matrix([[_cell(cell) for cell in row] for row in node.rows])
 
 
 def _cell(node: Node) -> Term:
     return Term("E!", [Term("W!")]) if node is ABSENT else interpret(node)
 
 
-def _text(node: nodes.Text) -> Term:
-    return Term("W!")
-
-
-def _wrapped(node: nodes.Wrapped) -> Term:
-    return interpret(node.inner)
-
-
 _INTERPRET: dict[type, Callable[..., Term]] = {
-    nodes.Accent: _accent,
-    nodes.Dual: _dual,
+    nodes.Accent: lambda node: operators.apply(interpret(node.mark), [interpret(node.base)]),
+    nodes.Dual: lambda node: interpret(node.content),
     nodes.Enclosure: _enclosure,
     nodes.Fraction: _fraction,
     Infix: _infix,
-    MathList: _list,
+    MathList: lambda node: interpret(node.node) if node.node is not None else Term("W!"),
     nodes.Named: _named,
-    nodes.Postfix: _postfix,
+    nodes.Postfix: lambda node: operators.apply(interpret(node.op), [interpret(node.arg)]),
     nodes.Prefix: _prefix,
     nodes.Relations: _relations,
     nodes.Root: _root,
     nodes.Row: _unparsed,
     Script: _script,
-    nodes.ScriptMark: _script_mark,
-    nodes.Table: _table,
-    nodes.Text: _text,
+    nodes.ScriptMark: lambda node: operators.apply(interpret(node.script), []),
+    nodes.Table: lambda node: operators.matrix([[_cell(cell) for cell in row] for row in node.rows]),
+    nodes.Text: lambda node: Term("W!"),
     nodes.Unparsed: _unparsed,
-    nodes.Wrapped: _wrapped,
+    nodes.Wrapped: lambda node: interpret(node.inner),
 }

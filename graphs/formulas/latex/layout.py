@@ -22,10 +22,6 @@ def draw(node: Node) -> Symbol | None:
     return _DRAW[kind](node)
 
 
-def _list(node: MathList) -> Symbol | None:
-    return draw(node.node) if node.node is not None else None
-
-
 def _infix(node: Infix) -> Symbol | None:
     op = node.op
     args = node.args
@@ -50,28 +46,8 @@ def _infix(node: Infix) -> Symbol | None:
     return layout.row(parts)
 
 
-def _prefix(node: nodes.Prefix) -> Symbol | None:
-    return layout.row([draw(node.op), *map(draw, node.args)])
-
-
-def _postfix(node: nodes.Postfix) -> Symbol | None:
-    return layout.row([draw(node.arg), draw(node.op)])
-
-
-def _named(node: nodes.Named) -> Symbol | None:
-    return layout.row([*map(draw, node.args)])
-
-
 def _row(node: nodes.Row | nodes.Relations | nodes.Unparsed) -> Symbol | None:
     return layout.row([*map(draw, node.parts)])
-
-
-def _dual(node: Dual) -> Symbol | None:
-    return draw(node.layout)
-
-
-def _fraction(node: nodes.Fraction) -> Symbol:
-    return layout.fraction(draw(node.numerator), draw(node.denominator))
 
 
 def _root(node: nodes.Root) -> Symbol:
@@ -137,10 +113,6 @@ def _accent(node: nodes.Accent) -> Symbol:
     return layout.under_over(base, mark, None)
 
 
-def _enclosure(node: nodes.Enclosure) -> Symbol:
-    return layout.enclosed(node.notation, draw(node.base))
-
-
 def _table(node: nodes.Table) -> Symbol:
     return layout.table([[None if cell is ABSENT else draw(cell) for cell in row] for row in node.rows])
 
@@ -156,20 +128,16 @@ def _text(node: nodes.Text) -> Symbol | None:
     return layout.row(parts)
 
 
-def _wrapped(node: nodes.Wrapped) -> Symbol | None:
-    return draw(node.inner)
-
-
 _DRAW: dict[type, Callable[..., Symbol | None]] = {
     nodes.Accent: _accent,
-    Dual: _dual,
-    nodes.Enclosure: _enclosure,
-    nodes.Fraction: _fraction,
+    Dual: lambda node: draw(node.layout),
+    nodes.Enclosure: lambda node: layout.enclosed(node.notation, draw(node.base)),
+    nodes.Fraction: lambda node: layout.fraction(draw(node.numerator), draw(node.denominator)),
     Infix: _infix,
-    MathList: _list,
-    nodes.Named: _named,
-    nodes.Postfix: _postfix,
-    nodes.Prefix: _prefix,
+    MathList: lambda node: draw(node.node) if node.node is not None else None,
+    nodes.Named: lambda node: layout.row([*map(draw, node.args)]),
+    nodes.Postfix: lambda node: layout.row([draw(node.arg), draw(node.op)]),
+    nodes.Prefix: lambda node: layout.row([draw(node.op), *map(draw, node.args)]),
     nodes.Relations: _row,
     nodes.Root: _root,
     nodes.Row: _row,
@@ -178,5 +146,5 @@ _DRAW: dict[type, Callable[..., Symbol | None]] = {
     nodes.Table: _table,
     nodes.Text: _text,
     nodes.Unparsed: _row,
-    nodes.Wrapped: _wrapped,
+    nodes.Wrapped: lambda node: draw(node.inner),
 }
