@@ -5,7 +5,10 @@ Importing this module registers the commands of its neighbours with the reader.
 
 from __future__ import annotations
 
-from graphs.formulas.latex import delimiters, structures, tables, text
+import graphs.formulas.latex.delimiters as delimiters
+import graphs.formulas.latex.structures as structures
+import graphs.formulas.latex.tables as tables
+import graphs.formulas.latex.text as text
 from graphs.formulas.latex.nodes import MathList, Node
 from graphs.formulas.latex.reader import Reader, handles
 from graphs.formulas.latex.spaces import given_space

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import graphs.formulas.latex.nodes as nodes
 from graphs.formulas import operators
-from graphs.formulas.latex import nodes
 from graphs.formulas.latex.nodes import Infix, MathList, Node, Script, Token
 from graphs.formulas.latex.symbols import ABSENT, opt_label
 from graphs.formulas.mathml import clean_plain

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import graphs.formulas.latex.nodes as nodes
 from graphs.formulas import layout
-from graphs.formulas.latex import nodes
 from graphs.formulas.latex.nodes import Dual, Infix, MathList, Node, Script, Token
 from graphs.formulas.latex.symbols import ABSENT
 from graphs.formulas.layout import BLANK, Symbol
