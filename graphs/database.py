@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from graphs.errors import StoreError
 from graphs.shared_files import locked
@@ -164,7 +164,9 @@ def writer(path: str | os.PathLike[str], schema: str, *, purpose: str) -> Iterat
         try:
             with _damage_explained(path):
                 connection.execute("PRAGMA synchronous=NORMAL")
-                _refuse_foreign(connection, path, purpose)
+                if (tables := _tables(connection)) and "meta" not in tables:
+                    message = f"this is a database of another program, not one for {purpose}; give another path"
+                    raise StoreError(message, path=path)
                 connection.execute(_META)
                 _check_purpose(connection, path, purpose)
                 connection.executescript(schema)
@@ -196,7 +198,7 @@ def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.
         connection.set_authorizer(_refuse_views)
         try:
             _roll_back(connection, path)
-            if not _tables(connection) & {"meta"}:
+            if "meta" not in _tables(connection):
                 raise StoreError(f"this database holds no {purpose} (it has no meta table)", path=path)
             _check_purpose(connection, path, purpose)
         except BaseException:
@@ -206,14 +208,17 @@ def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.
 
 
 class OpenFile:
-    """File that is read from when it is made until :meth:`close`, or within ``with``.
+    """File of a ``purpose`` that is read from when it is made until :meth:`close`, or within ``with``.
 
     Raises:
         StoreError: as :func:`connect_read_only`.
     """
 
-    def __init__(self, path: Path, *, purpose: str) -> None:
-        self._connection = connect_read_only(path, purpose=purpose)
+    purpose: ClassVar[str]
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._connection = connect_read_only(self.path, purpose=self.purpose)
 
     def __enter__(self) -> Self:
         return self
@@ -296,13 +301,6 @@ def _roll_back(connection: sqlite3.Connection, path: Path) -> None:
 
 def _tables(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-
-
-def _refuse_foreign(connection: sqlite3.Connection, path: Path, purpose: str) -> None:
-    tables = _tables(connection)
-    if tables and "meta" not in tables:
-        message = f"this is a database of another program, not one for {purpose}; give another path"
-        raise StoreError(message, path=path)
 
 
 def read_meta(connection: sqlite3.Connection) -> dict[str, object]:

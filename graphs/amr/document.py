@@ -20,10 +20,9 @@ from dataclasses import dataclass
 
 import penman
 
-from graphs.amr.arrangement import Triple, arrange, parents_of
+from graphs.amr.arrangement import INSTANCE, Triple, arrange, parents_of
 from graphs.errors import AMRError, Failure
 
-_INSTANCE = ":instance"
 _COLLECTIONS = frozenset({"multi-sentence", "document"})
 _EMPTY = "amr-empty"
 _SENTENCE_ROLE = re.compile(r":snt([0-9]{1,18})")  # int() refuses thousands of digits
@@ -34,14 +33,12 @@ _PREFIX = re.compile(r"[^\W\d_]+")
 class DocumentAMR:
     """AMR of a document, and what was repaired or lost.
 
-    ``reattached`` counts unconnected parts, now attached by ``:rel``. ``empty`` counts sentences with ``amr-empty``,
-    left out if others remain. ``failures`` are the missing chunks. ``formula_map`` holds the formula ids of
-    placeholders in a graph made elsewhere, with other numbers.
+    ``reattached`` counts unconnected parts, now attached by ``:rel``. ``failures`` are the missing chunks.
+    ``formula_map`` holds the formula ids of placeholders in a graph made elsewhere, with other numbers.
     """
 
     graph: penman.Graph
     reattached: int = 0
-    empty: int = 0
     failures: tuple[Failure, ...] = ()
     formula_map: dict[str, str] | None = None
 
@@ -60,8 +57,8 @@ def merge(chunks: Sequence[penman.Graph]) -> DocumentAMR:
     pieces = [(graph.top, arrange(graph)) for graph, _ in connected]
     if len(pieces) > 1:
         pieces = _renamed_apart(pieces)
-    graph, empty = _gather([top for top, _ in pieces], [triple for _, triples in pieces for triple in triples])
-    return DocumentAMR(graph, sum(parts for _, parts in connected), empty)
+    graph = _gather([top for top, _ in pieces], [triple for _, triples in pieces for triple in triples])
+    return DocumentAMR(graph, sum(parts for _, parts in connected))
 
 
 def connect(graph: penman.Graph) -> tuple[penman.Graph, int]:
@@ -76,7 +73,7 @@ def connect(graph: penman.Graph) -> tuple[penman.Graph, int]:
     neighbours: dict[str, list[str]] = {variable: [] for variable in variables}
     pointed_at = set()
     for source, role, target in graph.triples:
-        if role != _INSTANCE and target in neighbours and target != source:
+        if role != INSTANCE and target in neighbours and target != source:
             neighbours[source].append(target)
             neighbours[target].append(source)
             pointed_at.add(target)
@@ -113,14 +110,14 @@ def sentences_of(graph: penman.Graph) -> tuple[dict[str, int], list[str]]:
     top = graph.top
     if top is None:
         raise AMRError("a graph without a node has no sentences", kind="no_graph")
-    concepts = {source: target for source, role, target in graph.triples if role == _INSTANCE}
+    concepts = {source: target for source, role, target in graph.triples if role == INSTANCE}
     collections = _collections(graph.triples, concepts)
-    roots = _sentence_roots(top, collections)
+    collected, roots = _outline([top], collections)
     if top not in collections:
         return dict.fromkeys(concepts, 0), roots
     parents = parents_of(graph)
     sentence = {root: number for number, root in enumerate(roots)}
-    dissolved = dict.fromkeys(_dissolved(top, collections), -1)
+    dissolved = dict.fromkeys(collected, -1)
     sentence.update(dissolved)
     for variable in concepts:
         path = []
@@ -141,7 +138,7 @@ def _nearest(beside: Set[str], triples: Iterable[Triple], sentence: dict[str, in
     neighbours: dict[str, list[str]] = {}
     nearest: dict[str, int] = {}  # of the variables at this distance
     for source, role, target in triples:
-        if role == _INSTANCE:
+        if role == INSTANCE:
             continue
         for here, neighbour in ((source, target), (target, source)):
             if here not in beside:
@@ -173,37 +170,28 @@ def _collections(triples: Iterable[Triple], concepts: dict[str, str]) -> dict[st
     return {root: [v for _, v in sorted(found, key=lambda pair: pair[0])] for root, found in numbered.items()}
 
 
-def _dissolved(top: str, collections: dict[str, list[str]]) -> list[str]:
-    """Return the collection below ``top`` and those among its sentences, at any depth."""
-    dissolved, stack = [], [top]
-    while stack:
-        here = stack.pop()
-        if here in collections and here not in dissolved:
-            dissolved.append(here)
-            stack.extend(collections[here])
-    return dissolved
-
-
-def _sentence_roots(top: str, collections: dict[str, list[str]]) -> list[str]:
+def _outline(tops: Iterable[str], collections: dict[str, list[str]]) -> tuple[list[str], list[str]]:
+    """Return the collections below ``tops``, at any depth, and the roots of their sentences in order."""
+    dissolved: dict[str, None] = {}
     roots: dict[str, None] = {}
-    seen, stack = set(), [top]
+    stack = list(tops)[::-1]
     while stack:
         here = stack.pop()
         if here not in collections:
             roots[here] = None
-        elif here not in seen:
-            seen.add(here)
+        elif here not in dissolved:
+            dissolved[here] = None
             stack.extend(reversed(collections[here]))
-    return list(roots)
+    return list(dissolved), list(roots)
 
 
-def _gather(tops: list[str], triples: list[Triple]) -> tuple[penman.Graph, int]:
-    """Collect the sentences below ``tops`` below one root; return also the number of empty ones left out."""
-    concepts = {source: target for source, role, target in triples if role == _INSTANCE}
+def _gather(tops: list[str], triples: list[Triple]) -> penman.Graph:
+    """Collect the sentences below ``tops`` below one root; sentences with ``amr-empty`` go if others remain."""
+    concepts = {source: target for source, role, target in triples if role == INSTANCE}
     collections = _collections(triples, concepts)
-    dissolved = {inner for top in tops for inner in _dissolved(top, collections)}
-    roots = [root for top in tops for root in _sentence_roots(top, collections)]
-    with_more = {source for source, role, _ in triples if role != _INSTANCE}
+    collected, roots = _outline(tops, collections)
+    dissolved = set(collected)
+    with_more = {source for source, role, _ in triples if role != INSTANCE}
     empty = {root for root in roots if concepts[root] == _EMPTY and root not in with_more}
     if len(empty) == len(roots):
         empty.discard(roots[0])
@@ -214,24 +202,24 @@ def _gather(tops: list[str], triples: list[Triple]) -> tuple[penman.Graph, int]:
         top = _fresh(
             "m", (concepts.keys() - dissolved) | {target for _, _, target in triples if target not in dissolved}
         )
-        gathered = [(top, _INSTANCE, "multi-sentence")]
+        gathered = [(top, INSTANCE, "multi-sentence")]
         for number, root in enumerate(roots, 1):  # each concept directly after its :sntN, where the sentence is written
-            gathered += [(top, f":snt{number}", root), (root, _INSTANCE, concepts[root])]
+            gathered += [(top, f":snt{number}", root), (root, INSTANCE, concepts[root])]
     placed = set(roots) if len(roots) > 1 else set()
     for source, role, target in triples:
-        if source in empty or (role == _INSTANCE and source in placed):
+        if source in empty or (role == INSTANCE and source in placed):
             continue
-        if target in empty and role != _INSTANCE:  # a concept may read as a variable does: (a7 / a)
+        if target in empty and role != INSTANCE:  # a concept may read as a variable does: (a7 / a)
             continue
         if source in dissolved:
-            if role == _INSTANCE or (_SENTENCE_ROLE.fullmatch(role) and target in concepts):
+            if role == INSTANCE or (_SENTENCE_ROLE.fullmatch(role) and target in concepts):
                 continue
             source = top
-        if role != _INSTANCE and target in dissolved:
+        if role != INSTANCE and target in dissolved:
             target = top
-        if source != target or role == _INSTANCE:
+        if source != target or role == INSTANCE:
             gathered.append((source, role, target))
-    return penman.Graph(arrange(penman.Graph(gathered, top=top)), top=top), len(empty)
+    return penman.Graph(arrange(penman.Graph(gathered, top=top)), top=top)
 
 
 def _renamed_apart(pieces: list[tuple[str, list[Triple]]]) -> list[tuple[str, list[Triple]]]:
@@ -249,7 +237,7 @@ def _renamed_apart(pieces: list[tuple[str, list[Triple]]]) -> list[tuple[str, li
                 names[source] = _fresh(match[0] if match else "x", taken, counts)
                 taken.add(names[source])
         # A concept may equal a variable: only the targets of edges are renamed.
-        body = [(names[s], r, t if r == _INSTANCE else names.get(t, t)) for s, r, t in triples]
+        body = [(names[s], r, t if r == INSTANCE else names.get(t, t)) for s, r, t in triples]
         renamed.append((names[top], body))
     return renamed
 

@@ -53,13 +53,6 @@ OFFICIAL = "official"
 _PUBLISHED = frozenset(("arqmath", "mathdocs"))
 
 
-class Named(Protocol):
-    """A collection with a name."""
-
-    @property
-    def name(self) -> str: ...
-
-
 @runtime_checkable
 class Documents(Protocol):
     """A collection of posts for training and search. Posts are read one at a time, so they need not fit in memory."""
@@ -153,7 +146,7 @@ def benchmark(corpus: Documents) -> Benchmark:
     raise CorpusError(f"collection {corpus.name} has no topics: it is learned from, as one of data.sources")
 
 
-def topics_may_be_posts(corpus: Named) -> bool:
+def topics_may_be_posts(corpus: Documents) -> bool:
     """Return whether a topic may be one of the posts. It cannot be in ARQMath and mathdocs, whose topics are separate.
 
     >>> topics_may_be_posts(MathDocs())
@@ -162,7 +155,7 @@ def topics_may_be_posts(corpus: Named) -> bool:
     return corpus.name not in _PUBLISHED
 
 
-def answers_ask(corpus: Named) -> bool:
+def answers_ask(corpus: Documents) -> bool:
     """Return whether the text of an answer asks a question.
 
     In the collection ``titles``, an answer is the body of the question; in ``pairs``, documents can be queries.
@@ -170,7 +163,7 @@ def answers_ask(corpus: Named) -> bool:
     return corpus.name in ("titles", "pairs")
 
 
-def check_ids(corpus: Named, topics: Iterable[Topic]) -> None:
+def check_ids(corpus: Documents, topics: Iterable[Topic]) -> None:
     """Check that topics with one id have one text: graphs, vectors and exported queries are kept by ids.
 
     Raises:

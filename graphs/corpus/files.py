@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from graphs.corpus.packed import GZIP, PackedFile
+from graphs.corpus.packed import GZIP, PackedFile, readable
 from graphs.errors import CorpusError
 
 
@@ -121,11 +121,8 @@ def hash_contents(files: Mapping[str, PackedFile]) -> str:
         elif file.checksum is not None:
             digest.update(f"{file.checksum:08x}".encode())
         else:
-            try:
-                with file.path.open("rb") as stream:
-                    _update_with_samples(digest, stream, size)
-            except OSError as error:
-                raise CorpusError(f"cannot be read: {error.strerror}", path=file.path) from error
+            with readable(file), file.path.open("rb") as stream:
+                _update_with_samples(digest, stream, size)
     return digest.hexdigest()
 
 

@@ -20,6 +20,7 @@ import io
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -89,14 +90,10 @@ class PackedFile:
     @property
     def size(self) -> int:
         """Bytes of the content. A gzip file tells them modulo 4 GiB (where it is a chain of several: of the last)."""
-        try:
+        with readable(self):
             if self.member:
                 return _info(_directory(self.path), self).file_size
-            if self.is_plain:
-                return self.path.stat().st_size
-            return _gzip_trailer(self.path)[1]
-        except OSError as error:
-            raise CorpusError(f"cannot be read: {error.strerror or error}", path=str(self)) from error
+            return self.path.stat().st_size if self.is_plain else _gzip_trailer(self.path)[1]
 
     @property
     def checksum(self) -> int | None:
@@ -110,21 +107,20 @@ class PackedFile:
 
         Reading raises CorpusError where the file is damaged. Only a plain file can seek.
         """
-        try:
+        with readable(self):
             if self.member:
                 return io.BufferedReader(_Member(self), _CHUNK)
             return self.path.open("rb") if self.is_plain else io.BufferedReader(_Gunzip(self.path), _CHUNK)
-        except OSError as error:
-            raise CorpusError(f"cannot be read: {error.strerror or error}", path=str(self)) from error
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the content in parts; all of it before a damaged place comes before the error."""
         with self.open() as stream:
-            try:
-                while chunk := stream.read1(_CHUNK):
-                    yield chunk
-            except OSError as error:
-                raise CorpusError(f"cannot be read: {error.strerror or error}", path=str(self)) from error
+            while True:
+                with readable(self):
+                    chunk = stream.read1(_CHUNK)
+                if not chunk:
+                    return
+                yield chunk
 
     def head(self, size: int) -> bytes:
         """Return up to ``size`` bytes from the start; CorpusError only where not a single one can be read."""
@@ -138,6 +134,15 @@ class PackedFile:
             if not beginning:
                 raise
         return bytes(beginning[:size])
+
+
+@contextmanager
+def readable(file: object) -> Iterator[None]:
+    """Turn an error of the disk into a CorpusError that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise CorpusError(f"cannot be read: {error.strerror or error}", path=str(file)) from error
 
 
 def reason_unreadable(error: OSError | UnicodeDecodeError) -> str:
@@ -289,19 +294,16 @@ class _Gunzip(io.RawIOBase):
 
 def _archive(path: Path) -> zipfile.ZipFile:
     try:
-        return zipfile.ZipFile(path)
+        with readable(path):
+            return zipfile.ZipFile(path)
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise CorpusError(f"truncated or damaged zip ({error}); {_AGAIN}", path=path) from error
-    except OSError as error:
-        raise CorpusError(f"cannot be read: {error.strerror or error}", path=path) from error
 
 
 def _directory(path: Path) -> Mapping[str, zipfile.ZipInfo]:
     """Return what a zip says of its members; it is read once as long as the file does not change."""
-    try:
+    with readable(path):
         stat = path.stat()
-    except OSError as error:
-        raise CorpusError(f"cannot be read: {error.strerror or error}", path=path) from error
     return _directory_of(path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
 
 
@@ -320,13 +322,10 @@ def _info(directory: Mapping[str, zipfile.ZipInfo], file: PackedFile) -> zipfile
 
 def _gzip_trailer(path: Path) -> tuple[int, int]:
     """Checksum and size that a gzip file ends in."""
-    try:
-        with path.open("rb") as file:
-            end = file.seek(0, io.SEEK_END)
-            file.seek(max(0, end - 8))
-            trailer = file.read(8)
-    except OSError as error:
-        raise CorpusError(f"cannot be read: {error.strerror or error}", path=path) from error
+    with readable(path), path.open("rb") as file:
+        end = file.seek(0, io.SEEK_END)
+        file.seek(max(0, end - 8))
+        trailer = file.read(8)
     return int.from_bytes(trailer[:4], "little"), int.from_bytes(trailer[4:], "little")
 
 

@@ -16,11 +16,23 @@ rules of building and :mod:`graphs.formulas.meanings` the names. Two cases go be
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from typing import Literal
 
 from graphs.errors import FormulaError
 from graphs.formulas import operators
-from graphs.formulas.mathml import Element, Letters, Rule, Rules, cleaner, local_name, only_child, read_mathml, walk
+from graphs.formulas.mathml import (
+    Element,
+    Letters,
+    Rule,
+    Rules,
+    cleaner,
+    first_child,
+    local_name,
+    only_child,
+    read_mathml,
+    walk,
+)
 from graphs.formulas.meanings import AMBIGUOUS, ELEMENTS, meaning_label
 from graphs.formulas.operators import Term
 from graphs.formulas.tree import FormulaTree
@@ -43,13 +55,13 @@ def parse_opt(mathml: str, *, letters: Letters = "plain") -> FormulaTree:
     mathematical italics, which ``"italic"`` keeps. Raises FormulaError, whose ``kind`` is ``empty``, ``malformed``,
     ``no_math``, ``too_long``, ``too_deep``, ``many_roots``, ``unknown_tag``, ``unknown_symbol`` or ``operands``.
     """
-    rules = _RULES.get(letters) or _rules(letters)
-    term = walk(read_mathml(mathml, "MathML-Content"), rules)
+    term = walk(read_mathml(mathml, "MathML-Content"), _rules(letters))
     if term is None:
         raise FormulaError("the formula has no operator and no operand", kind="empty")
     return operators.finish(term)
 
 
+@cache
 def _rules(letters: Letters) -> Rules[Term]:
     clean = cleaner(letters)
 
@@ -76,22 +88,22 @@ def _rules(letters: Letters) -> Rules[Term]:
         "mtext": typed("T!"),
         "csymbol": partial(_symbol, clean),
         "qvar": wildcard,
-        "share": _left_out,
+        "share": lambda element, children: None,
         **{name: _constant(label) for name, label in ELEMENTS.items()},
     }
     inner: dict[str, Rule[Term]] = {
         "math": only_child,
-        "semantics": _first,
-        "mstyle": _first,
+        "semantics": first_child,
+        "mstyle": first_child,
         "apply": _apply,
-        "cerror": _error,
-        "vector": _vector,
-        "list": _list,
-        "set": _set,
+        "cerror": lambda element, children: operators.error(_given(children)),
+        "vector": _group("V"),
+        "list": _group("L"),
+        "set": _group("S"),
         "matrix": _matrix,
-        "matrixrow": _matrix_row,
+        "matrixrow": _with_operands("M!R!"),
         "interval": _interval,
-        **{name: _modifier(f"$!{name}") for name in ("degree", "bvar", "lowlimit", "uplimit")},
+        **{name: _with_operands(f"$!{name}") for name in ("degree", "bvar", "lowlimit", "uplimit")},
     }
     return Rules(leaves, inner)
 
@@ -100,16 +112,12 @@ def _constant(label: str) -> Rule[Term]:
     return lambda element, children: Term(label)
 
 
-def _modifier(label: str) -> Rule[Term]:
+def _with_operands(label: str) -> Rule[Term]:
     return lambda element, children: Term(label, _given(children))
 
 
-def _left_out(element: Element, children: Children) -> None:
-    return None
-
-
-def _first(element: Element, children: Children) -> Term | None:
-    return children[0] if children else None
+def _group(kind: Literal["V", "L", "S"]) -> Rule[Term]:
+    return lambda element, children: operators.group(kind, _given(children))
 
 
 def _given(children: Children) -> list[Term]:
@@ -145,28 +153,8 @@ def _apply(element: Element, children: Children) -> Term:
     return operators.apply(operator, operands)
 
 
-def _error(element: Element, children: Children) -> Term:
-    return operators.error(_given(children))
-
-
-def _vector(element: Element, children: Children) -> Term:
-    return operators.group("V", _given(children))
-
-
-def _list(element: Element, children: Children) -> Term:
-    return operators.group("L", _given(children))
-
-
-def _set(element: Element, children: Children) -> Term:
-    return operators.group("S", _given(children))
-
-
 def _matrix(element: Element, children: Children) -> Term:
     return operators.matrix([child.operands if child.label == "M!R!" else [child] for child in _given(children)])
-
-
-def _matrix_row(element: Element, children: Children) -> Term:
-    return Term("M!R!", _given(children))
 
 
 def _interval(element: Element, children: Children) -> Term:
@@ -176,6 +164,3 @@ def _interval(element: Element, children: Children) -> Term:
             f"closure={closure!r} of an interval is unknown. Choose from: {', '.join(_CLOSURES)}", kind="operands"
         )
     return operators.interval(*_CLOSURES[closure], _given(children))
-
-
-_RULES: dict[str, Rules[Term]] = {"plain": _rules("plain"), "italic": _rules("italic")}

@@ -214,6 +214,11 @@ def walk(root: Element, rules: Rules[Node]) -> Node | None:
     return only_child(root, stack)
 
 
+def first_child(element: Element, children: list[Node | None]) -> Node | None:
+    """Apply the rule for elements of which the first child alone counts."""
+    return children[0] if children else None
+
+
 def only_child(element: Element, children: list[Node | None]) -> Node | None:
     """Apply the rule for ``math``: apart from annotations it has one child, or none and no tree."""
     if len(children) > 1:

@@ -10,12 +10,24 @@ The trees are those of Tangent-S for the output of LaTeXML; :mod:`graphs.formula
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from itertools import zip_longest
 
 from graphs.errors import FormulaError
 from graphs.formulas import layout
 from graphs.formulas.layout import BLANK, Symbol
-from graphs.formulas.mathml import Element, Letters, Rule, Rules, cleaner, local_name, only_child, read_mathml, walk
+from graphs.formulas.mathml import (
+    Element,
+    Letters,
+    Rule,
+    Rules,
+    cleaner,
+    first_child,
+    local_name,
+    only_child,
+    read_mathml,
+    walk,
+)
 from graphs.formulas.tree import FormulaTree
 
 Children = list[Symbol | None]
@@ -28,8 +40,7 @@ def parse_slt(mathml: str, *, letters: Letters = "plain") -> FormulaTree:
     keeps the mathematical alphabets. Raises FormulaError, whose ``kind`` is ``empty``, ``malformed``, ``no_math``,
     ``too_long``, ``too_deep``, ``many_roots`` or ``unknown_tag``.
     """
-    rules = _RULES.get(letters) or _rules(letters)
-    symbol = walk(read_mathml(mathml, "MathML-Presentation"), rules)
+    symbol = walk(read_mathml(mathml, "MathML-Presentation"), _rules(letters))
     if symbol is None:
         raise FormulaError("the formula shows no symbol", kind="empty")
     return layout.finish(symbol)
@@ -43,6 +54,7 @@ def _typed(prefix: str, clean: Callable[[str | None], str]) -> Callable[[Element
     return rule
 
 
+@cache
 def _rules(letters: Letters) -> Rules[Symbol]:
     clean = cleaner(letters)
 
@@ -80,25 +92,25 @@ def _rules(letters: Letters) -> Rules[Symbol]:
     }
     inner: dict[str, Rule[Symbol]] = {
         "math": only_child,
-        "semantics": _first,
-        "mstyle": _first,
+        "semantics": first_child,
+        "mstyle": first_child,
         "mrow": _row,
         "mpadded": _row,
         "mfenced": fenced,
-        "mfrac": _fraction,
-        "msqrt": _square_root,
-        "mroot": _root,
-        "msub": _sub,
-        "msup": _sup,
-        "msubsup": _sub_sup,
-        "munder": _under,
-        "mover": _over,
-        "munderover": _under_over,
+        "mfrac": _of(2, layout.fraction),
+        "msqrt": lambda element, children: layout.root(layout.chain(children)) if children else Symbol(BLANK),
+        "mroot": _of(2, layout.root),
+        "msub": _of(2, lambda base, sub: layout.scripts(base, sub, None)),
+        "msup": _of(2, lambda base, sup: layout.scripts(base, None, sup)),
+        "msubsup": _of(3, layout.scripts),
+        "munder": _of(2, lambda base, under: layout.under_over(base, under, None)),
+        "mover": _of(2, lambda base, over: layout.under_over(base, None, over)),
+        "munderover": _of(3, layout.under_over),
         "mmultiscripts": _multiscripts,
-        "mtable": _table,
-        "mtr": _table_row,
-        "mtd": _cell,
-        "menclose": _enclosed,
+        "mtable": lambda element, children: layout.table([layout.linked(child) for child in children]),
+        "mtr": lambda element, children: layout.link(children),
+        "mtd": lambda element, children: layout.chain(children) or Symbol(BLANK),
+        "menclose": lambda element, children: layout.enclosed(element.get("notation", ""), layout.chain(children)),
     }
     return Rules(leaves, inner)
 
@@ -107,53 +119,19 @@ def _blank(element: Element, children: Children) -> Symbol:
     return Symbol(BLANK)
 
 
-def _first(element: Element, children: Children) -> Symbol | None:
-    return children[0] if children else None
-
-
 def _row(element: Element, children: Children) -> Symbol | None:
     return layout.row(children)
 
 
-def _plain_row(children: Children) -> Symbol | None:
-    """Read elements with a wrong number of children as a row, without regard to fences."""
-    return layout.chain([child for child in children if not layout.is_blank(child)])
+def _of(number: int, build: Callable[..., Symbol]) -> Rule[Symbol]:
+    """Return the rule of an element with a base and what is around it; of another number, a row without fences."""
 
+    def rule(element: Element, children: Children) -> Symbol | None:
+        if len(children) == number:
+            return build(*children)
+        return layout.chain([child for child in children if not layout.is_blank(child)])
 
-def _fraction(element: Element, children: Children) -> Symbol | None:
-    return layout.fraction(*children) if len(children) == 2 else _plain_row(children)
-
-
-def _square_root(element: Element, children: Children) -> Symbol:
-    return layout.root(layout.chain(children)) if children else Symbol(BLANK)
-
-
-def _root(element: Element, children: Children) -> Symbol | None:
-    return layout.root(*children) if len(children) == 2 else _plain_row(children)
-
-
-def _sub(element: Element, children: Children) -> Symbol | None:
-    return layout.scripts(children[0], children[1], None) if len(children) == 2 else _plain_row(children)
-
-
-def _sup(element: Element, children: Children) -> Symbol | None:
-    return layout.scripts(children[0], None, children[1]) if len(children) == 2 else _plain_row(children)
-
-
-def _sub_sup(element: Element, children: Children) -> Symbol | None:
-    return layout.scripts(*children) if len(children) == 3 else _plain_row(children)
-
-
-def _under(element: Element, children: Children) -> Symbol | None:
-    return layout.under_over(children[0], children[1], None) if len(children) == 2 else _plain_row(children)
-
-
-def _over(element: Element, children: Children) -> Symbol | None:
-    return layout.under_over(children[0], None, children[1]) if len(children) == 2 else _plain_row(children)
-
-
-def _under_over(element: Element, children: Children) -> Symbol | None:
-    return layout.under_over(*children) if len(children) == 3 else _plain_row(children)
+    return rule
 
 
 def _multiscripts(element: Element, children: Children) -> Symbol | None:
@@ -170,22 +148,3 @@ def _multiscripts(element: Element, children: Children) -> Symbol | None:
     base, *after = after or [None]
     pairs = [list(zip_longest(side[::2], side[1::2])) for side in (after, before)]
     return layout.multiscripts(base, *pairs)
-
-
-def _table(element: Element, children: Children) -> Symbol:
-    return layout.table([layout.linked(child) for child in children])
-
-
-def _table_row(element: Element, children: Children) -> Symbol:
-    return layout.link(children)
-
-
-def _cell(element: Element, children: Children) -> Symbol:
-    return layout.chain(children) or Symbol(BLANK)
-
-
-def _enclosed(element: Element, children: Children) -> Symbol:
-    return layout.enclosed(element.get("notation", ""), layout.chain(children))
-
-
-_RULES: dict[str, Rules[Symbol]] = {"plain": _rules("plain"), "italic": _rules("italic")}

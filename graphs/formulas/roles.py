@@ -22,16 +22,9 @@ from graphs.formulas.tree import TreeKind, position_of
 _OPERAND = re.compile(r":opt?[-_]?(?:([0-9]{1,18})|(?<!:op)([A-Za-z])|(?<=:op)([A-SU-Za-su-z]))", re.IGNORECASE)
 _LETTER = re.compile(r":(?:slt[-_]?)?([naboucdwe])", re.IGNORECASE)
 _NAMES = {
-    ":next": "n",
-    ":above": "a",
-    ":below": "b",
-    ":over": "o",
-    ":under": "u",
-    ":pre-above": "c",
-    ":pre-below": "d",
-    ":within": "w",
-    ":element": "e",
-}
+    ":next": "n", ":above": "a", ":below": "b", ":over": "o", ":under": "u", ":pre-above": "c", ":pre-below": "d",
+    ":within": "w", ":element": "e",
+}  # fmt: skip
 
 
 def tree_kind(role: str) -> TreeKind | None:

@@ -162,7 +162,7 @@ class GraphMaker:
                 made.failures.append(amr)
                 if not text.formulas:
                     continue
-                graph = _penman_of_nothing()
+                graph = penman.Graph([("a", ":instance", "amr-empty")], top="a")  # its formulas hang from this root
             else:
                 made.failures.extend(amr.failures)
                 graph = amr.graph
@@ -217,11 +217,6 @@ def _numbered_by(
         numbered[name] = formula
     mentioned = {formula.formula_id for formula in numbered.values()}
     return (*numbered.values(), *(formula for formula in formulas if formula.formula_id not in mentioned))
-
-
-def _penman_of_nothing() -> penman.Graph:
-    """Return the graph of a post that no parser could read: its formulas hang from this root."""
-    return penman.Graph([("a", ":instance", "amr-empty")], top="a")
 
 
 def single(posts: list[Post | Failure]) -> list[list[Post | Failure]]:

@@ -1,12 +1,12 @@
 """Virtual nodes of all graphs of a batch at once, from the stored graphs.
 
-:func:`graphs.graph.virtual_nodes.add_virtual_nodes` is the reference; this module computes the same with arrays over
-the batch, so that virtual nodes need not be stored. The example has two copies of a graph of two nodes, a concept and a
-formula without trees, in one sentence:
+They are those of :mod:`graphs.graph.virtual_nodes`, computed with arrays over the batch, so that they need not be
+stored; ``tests/graphs/graph/reference.py`` makes the same node by node. The example has two copies of a graph of two
+nodes, a concept and a formula without trees, in one sentence:
 
->>> parts = Parts.of(
+>>> parts = Parts(
 ...     nodes=np.array([2, 2]), edges=np.array([0, 0]), members=np.array([[1, 1], [1, 1]]),
-...     constituents=np.array([[1, 1], [2, 2]]), root=np.array([0, 0]),
+...     constituents=np.array([[1, 2], [1, 2]]), root=np.array([0, 0]),
 ...     references=np.array([1, 0, 1, 1, 0] * 2), place=np.array([0, 0] * 2), size=np.array([1, 2] * 2))
 >>> full = hierarchy(parts, VirtualNodeSpec(connectivity="sequential"))
 >>> full.num_virtual.tolist(), full.nodes.tolist(), full.kinds.tolist()
@@ -21,7 +21,7 @@ formula without trees, in one sentence:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ _NO_EDGES: Edges = (np.empty(0, np.int64), np.empty(0, np.int64))
 _FORMULA, _SENTENCE, _DOCUMENT = (kind.value for kind in VirtualKind)  # numpy takes its time with enumerations
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Parts:
     """Input to the placement of virtual nodes: B graphs with M members (formulas and sentences) together.
 
@@ -48,10 +48,10 @@ class Parts:
         root: root of each AMR, (B,).
         references: ends of edges, tree nodes, concepts, formula nodes and roots of sentences, graph by graph, counted
             within their graph.
-        num_references: number of references of each graph, (B,).
-        begin: first reference of each graph, (B,).
         place: place of each member, formulas first in each graph, (M,).
         size: number of tree nodes or concepts of each member, (M,).
+        num_references: number of references of each graph, (B,).
+        begin: first reference of each graph, (B,).
     """
 
     nodes: Int64
@@ -60,27 +60,14 @@ class Parts:
     constituents: Int64
     root: Int64
     references: Int64
-    num_references: Int64
-    begin: Int64
     place: Int64
     size: Int64
+    num_references: Int64 = field(init=False)
+    begin: Int64 = field(init=False)
 
-    @classmethod
-    def of(
-        cls,
-        nodes: Int64,
-        edges: Int64,
-        members: Int64,
-        constituents: Int64,
-        root: Int64,
-        references: Int64,
-        place: Int64,
-        size: Int64,
-    ) -> Parts:
-        """Return the parts for the counts of a header; ``members`` and ``constituents`` are (2, B)."""
-        num_references = 2 * edges + members.sum(0) + constituents.sum(0)
-        begin = np.cumsum(num_references) - num_references
-        return cls(nodes, edges, members.T, constituents.T, root, references, num_references, begin, place, size)
+    def __post_init__(self) -> None:
+        self.num_references = 2 * self.edges + self.members.sum(1) + self.constituents.sum(1)
+        self.begin = np.cumsum(self.num_references) - self.num_references
 
 
 @dataclass(frozen=True, slots=True)

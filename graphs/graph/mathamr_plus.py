@@ -190,7 +190,7 @@ def _attach(amr: penman.Graph, num_formulas: int) -> tuple[penman.Graph, list[st
                 define(int(renamed[source][1:]))
             else:
                 mixed = target is not None and bool(_mentioned(target, num_formulas))
-                add(source, ":instance", "formula" if mixed else _plain(target))
+                add(source, ":instance", "formula" if mixed else target or "thing")  # Penman writes no empty concept
                 for i in hosted.get(source, ()):
                     add(source, ":math", f"F{i}")
                     define(i)
@@ -218,11 +218,6 @@ def _mentioned(text: str, num_formulas: int) -> list[int]:
         return []
     numbers = (int(number) for number in _PLACEHOLDER.findall(text))
     return [i for i in dict.fromkeys(numbers) if i < num_formulas]
-
-
-def _plain(concept: str | None) -> str:
-    """Return a concept that Penman can write: parsers leave some empty."""
-    return concept or "thing"
 
 
 def _tree_triples(formula: str, tree: FormulaTree) -> list[Triple]:

@@ -10,7 +10,7 @@
 >>> batch.representatives.tolist(), batch.ptr.tolist(), batch.representative_kind.tolist()
 ([1, 0, 3, 5, 4, 7], [0, 3, 6], [0, 1, 2, 0, 1, 2])
 
-The plain way adds virtual nodes graph by graph (:func:`graphs.graph.tensors.to_arrays`) and sorts all edges by relation
+The plain way adds virtual nodes graph by graph, and sorts all edges by relation
 (:func:`graphs.graph.batching.collate`). Here no graph is unpacked individually. Edges of virtual nodes have the lowest
 relations, so they come first and need no sorting; of the others, the runs of equal relations that each stored graph
 consists of are sorted, a tenth as many.
@@ -56,7 +56,7 @@ def collate_packed(
     header, (labels, references, runs, sizes) = _unpack(blobs, post_ids)
     _, _, nodes, num_edges, num_runs, *_, root = header
     relation, length = runs[::2], runs[1::2]
-    parts = Parts.of(nodes, num_edges, header[5:7], header[7:9], root, references, sizes[::2], sizes[1::2])
+    parts = Parts(nodes, num_edges, header[5:7].T, header[7:9].T, root, references, sizes[::2], sizes[1::2])
     if not _is_sound(parts, relation, length, num_runs):
         for i, blob in enumerate(blobs):
             decode(blob, _name(post_ids, i))  # raises, and says what is wrong

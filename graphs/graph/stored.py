@@ -54,17 +54,8 @@ Int32 = npt.NDArray[np.int32]
 
 MAGIC = 0x4D410002  # "MA", format 2
 HEADER_FIELDS = (
-    "magic",
-    "width",
-    "nodes",
-    "edges",
-    "runs",
-    "formulas",
-    "sentences",
-    "tree_nodes",
-    "concepts",
-    "root",
-)
+    "magic", "width", "nodes", "edges", "runs", "formulas", "sentences", "tree_nodes", "concepts", "root",
+)  # fmt: skip
 HEADER_BYTES = 4 * len(HEADER_FIELDS)
 BODY = np.array(
     [
@@ -314,30 +305,23 @@ Converted = tuple[str, GraphSize, bytes]
 """Post id, counts and stored form of a graph."""
 
 
-class Convert:
-    """Lives in the worker processes of ``store.build``: rows -> what preprocessed.db holds of them.
+def convert(
+    decode: Decode, formulas: FormulaMode, vocabulary: Vocabulary, rows: list[Row]
+) -> list[Converted | Failure]:
+    """Return what preprocessed.db holds of rows.
 
-    It is here because this module, unlike the store, needs no torch, which takes each process seconds to import.
+    It is here because this module, unlike the store, needs no torch, which takes each worker seconds to import.
     """
-
-    def __init__(self, decode: Decode, formulas: FormulaMode, vocabulary: Vocabulary) -> None:
-        self._decode = decode
-        self._formulas: FormulaMode = formulas
-        self._vocabulary = vocabulary
-
-    def __call__(self, rows: list[Row]) -> list[Converted | Failure]:
-        return [self._convert(*row) for row in rows]
-
-    def _convert(self, post_id: str, text: str, formula_map: str) -> Converted | Failure:
+    converted: list[Converted | Failure] = []
+    for post_id, text, formula_map in rows:
         try:
             check_size(text.count(" / "), 0)  # of each node that is no constant: reading a million takes a minute
-            graph = self._decode(text, formula_map_of(formula_map))
-            arrays = to_stored(graph, self._formulas, self._vocabulary)
-            blob = encode(arrays)
+            arrays = to_stored(decode(text, formula_map_of(formula_map)), formulas, vocabulary)
+            converted.append((post_id, size_of(arrays), encode(arrays)))
         except MathAMRError as error:
-            message = encodable(str(error))
-            return Failure(post_id, "tensors", getattr(error, "kind", type(error).__name__), message)
-        return post_id, size_of(arrays), blob
+            kind = getattr(error, "kind", type(error).__name__)
+            converted.append(Failure(post_id, "tensors", kind, encodable(str(error))))
+    return converted
 
 
 def worker_died(rows: list[Row]) -> list[Converted | Failure]:

@@ -32,6 +32,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from graphs.errors import GraphError, MathAMRError, OtherVersionError
@@ -147,30 +148,23 @@ def count(
         progress: called with the number of graphs done since the last call.
     """
     total = Counts()
-    for part in ordered_map(_CountRows, (decode, formulas), batched(rows, _ROWS_PER_TASK), workers=workers):
+    for part in ordered_map(partial, (_counts_of, decode, formulas), batched(rows, _ROWS_PER_TASK), workers=workers):
         total.merge(part)
         if progress is not None:
             progress(part.graphs + part.failures)
     return total
 
 
-class _CountRows:
-    """Lives in a worker process: rows -> their counts."""
-
-    def __init__(self, decode: Decode, formulas: FormulaMode) -> None:
-        self._decode = decode
-        self._formulas = formulas
-
-    def __call__(self, rows: list[Row]) -> Counts:
-        counts = Counts()
-        for _, text, formula_map in rows:
-            try:
-                graph = self._decode(text, formula_map_of(formula_map))
-            except MathAMRError:
-                counts.failures += 1
-                continue
-            counts.add(select_formulas(graph, self._formulas))
-        return counts
+def _counts_of(decode: Decode, formulas: FormulaMode, rows: list[Row]) -> Counts:
+    counts = Counts()
+    for _, text, formula_map in rows:
+        try:
+            graph = decode(text, formula_map_of(formula_map))
+        except MathAMRError:
+            counts.failures += 1
+            continue
+        counts.add(select_formulas(graph, formulas))
+    return counts
 
 
 def _keeps(index: int, count: int, number_threshold: int) -> bool:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ def recording(path: Path, *, answers: bool = False, version: str = "") -> Iterat
             nonlocal broken
             if isinstance(post, Failure):
                 broken += 1
-                values: tuple[Any, ...] = (*(None,) * 8, _json([post.post_id, post.stage, post.kind, post.message]))
+                values: tuple[Any, ...] = (*(None,) * 8, json.dumps(astuple(post)))
             else:
                 connection.execute("INSERT INTO known VALUES (?)", (post.post_id,))
                 known = marks(post, answers=answers)
@@ -79,7 +79,7 @@ def recording(path: Path, *, answers: bool = False, version: str = "") -> Iterat
                     post.parent_id,
                     post.accepted_answer_id,
                     None if post.score is None else str(post.score),  # of any size
-                    _json(post.tags),
+                    json.dumps(post.tags),
                     b"".join(known.digests),
                     known.signature,
                     None,
@@ -104,9 +104,7 @@ def is_whole(path: Path, *, version: str = "") -> bool:
 class Catalogue(database.OpenFile):
     """Reads catalogue.db; nothing is held in memory."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, purpose=PURPOSE)
-        self._path = path
+    purpose = PURPOSE
 
     def posts(self) -> Iterator[Post | Failure]:
         """Yield all posts without texts, and the failures of reading, in the order of the collection."""
@@ -130,7 +128,9 @@ class Catalogue(database.OpenFile):
 
     def known(self, wanted: frozenset[str]) -> frozenset[str]:
         """Return those of the ids that posts have."""
-        return frozenset(post_id for (post_id,) in self._all("SELECT post_id FROM known") if post_id in wanted)
+        return frozenset(
+            post_id for (post_id,) in self._connection.execute("SELECT post_id FROM known") if post_id in wanted
+        )
 
     def count(self) -> int:
         """Return the number of posts."""
@@ -159,12 +159,10 @@ class Catalogue(database.OpenFile):
                     )
 
     def _rows(self, where: str = "") -> Iterator[tuple[Any, ...]]:
-        for *row, digest in self._all(f"SELECT {_COLUMNS}, digest FROM post{where} ORDER BY position"):
-            check_row(digest, row[0], *row, path=self._path)
+        query = f"SELECT {_COLUMNS}, digest FROM post{where} ORDER BY position"
+        for *row, digest in self._connection.execute(query):
+            check_row(digest, row[0], *row, path=self.path)
             yield tuple(row)
-
-    def _all(self, query: str) -> Iterator[tuple[Any, ...]]:
-        yield from self._connection.execute(query)
 
 
 def _outline(row: tuple[Any, ...]) -> Post:
@@ -176,8 +174,3 @@ def _outline(row: tuple[Any, ...]) -> Post:
 
 def _failure(row: tuple[Any, ...]) -> Failure:
     return Failure(*json.loads(row[-1]))
-
-
-def _json(value: object) -> str:
-    """Return JSON in ASCII, which keeps halves of surrogate pairs in quoted messages."""
-    return json.dumps(value)

@@ -18,6 +18,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
 from graphs.errors import MathAMRError
 from graphs.graph.graph_maker import StoredGraph
@@ -126,8 +127,8 @@ def take(
         progress: called with the number of graphs counted since the last call.
     """
     total = _Tally()
-    kinds = tuple(kinds)
-    for part in ordered_map(_Count, (), batched(collection.graphs(*kinds), _GRAPHS_PER_TASK), workers=workers):
+    batches = batched(collection.graphs(*kinds), _GRAPHS_PER_TASK)
+    for part in ordered_map(partial, (_tally_of,), batches, workers=workers):
         total.merge(part)
         if progress is not None:
             progress(part.kinds.total())
@@ -215,14 +216,11 @@ def _without_trees(graph: DocumentGraph) -> Counter[str]:
 _TREES = (NodeKind.OPT, NodeKind.SLT)
 
 
-class _Count:
-    """Lives in a worker process."""
-
-    def __call__(self, graphs: list[StoredGraph]) -> _Tally:
-        tally = _Tally()
-        for graph in graphs:
-            tally.add(graph)
-        return tally
+def _tally_of(graphs: list[StoredGraph]) -> _Tally:
+    tally = _Tally()
+    for graph in graphs:
+        tally.add(graph)
+    return tally
 
 
 def table(census: Census) -> str:

@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
 from graphs import database
@@ -160,7 +159,7 @@ def add_graphs(path: str | os.PathLike[str], graphs: Iterable[StoredGraph], *, s
     """
     with writer(path) as connection:
         continue_only(connection, path, {"source": source, "parser": parser})
-        connection.executemany(INSERT_GRAPH, [row_of(graph) for graph in graphs])
+        insert_graphs(connection, graphs)
         connection.commit()
 
 
@@ -222,9 +221,8 @@ def _forget_failures(
 def _write(connection: sqlite3.Connection, made: MadeGraphs) -> None:
     """Write a batch, without the posts that have come in since it was made up: their ids stood in two batches."""
     known = _ids_present(connection, [*(graph.post_id for graph in made.graphs), *(f.post_id for f in made.failures)])
-    connection.executemany(INSERT_GRAPH, [row_of(graph) for graph in made.graphs if graph.post_id not in known])
-    rows = [(f.post_id, f.stage, f.kind, encodable(f.message)) for f in made.failures if f.post_id not in known]
-    connection.executemany(INSERT_FAILURE, rows)
+    insert_graphs(connection, (graph for graph in made.graphs if graph.post_id not in known))
+    insert_failures(connection, (failure for failure in made.failures if failure.post_id not in known))
 
 
 def _pending_batches(
@@ -255,9 +253,7 @@ def _ids_present(connection: sqlite3.Connection, post_ids: Sequence[str]) -> set
 class Collection(database.OpenFile):
     """Reads collection.db. Iteration is in the order of post ids; nothing is held in memory."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        super().__init__(self.path, purpose=PURPOSE)
+    purpose = PURPOSE
 
     def __len__(self) -> int:
         return int(self._connection.execute("SELECT count(*) FROM graph").fetchone()[0])
@@ -359,15 +355,20 @@ class Collection(database.OpenFile):
         check_row(row[-1], row[0], *row[:-1], path=self.path)
 
 
-INSERT_GRAPH = f"INSERT OR REPLACE INTO graph({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
-INSERT_FAILURE = "INSERT INTO failure(post_id, stage, kind, message) VALUES (?, ?, ?, ?)"
+def insert_graphs(connection: sqlite3.Connection, graphs: Iterable[StoredGraph]) -> None:
+    """Write graphs, in place of others of their posts; the caller commits."""
+    rows = (
+        (one.post_id, one.kind, one.penman, json.dumps(one.formula_map), json.dumps(one.attachments), one.reattached)
+        for one in graphs
+    )
+    insert = f"INSERT OR REPLACE INTO graph({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    connection.executemany(insert, ((*row, row_digest(*row)) for row in rows))
 
 
-def row_of(graph: StoredGraph) -> tuple[str, str, str, str, str, int, int]:
-    """Return the values of :data:`INSERT_GRAPH`."""
-    maps = json.dumps(graph.formula_map), json.dumps(graph.attachments)
-    row = graph.post_id, graph.kind, graph.penman, *maps, graph.reattached
-    return *row, row_digest(*row)
+def insert_failures(connection: sqlite3.Connection, failures: Iterable[Failure]) -> None:
+    """Write records of failures; the caller commits."""
+    rows = ((one.post_id, one.stage, one.kind, encodable(one.message)) for one in failures)
+    connection.executemany("INSERT INTO failure(post_id, stage, kind, message) VALUES (?, ?, ?, ?)", rows)
 
 
 def summarize(path: str | os.PathLike[str]) -> BuildSummary:

@@ -32,19 +32,18 @@ import penman
 
 from graphs import database
 from graphs.amr.penman_text import blocks, decode, encode
-from graphs.errors import MathAMRError, StoreError, encodable
+from graphs.errors import Failure, MathAMRError, StoreError
 from graphs.formulas.roles import tree_kind, tree_role
 from graphs.formulas.tree import TreeKind
 from graphs.graph import mathamr_plus
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.stores.collection import (
     IMPORTED,
-    INSERT_FAILURE,
-    INSERT_GRAPH,
     BuildSummary,
     Collection,
     StoredGraph,
-    row_of,
+    insert_failures,
+    insert_graphs,
     summarize,
     writer,
 )
@@ -116,10 +115,9 @@ def import_penman(
                     raise StoreError("no graph follows this id")
                 graph = _read(post_id, block.metadata, block.text, roles)
             except (MathAMRError, ValueError, AttributeError, RecursionError) as error:
-                message = encodable(f"{source}:{block.line}: {error}")
-                connection.execute(INSERT_FAILURE, (post_id, "import", kind, message))
+                insert_failures(connection, [Failure(post_id, "import", kind, f"{source}:{block.line}: {error}")])
             else:
-                connection.execute(INSERT_GRAPH, row_of(graph))
+                insert_graphs(connection, [graph])
             if count % _COMMIT_EVERY == 0:
                 connection.commit()
             if progress is not None:

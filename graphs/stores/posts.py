@@ -163,9 +163,7 @@ def _posts(connection: sqlite3.Connection, path: Path, post_ids: Sequence[str]) 
 class PostTexts(database.OpenFile):
     """Reads posts.db."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, purpose=PURPOSE)
-        self._path = path
+    purpose = PURPOSE
 
     def post_ids(self, *kinds: PostKind) -> list[str]:
         """Ids of the posts of these kinds, of all without any, that have a title or a text; sorted."""
@@ -183,7 +181,7 @@ class PostTexts(database.OpenFile):
 
     def posts(self, post_ids: Sequence[str]) -> dict[str, Post]:
         """Return the posts of these ids as they came, as far as they are there; without tags, score and answer."""
-        return {post.post_id: post for post in _posts(self._connection, self._path, post_ids)}
+        return {post.post_id: post for post in _posts(self._connection, self.path, post_ids)}
 
     def with_text(self, post_ids: Sequence[str]) -> list[str]:
         """Return those of the ids that have a title or a text."""
@@ -210,13 +208,10 @@ class PostTexts(database.OpenFile):
         formula_ids: dict[str, list[str]] = {}
         query = "SELECT post_id, formula_ids, digest FROM formulas WHERE post_id IN"
         for post_id, names, known in database.rows_of_ids(self._connection, query, post_ids):
-            check_row(known, post_id, post_id, names, path=self._path)
-            formula_ids[post_id] = _ids(post_id, names)
+            check_row(known, post_id, post_id, names, path=self.path)
+            try:
+                formula_ids[post_id] = list(json.loads(names or "[]"))
+            except (ValueError, TypeError) as error:
+                message = f"the formulas of post {post_id} are damaged ({error}); build the file again"
+                raise StoreError(message) from error
         return formula_ids
-
-
-def _ids(post_id: str, names: str | None) -> list[str]:
-    try:
-        return list(json.loads(names or "[]"))
-    except (ValueError, TypeError) as error:
-        raise StoreError(f"the formulas of post {post_id} are damaged ({error}); build the file again") from error

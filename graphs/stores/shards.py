@@ -25,13 +25,12 @@ from graphs import database
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError, Failure, StoreError
 from graphs.stores.collection import (
-    INSERT_FAILURE,
-    INSERT_GRAPH,
     SELECTION,
     BuildSummary,
     Collection,
     StoredGraph,
-    row_of,
+    insert_failures,
+    insert_graphs,
     summarize,
     writer,
 )
@@ -100,14 +99,12 @@ def merge(
                 if graph.post_id == before:
                     raise StoreError(f"post {before} is in two of the shards; build one of them anew", path=path)
                 before = graph.post_id
-                connection.execute(INSERT_GRAPH, row_of(graph))
+                insert_graphs(connection, [graph])
                 if progress is not None:
                     progress(1)
                 if count % _COMMIT_EVERY == 0:
                     connection.commit()
-            for failure in heapq.merge(*(part.failures() for part in parts), key=_post_id):
-                row = (failure.post_id, failure.stage, failure.kind, failure.message)
-                connection.execute(INSERT_FAILURE, row)
+            insert_failures(connection, heapq.merge(*(part.failures() for part in parts), key=_post_id))
             database.write_meta(connection, **meta)
             connection.commit()
     partial.replace(path)

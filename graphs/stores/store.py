@@ -22,7 +22,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,7 +34,7 @@ from graphs import database
 from graphs.errors import Failure, StoreError
 from graphs.graph.batching import GraphBatch
 from graphs.graph.packed import collate_packed, extended
-from graphs.graph.stored import Convert, worker_died
+from graphs.graph.stored import Converted, convert, worker_died
 from graphs.graph.tensors import GraphArrays
 from graphs.graph.virtual_nodes import VirtualKind, VirtualNodeSpec, check_structure
 from graphs.graph.vocabulary import Decode, Row, Vocabulary
@@ -91,8 +91,8 @@ def build(
     with database.writer(path, _SCHEMA, purpose=PURPOSE) as connection:
         _begin(connection, path, spec, vocabulary, source)
         batches = _pending(connection, rows, report)
-        converted = ordered_map(
-            Convert, (decode, spec.formulas, vocabulary), batches, workers=workers, give_up=worker_died
+        converted: Iterator[list[Converted | Failure]] = ordered_map(
+            partial, (convert, decode, spec.formulas, vocabulary), batches, workers=workers, give_up=worker_died
         )
         (size,) = connection.execute("SELECT count(*) FROM graph").fetchone()
         complete = bool(database.read_meta(connection).get("complete"))

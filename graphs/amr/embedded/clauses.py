@@ -63,7 +63,7 @@ class Composer:
                 self._stand_for(token, statement)
         elif token.lemma == "be" and token.pos in ("AUX", "VERB") and token.dep not in ("aux", "auxpass"):
             self._compose_copula(token)
-        elif token.lemma in ("have", "ought", "need", "able", "go") and token.node >= 0:
+        elif token.lemma in ("have", "ought", "able", "go") and token.node >= 0:
             self._compose_semimodal(token)
         elif token.lemma in _IMPERSONAL:
             self._drop_impersonal_subject(token)
@@ -146,11 +146,7 @@ class Composer:
                 draft.edge(token.node, ":ARG2", place.outer)
                 place.done = True
                 return
-            if (
-                child.dep == "advmod"
-                and (child.lower in ("here", "there") or child.lower == "where")
-                and child.node >= 0
-            ):
+            if child.dep == "advmod" and child.lower in ("here", "there", "where") and child.node >= 0:
                 draft.place(token, "be-located-at-91")
                 draft.edge(token.node, ":ARG2", child.outer)
                 child.done = True
@@ -158,11 +154,10 @@ class Composer:
         clause = next((c for c in complements if c.dep in ("ccomp", "xcomp") and c.node >= 0), None)
         if clause is not None:
             self._stand_for(token, clause)
-        elif self.subject(token) is not None and token.dep != "ROOT":
-            draft.place(token, "be-02")
-        elif self.subject(token) is not None or token.dep == "ROOT":
-            subject = self.subject(token)
-            if subject is not None and subject.node >= 0:
+        elif (subject := self.subject(token)) is not None:
+            if token.dep != "ROOT":
+                draft.place(token, "be-02")
+            elif subject.node >= 0:
                 self._stand_for(token, subject)
 
     def _equate(self, token: Token, complement: Token) -> None:
@@ -185,8 +180,6 @@ class Composer:
         if not infinitive:
             return
         if token.lemma == "go" and not (token.tag == "VBG" and self.children(token, "aux")):
-            return
-        if token.lemma == "need":
             return
         concept, role = {
             "have": ("obligate-01", ":ARG2"),

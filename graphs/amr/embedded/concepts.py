@@ -27,6 +27,10 @@ _MATHEMATICAL_VERBS = frozenset(
     belong
     """.split()  # noqa: SIM905
 )
+_WITH_CONCEPTS = frozenset(
+    "VERB AUX NOUN ADJ ADV INTJ PROPN X PRON SYM SCONJ ADP CCONJ PART".split()  # noqa: SIM905
+)
+_FUNCTIONS = frozenset("prep mark cc case aux auxpass punct expl neg agent".split())  # noqa: SIM905
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 _ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
 _WORD = re.compile(r"[^\W_]")
@@ -85,27 +89,8 @@ def _place(draft: Draft, lexicon: Lexicon, token: Token, pronouns: dict[str, int
         draft.place(token, lower)
     elif token.lemma == "be" and pos in ("AUX", "VERB"):
         pass  # the clause decides
-    elif pos in (
-        "VERB",
-        "AUX",
-        "NOUN",
-        "ADJ",
-        "ADV",
-        "INTJ",
-        "PROPN",
-        "X",
-        "PRON",
-        "SYM",
-        "SCONJ",
-        "ADP",
-        "CCONJ",
-        "PART",
-    ):
-        if dep in ("prep", "mark", "cc", "case", "aux", "auxpass", "punct", "expl", "neg", "agent") and pos not in (
-            "NOUN",
-            "PROPN",
-            "VERB",
-        ):
+    elif pos in _WITH_CONCEPTS:
+        if dep in _FUNCTIONS and pos not in ("NOUN", "PROPN", "VERB"):
             return
         _place_word(draft, lexicon, token)
 
@@ -137,7 +122,7 @@ def _place_word(draft: Draft, lexicon: Lexicon, token: Token) -> None:
         # A letter by itself is a variable of mathematics.
         token.node = token.inner = token.outer = name(draft, "variable", [token.text])
         return
-    if word_class == "N" and lower.endswith("s") and lexicon_plural_unit(token):
+    if word_class == "N" and lower.endswith("s") and token.lemma in TIME_UNITS | DISTANCE_UNITS:
         draft.place(token, token.lemma)
         return
     if lower in MATHEMATICAL_ADJECTIVES and word_class in ("V", "J") and not _has_agent(draft, token):
@@ -161,11 +146,6 @@ def _has_agent(draft: Draft, token: Token) -> bool:
 def _clean(concept: str) -> str:
     """Return a word as a concept: letters, digits, signs between them, and hyphens for all other characters."""
     return concept if _PLAIN.fullmatch(concept) else _ODD.sub("-", concept).strip("-")
-
-
-def lexicon_plural_unit(token: Token) -> bool:
-    """Return whether the token is a unit of time or distance in the plural."""
-    return token.lemma in TIME_UNITS or token.lemma in DISTANCE_UNITS
 
 
 def _participle(lexicon: Lexicon, token: Token) -> str:
@@ -196,18 +176,9 @@ def _place_question_word(draft: Draft, token: Token) -> None:
     if (
         token.lower in ("what", "whatever", "which", "who")
         and clause.dep in ("ccomp", "pcomp", "csubj")
-        and token.dep
-        in (
-            "nsubj",
-            "dobj",
-            "nsubjpass",
-            "pobj",
-        )
+        and token.dep in ("nsubj", "dobj", "nsubjpass", "pobj")
     ):
         draft.place(token, "thing" if token.lower != "who" else "person")
-        return
-    if token.dep == "det":
-        draft.place(token, "amr-unknown")
         return
     draft.place(token, "amr-unknown")
 

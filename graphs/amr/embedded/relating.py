@@ -20,6 +20,7 @@ from graphs.amr.embedded.words import (
 )
 
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
+_PREPOSITIONAL = frozenset(["pobj", "pcomp", "prep", "advmod", "amod", "nummod", "attr", "dobj"])
 _PARTITIVES = frozenset(["one", "some", "many", "most", "all", "each", "any", "none", "few", "several", "both", "half"])
 
 
@@ -51,16 +52,7 @@ class Relater(Subordination):
         preposition = next((t for t in between if t.dep in ("prep", "agent", "dative") or t.pos == "ADP"), None)
         if token.node < 0:
             self._hang_constant(head, token, preposition)
-        elif preposition is not None and token.dep in (
-            "pobj",
-            "pcomp",
-            "prep",
-            "advmod",
-            "amod",
-            "nummod",
-            "attr",
-            "dobj",
-        ):
+        elif preposition is not None and token.dep in _PREPOSITIONAL:
             self._hang_prepositional(head, preposition, token)
         else:
             self._hang_plain(head, token)
@@ -80,8 +72,6 @@ class Relater(Subordination):
             role = PREPOSITIONS.get(preposition.lower, (":ARG2", ""))[0]
         elif token.dep in ("dobj", "nsubj", "attr", "oprd"):
             role = {"nsubj": ":ARG0", "dobj": ":ARG1"}.get(token.dep, ":ARG2")
-        elif token.dep in ("pobj", "npadvmod", "appos") and token.dep != "npadvmod":
-            role = ":mod"
         self.draft.attribute(head.node if role == ":quant" else head.inner, role, token.constant)
 
     def _hang_prepositional(self, head: Token, preposition: Token, token: Token) -> None:
@@ -188,9 +178,7 @@ class Relater(Subordination):
             shared = predicate is not head
             if predicate.node < 0 or (shared and self.composer.children(predicate, "expl", *SUBJECTS)):
                 continue
-            self.attach_subject(
-                predicate if predicate is not head else head, token.outer, passive and predicate is head
-            )
+            self.attach_subject(predicate, token.outer, passive and predicate is head)
 
     def _hang_adverb(self, head: Token, token: Token) -> None:
         draft, lower, source, target = self.draft, token.lower, head.inner, token.outer

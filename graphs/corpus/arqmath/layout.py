@@ -26,6 +26,7 @@ MAX_DEPTH = 12
 MAX_FILES = 100_000
 
 Candidate = TypeVar("Candidate")
+Versioned = TypeVar("Versioned", Recognised, "FormulaFolder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,16 @@ class Place(Generic[Candidate]):
 class FormulaFolder:
     """TSVs of one representation in one folder, on disk or in a zip, in the order of their numbers."""
 
-    representation: Representation
     version: tuple[int, ...]
     files: tuple[PackedFile, ...]
 
+    @property
+    def file(self) -> PackedFile:
+        """Its first file."""
+        return self.files[0]
+
     def __str__(self) -> str:
-        first = self.files[0]
-        return str(PackedFile(first.path, first.member.rpartition("/")[0]) if first.member else first.path.parent)
+        return str(PackedFile(*_folder(self.file)))
 
 
 class Layout:
@@ -95,9 +99,7 @@ class Layout:
 
     def settle(self, candidates: Sequence[Recognised]) -> Place[PackedFile]:
         """Return the place of single-file candidates, and note why the others are not read."""
-        left = self._newest(
-            candidates, lambda file: file.version, lambda a, b: same_content(a.file, b.file), lambda file: file.file
-        )
+        left = self._newest(candidates, lambda one, other: same_content(one.file, other.file))
         return Place(self.root, tuple(found.file for found in left))
 
     def below(self, file: object) -> str:
@@ -125,11 +127,11 @@ class Layout:
             if task == 2 and first and second and len(first.candidates) == len(second.candidates) == 1:
                 twin, copy = first.candidates[0], second.candidates[0]
                 if same_content(twin, copy):
-                    self._note(copy, f"same content as {self.below(twin)}")
+                    self.notes[copy] = f"same content as {self.below(twin)}"
                     del self.topic_formulas[year, representation, task]
 
     def _formulas(self, found: Sequence[Recognised]) -> dict[Representation, Place[FormulaFolder]]:
-        folders: dict[tuple[str, Representation], list[Recognised]] = defaultdict(list)
+        folders: dict[tuple[tuple[Path, str], Representation], list[Recognised]] = defaultdict(list)
         for file in found:
             if file.representation is not None:
                 folders[_folder(file.file), file.representation].append(file)
@@ -140,50 +142,38 @@ class Layout:
                 by_name[file.file.name].append(file)
             chosen = [self.settle(same).one("formulas") for same in by_name.values()]  # 1.tsv beside 1.tsv.gz
             version = max(file.version for file in files)
-            candidates[representation].append(FormulaFolder(representation, version, tuple(sorted(chosen, key=_order))))
+            candidates[representation].append(FormulaFolder(version, tuple(sorted(chosen, key=_order))))
         return {
-            name: Place(
-                self.root,
-                tuple(
-                    self._newest(
-                        candidates[name], lambda folder: folder.version, _same_folder, lambda folder: folder.files[0]
-                    )
-                ),
-            )
+            name: Place(self.root, tuple(self._newest(candidates[name], _same_folder)))
             for name in get_args(Representation)
             if name in candidates
         }
 
-    def _newest(
-        self,
-        candidates: Sequence[Candidate],
-        version: Callable[[Candidate], tuple[int, ...]],
-        same: Callable[[Candidate, Candidate], bool],
-        first: Callable[[Candidate], PackedFile],
-    ) -> list[Candidate]:
+    def _newest(self, candidates: Sequence[Versioned], same: Callable[[Versioned, Versioned], bool]) -> list[Versioned]:
         """Candidates of the newest version, one of each content, the plain one first."""
-        newest = max(version(candidate) for candidate in candidates)
-        left: list[Candidate] = []
-        for candidate in sorted(candidates, key=lambda candidate: (*_packing(first(candidate)), first(candidate))):
-            if version(candidate) < newest:
+        newest = max(candidate.version for candidate in candidates)
+        left: list[Versioned] = []
+        for candidate in sorted(candidates, key=lambda candidate: _packing(candidate.file)):
+            if candidate.version < newest:
                 self._note(candidate, f"older than version {'.'.join(map(str, newest))}")
                 continue
             twin = next((other for other in left if same(candidate, other)), None)
             if twin is None:
                 left.append(candidate)
             else:
-                self._note(candidate, f"same content as {self.below(_file(twin))}")
+                self._note(candidate, f"same content as {self._named(twin)}")
         if len(left) > 1:
             for candidate in left:
-                rivals = ", ".join(self.below(_file(other)) for other in left if other is not candidate)
+                rivals = ", ".join(self._named(other) for other in left if other is not candidate)
                 self._note(candidate, f"in conflict with {rivals}")
         return left
 
-    def _note(self, candidate: object, note: str) -> None:
-        files = candidate.files if isinstance(candidate, FormulaFolder) else [_file(candidate)]
-        for file in files:
-            if isinstance(file, PackedFile):
-                self.notes[file] = note
+    def _named(self, candidate: Recognised | FormulaFolder) -> str:
+        return self.below(candidate if isinstance(candidate, FormulaFolder) else candidate.file)
+
+    def _note(self, candidate: Recognised | FormulaFolder, note: str) -> None:
+        files = candidate.files if isinstance(candidate, FormulaFolder) else [candidate.file]
+        self.notes.update(dict.fromkeys(files, note))
 
 
 def below(root: Path, file: object) -> str:
@@ -191,17 +181,14 @@ def below(root: Path, file: object) -> str:
     return Path(os.path.relpath(str(file), root)).as_posix()
 
 
-def _file(candidate: object) -> object:
-    return candidate.file if isinstance(candidate, Recognised) else candidate
-
-
-def _packing(file: PackedFile) -> tuple[bool, bool]:
+def _packing(file: PackedFile) -> tuple[bool, bool, PackedFile]:
     """Sort key: plain files, members of a zip, gzip files."""
-    return not file.is_plain, not file.member
+    return not file.is_plain, not file.member, file
 
 
-def _folder(file: PackedFile) -> str:
-    return f"{file.path}/{file.member.rpartition('/')[0]}" if file.member else str(file.path.parent)
+def _folder(file: PackedFile) -> tuple[Path, str]:
+    """Return the folder of a file, and within a zip its path there."""
+    return (file.path, file.member.rpartition("/")[0]) if file.member else (file.path.parent, "")
 
 
 def _order(file: PackedFile) -> tuple[bool, int, str]:
@@ -219,7 +206,7 @@ def _same_folder(one: FormulaFolder, other: FormulaFolder) -> bool:
 
 def _with_siblings(files: Sequence[Recognised]) -> list[Recognised]:
     """``files``, in which a TSV that does not show its representation has that of all others in its folder."""
-    seen: dict[str, set[Representation]] = defaultdict(set)
+    seen: dict[tuple[Path, str], set[Representation]] = defaultdict(set)
     for found in files:
         if found.kind == "formulas" and found.representation is not None:
             seen[_folder(found.file)].add(found.representation)

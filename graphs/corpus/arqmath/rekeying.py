@@ -2,7 +2,7 @@
 
 >>> judged = [Judgment("B.1", "11", 3), Judgment("B.1", "12", 2), Judgment("B.1", "99", 1)]
 >>> rekey(judged, {"11": "6", "12": "6"})
-([Judgment(topic_id='B.1', doc_id='6', grade=3)], Rekeying(judgments=3, unknown=1, merged=1, disagreeing=1))
+([Judgment(topic_id='B.1', doc_id='6', grade=3)], Rekeying(judgments=3, unknown=1))
 
 The TSVs of formulas list the visual ids. Of several judged formulas with one visual id the highest grade counts.
 """
@@ -25,20 +25,16 @@ class Rekeying:
     Attributes:
         judgments: judgments by formula id.
         unknown: judgments of formulas that no TSV of the collection lists, left out.
-        merged: judgments of a formula whose visual id was already judged for the topic.
-        disagreeing: merged judgments with another grade than the visual id had.
     """
 
     judgments: int
     unknown: int
-    merged: int
-    disagreeing: int
 
 
 def rekey(judgments: Iterable[Judgment], visual_ids: Mapping[str, str]) -> tuple[list[Judgment], Rekeying]:
     """Return the judgments by visual id, in the order in which these first come, and counts."""
     grades: dict[tuple[str, str], int] = {}
-    count = unknown = merged = disagreeing = 0
+    count = unknown = 0
     for judgment in judgments:
         count += 1
         visual_id = visual_ids.get(judgment.doc_id)
@@ -46,12 +42,9 @@ def rekey(judgments: Iterable[Judgment], visual_ids: Mapping[str, str]) -> tuple
             unknown += 1
             continue
         place = (judgment.topic_id, visual_id)
-        if place in grades:
-            merged += 1
-            disagreeing += grades[place] != judgment.grade
         grades[place] = max(judgment.grade, grades.get(place, 0))
     rekeyed = [Judgment(topic_id, visual_id, grade) for (topic_id, visual_id), grade in grades.items()]
-    return rekeyed, Rekeying(count, unknown, merged, disagreeing)
+    return rekeyed, Rekeying(count, unknown)
 
 
 def visual_ids(files: Sequence[PackedFile], wanted: Set[str], *, enough: int | None = None) -> dict[str, str]:

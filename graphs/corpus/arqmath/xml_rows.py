@@ -30,7 +30,7 @@ from typing import Any, cast
 
 from lxml import etree
 
-from graphs.corpus.packed import PackedFile
+from graphs.corpus.packed import PackedFile, readable
 from graphs.errors import CorpusError, Failure
 
 #: Bytes of a row. The parser takes no longer attribute; a post's text is cut at a twentieth of it.
@@ -155,13 +155,10 @@ class _Rows:
 
     def _blocks(self) -> Iterator[bytes]:
         """Decode the content from UTF-8, or from the declared encoding, which has ASCII's letters for tags."""
-        try:
-            with self._file.open() as stream:
-                decode = codecs.getincrementaldecoder(self._wide)("replace").decode if self._wide else None
-                while block := stream.read1(_BLOCK):
-                    yield block if decode is None else decode(block).encode()
-        except OSError as error:
-            raise CorpusError(f"cannot be read: {error.strerror}", path=self._place) from error
+        with readable(self._file), self._file.open() as stream:
+            decode = codecs.getincrementaldecoder(self._wide)("replace").decode if self._wide else None
+            while block := stream.read1(_BLOCK):
+                yield block if decode is None else decode(block).encode()
 
     def _drop(self, size: int) -> int:
         """Remove bytes from the start of the buffer, which are counted in lines; return how many they were."""
@@ -242,10 +239,15 @@ class _Damaged(Exception):
 def _unread(start: bytes) -> int:
     """Return the length of what is neither the root's start tag, nor blank, nor a comment: a damaged first row."""
     text = decoded(start)
-    blank = _PROLOG.match(text)
-    root = _ROOT_TAG.match(text, blank.end() if blank else 0)
-    blank = _PROLOG.match(text, root.end() if root else blank.end() if blank else 0)
-    return len(text) - (blank.end() if blank else 0)
+    place = _after_prolog(text)
+    root = _ROOT_TAG.match(text, place)
+    return len(text) - _after_prolog(text, root.end() if root else place)
+
+
+def _after_prolog(text: str, start: int = 0) -> int:
+    """Return the place of what is neither blank, nor a comment, nor an instruction."""
+    match = _PROLOG.match(text, start)
+    return match.end() if match else start
 
 
 def _last_start(buffer: bytearray, start: int) -> int:
@@ -281,14 +283,9 @@ def elements(path: Path | PackedFile, tag: str) -> Iterator[tuple[int, etree._El
     place = str(given)
     _refuse_doctype(given)
     try:
-        with given.open() as file:
+        with readable(given), given.open() as file:
             context = etree.iterparse(
-                _Parts(file),
-                events=("end",),
-                tag=tag,
-                remove_comments=True,
-                remove_pis=True,
-                **_SAFE,
+                _Parts(file), events=("end",), tag=tag, remove_comments=True, remove_pis=True, **_SAFE
             )
             for _, element in context:
                 if element.getroottree().docinfo.internalDTD is not None:
@@ -301,8 +298,6 @@ def elements(path: Path | PackedFile, tag: str) -> Iterator[tuple[int, etree._El
     except etree.XMLSyntaxError as error:
         message = f"broken XML: {error.msg or 'no content'}; {_AGAIN}"
         raise CorpusError(message, path=place, line=error.lineno or 1) from error
-    except OSError as error:
-        raise CorpusError(f"cannot be read: {error.strerror}", path=place) from error
 
 
 class _Parts:
@@ -323,11 +318,9 @@ _NO_DOCTYPE = "has a document type declaration (<!DOCTYPE ...>), which is refuse
 def _refuse_doctype(file: PackedFile) -> None:
     """Inspect the file's first 64 KiB before a parser reads it."""
     text = decoded(file.head(_HEAD))
-    match = _PROLOG.match(text)
-    rest = text[match.end() :] if match else text
-    if rest.startswith("<!DOCTYPE"):
-        line = text.count("\n", 0, len(text) - len(rest)) + 1
-        raise CorpusError(_NO_DOCTYPE, path=str(file), line=line)
+    place = _after_prolog(text)
+    if text.startswith("<!DOCTYPE", place):
+        raise CorpusError(_NO_DOCTYPE, path=str(file), line=text.count("\n", 0, place) + 1)
 
 
 def root_of(start: bytes) -> str:
@@ -337,8 +330,7 @@ def root_of(start: bytes) -> str:
     'Topics'
     """
     text = decoded(start)
-    match = _PROLOG.match(text)
-    root = _ROOT.match(text, match.end() if match else 0)
+    root = _ROOT.match(text, _after_prolog(text))
     return root[1] if root else ""
 
 

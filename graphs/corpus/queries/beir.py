@@ -99,16 +99,8 @@ class Beir(QueryCollection):
 
     def read_judgments(self, *, training: bool) -> list[Judgment]:
         """Return the judgments of the split, or those of the split ``train``."""
-        return self._training if training else self._judged
-
-    @cached_property
-    def _judged(self) -> list[Judgment]:
-        assert self._judgments_file is not None
-        return read_judgments(self._judgments_file)
-
-    @cached_property
-    def _training(self) -> list[Judgment]:
-        return [] if self._training_file is None else read_judgments(self._training_file)
+        file = self._training_file if training else self._judgments_file
+        return [] if file is None else read_judgments(file)
 
     def fingerprints(self) -> Fingerprints:
         """Return one hash for each part; a further judgment changes no graph and no search."""
@@ -167,7 +159,9 @@ class BeirSuite:
     def test(self, name: str) -> HeldOut:
         """Return the queries and judgments of the folder ``name``; all documents are searched."""
         if name not in self._tests:
-            raise ConfigError(f"experiment.tasks: {name!r} is no test of {self.root}; known are {self._test_names()}")
+            raise ConfigError(
+                f"experiment.tasks: {name!r} is no test of {self.root}; known are {', '.join(self._tests)}"
+            )
         test = self._tests[name]
         return HeldOut(test.topics(1), test.judgments(1))
 
@@ -183,9 +177,6 @@ class BeirSuite:
             topics=_digest([part.topics for part in parts]),
             judgments=_digest([part.judgments for part in parts]),
         )
-
-    def _test_names(self) -> str:
-        return ", ".join(self._tests)
 
 
 def read_judgments(path: Path) -> list[Judgment]:

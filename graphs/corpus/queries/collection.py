@@ -27,6 +27,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 from graphs.corpus.accepted import Posts
@@ -78,6 +79,10 @@ class QueryCollection(ABC):
     def __init__(self, *, relevant: int | None = None, test: str = "") -> None:
         self._relevant, self._test = relevant, test
 
+    @cached_property
+    def _judged(self) -> list[Judgment]:
+        return self.read_judgments(training=False)
+
     @abstractmethod
     def documents(self) -> Iterator[Post | Failure]:
         """Iterate over what is searched, as posts of kind answer."""
@@ -101,7 +106,7 @@ class QueryCollection(ABC):
 
     def training_queries(self) -> Iterator[Post | Failure]:
         """Iterate over the queries of the training pairs as questions; broken queries are Failures."""
-        wanted = {judgment.topic_id for judgment in self._positives()}
+        wanted = {judgment.topic_id for judgment in self._positives}
         for query in self.queries():
             if isinstance(query, Failure):
                 yield query
@@ -115,7 +120,7 @@ class QueryCollection(ABC):
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
         """Yield the same as :meth:`pairs`, from posts already read."""
-        found = [Pair(query_post_id(one.topic_id, self._test), one.doc_id) for one in self._positives()]
+        found = [Pair(query_post_id(one.topic_id, self._test), one.doc_id) for one in self._positives]
         if not found:
             return
         wanted = {post_id for pair in found for post_id in (pair.question_id, pair.answer_id)}
@@ -133,7 +138,7 @@ class QueryCollection(ABC):
             CorpusError: a judged query is missing or broken, or two queries have one id.
         """
         self._check(task, years)
-        judged = dict.fromkeys(judgment.topic_id for judgment in self.read_judgments(training=False))
+        judged = dict.fromkeys(judgment.topic_id for judgment in self._judged)
         queries: dict[str, Post] = {}
         broken: list[Failure] = []
         for query in self.queries():
@@ -156,7 +161,7 @@ class QueryCollection(ABC):
     def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
         """Return the judgments of the test."""
         self._check(task, years)
-        return self.read_judgments(training=False)
+        return self._judged
 
     def formulas(self) -> None:
         """Return None: the trees are made from the LaTeX in the documents."""
@@ -167,22 +172,23 @@ class QueryCollection(ABC):
 
         Judgments of the test count only as far as they change the pairs.
         """
-        pairs = [(one.topic_id, one.doc_id) for one in self._positives()]
+        pairs = [(one.topic_id, one.doc_id) for one in self._positives]
         return _hash([*pairs, *map(_text, self.training_queries())]) if pairs else ""
 
     def topics_hash(self) -> str:
         """Return a hash of the ids and texts of the test's queries: those that are judged, whatever the judgments."""
-        judged = {judgment.topic_id for judgment in self.read_judgments(training=False)}
+        judged = {judgment.topic_id for judgment in self._judged}
         texts = {_text(one) for one in self.queries() if isinstance(one, Post) and one.post_id in judged}
         return _hash(sorted(texts))
 
+    @cached_property
     def _positives(self) -> list[Judgment]:
         """Return the training judgments of relevant documents, without those of the test's queries."""
         judgments = self.read_judgments(training=True)
         if not judgments:
             return []
         relevant, _ = relevant_grade(judgments, self._relevant)
-        tested = {judgment.topic_id for judgment in self.read_judgments(training=False)}
+        tested = {judgment.topic_id for judgment in self._judged}
         return [one for one in judgments if one.grade >= relevant and one.topic_id not in tested]
 
     def _check(self, task: int, years: Sequence[int]) -> None:

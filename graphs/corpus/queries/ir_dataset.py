@@ -64,15 +64,12 @@ class IrDataset(QueryCollection):
 
     def read_judgments(self, *, training: bool) -> list[Judgment]:
         """Return the judgments of this data set, or those of its sibling ``train``."""
-        return self._training if training else self._judged
-
-    @cached_property
-    def _judged(self) -> list[Judgment]:
-        return self._judgments(self._dataset)
-
-    @cached_property
-    def _training(self) -> list[Judgment]:
-        return [] if self._train is None else self._judgments(self._train)
+        dataset = self._train if training else self._dataset
+        if dataset is None:
+            return []
+        with self._reading():
+            rows = [(n, one.query_id, one.doc_id, str(one.relevance)) for n, one in enumerate(dataset.qrels_iter(), 1)]
+        return judgments_of(rows, Path(self.dataset_id))
 
     def fingerprints(self) -> Fingerprints:
         """Return one hash for each part; of a large collection that of the first :data:`HASHED` documents."""
@@ -102,11 +99,6 @@ class IrDataset(QueryCollection):
         with self._reading():
             same = train.docs_namespace() == self._dataset.docs_namespace()
         return train if same and train.has_queries() and train.has_qrels() else None
-
-    def _judgments(self, dataset: Any) -> list[Judgment]:
-        with self._reading():
-            rows = [(n, one.query_id, one.doc_id, str(one.relevance)) for n, one in enumerate(dataset.qrels_iter(), 1)]
-        return judgments_of(rows, Path(self.dataset_id))
 
     def _posts(self, records: Any, kind: str) -> Iterator[Post | Failure]:
         with self._reading():

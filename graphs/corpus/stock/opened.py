@@ -22,7 +22,7 @@ from graphs.corpus.corpus import Benchmark, Corpus, PairsOfPosts, TrainingPairs
 from graphs.corpus.forms import SOURCES
 from graphs.corpus.post import Judgment, Post, Topic
 from graphs.corpus.qrels import relevant_grade
-from graphs.corpus.queries.collection import NamedTests
+from graphs.corpus.queries.collection import HeldOut, NamedTests
 from graphs.corpus.record_ids import identified
 from graphs.corpus.stock.accepted import AcceptedAnswers, missing_ids
 from graphs.corpus.stock.holdings import Holdings, Missing, Step
@@ -140,19 +140,19 @@ class OpenedStock:
     def _topics_and_judgments(self, progress: Callable[[int], None]) -> None:
         for test, read in self._readers():
             try:
-                topics, judgments = read()
+                held = read()
             except MathAMRError as error:
                 self._lost(test, f"topics and judgments of {test.title} ({error})")
                 continue
-            self._count(test, topics, judgments)
-            progress(len(topics))
+            self._count(test, held.topics, held.judgments)
+            progress(len(held.topics))
 
-    def _readers(self) -> Iterator[tuple[_Test, Callable[[], tuple[Sequence[Topic], Sequence[Judgment]]]]]:
+    def _readers(self) -> Iterator[tuple[_Test, Callable[[], HeldOut]]]:
         """Yield each test with a function that reads its topics and judgments."""
         corpus = self._corpus
         if isinstance(corpus, NamedTests):
             for name in corpus.tests():
-                yield _Test(name, f"test {name}"), partial(_held_out, corpus, name)
+                yield _Test(name, f"test {name}"), partial(corpus.test, name)
         elif isinstance(corpus, Benchmark):
             for task in corpus.tasks():
                 test = _Test(f"task{task}", f"Task {task}", of_formulas=task == 2)
@@ -263,10 +263,5 @@ class OpenedStock:
         return f"no test can be searched and scored; missing: {lost}"
 
 
-def _held_out(corpus: NamedTests, name: str) -> tuple[Sequence[Topic], Sequence[Judgment]]:
-    held = corpus.test(name)
-    return held.topics, held.judgments
-
-
-def _of_task(corpus: Benchmark, task: int) -> tuple[Sequence[Topic], Sequence[Judgment]]:
-    return corpus.topics(task, []), corpus.judgments(task, [])
+def _of_task(corpus: Benchmark, task: int) -> HeldOut:
+    return HeldOut(corpus.topics(task, []), corpus.judgments(task, []))

@@ -37,31 +37,10 @@ def _define(reader: Reader, token: str, out: list[Node]) -> None:
 
 
 @handles(
-    r"\color",
-    r"\label",
-    r"\tag",
-    r"\require",
-    r"\vspace",
-    r"\ref",
-    r"\eqref",
-    r"\cline",
-    r"\class",
-    r"\cssId",
-    r"\style",
-    r"\textcolor",
-    r"\href",
-    r"\rule",
-    r"\raise",
-    r"\lower",
-    r"\leftroot",
-    r"\uproot",
-    r"\url",
-    r"\pagecolor",
-    r"\raisebox",
-    r"\cite",
-    r"\numberwithin",
-    r"\mathcolor",
-)
+    r"\color", r"\label", r"\tag", r"\require", r"\vspace", r"\ref", r"\eqref", r"\cline", r"\class", r"\cssId",
+    r"\style", r"\textcolor", r"\href", r"\rule", r"\raise", r"\lower", r"\leftroot", r"\uproot", r"\url",
+    r"\pagecolor", r"\raisebox", r"\cite", r"\numberwithin", r"\mathcolor",
+)  # fmt: skip
 def _leaves_nothing(reader: Reader, token: str, out: list[Node]) -> None:
     reader.star()
     if token in (r"\raise", r"\lower"):

@@ -4,29 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import graphs.formulas.latex.nodes as nodes
 from graphs.formulas import operators
-from graphs.formulas.latex.nodes import (
-    Accent,
-    Dual,
-    Enclosure,
-    Fraction,
-    Infix,
-    MathList,
-    Named,
-    Node,
-    Postfix,
-    Prefix,
-    Relations,
-    Root,
-    Row,
-    Script,
-    ScriptMark,
-    Table,
-    Text,
-    Token,
-    Unparsed,
-    Wrapped,
-)
+from graphs.formulas.latex.nodes import Infix, MathList, Node, Script, Token
 from graphs.formulas.latex.symbols import ABSENT, opt_label
 from graphs.formulas.mathml import clean_plain
 from graphs.formulas.operators import Term
@@ -56,14 +36,6 @@ def interpret(node: Node) -> Term:
     return _INTERPRET[kind](node)
 
 
-def _token(node: Token) -> Term:
-    return Term(node.opt)
-
-
-def _list(node: MathList) -> Term:
-    return interpret(node.node) if node.node is not None else Term("W!")
-
-
 def _infix(node: Infix) -> Term:
     # The left operand of a chain of sums may be deep: go down to it first.
     spine = [node]
@@ -85,15 +57,11 @@ def _applied(op: Node, operands: list[Term]) -> Term:
     return operators.apply(interpret(op), operands)
 
 
-def _prefix(node: Prefix) -> Term:
+def _prefix(node: nodes.Prefix) -> Term:
     return operators.apply(interpret(node.op), [interpret(arg) for arg in node.args if arg is not ABSENT])
 
 
-def _postfix(node: Postfix) -> Term:
-    return operators.apply(interpret(node.op), [interpret(node.arg)])
-
-
-def _named(node: Named) -> Term:
+def _named(node: nodes.Named) -> Term:
     name = node.name
     args = [*map(interpret, node.args)]
     ends = _INTERVALS.get(name)
@@ -113,7 +81,7 @@ def _named(node: Named) -> Term:
 _NAMED = {"formulae": "O!form-seq", "cases": "O!cases"}
 
 
-def _unparsed(node: Row | Unparsed) -> Term:
+def _unparsed(node: nodes.Row | nodes.Unparsed) -> Term:
     parts = [Term("O!fragments")]
     for part in node.parts:
         while type(part) is MathList and part.node is not None:
@@ -125,11 +93,7 @@ def _unparsed(node: Row | Unparsed) -> Term:
     return operators.error(parts)
 
 
-def _dual(node: Dual) -> Term:
-    return interpret(node.content)
-
-
-def _relations(node: Relations) -> Term:
+def _relations(node: nodes.Relations) -> Term:
     parts = node.parts
     relations = [operators.apply(interpret(parts[1]), [interpret(parts[0]), interpret(parts[2])])]
     # The left-hand side of each further relation is shared with the one before, and left out.
@@ -137,12 +101,12 @@ def _relations(node: Relations) -> Term:
     return operators.apply(Term("U!and"), relations)
 
 
-def _fraction(node: Fraction) -> Term:
+def _fraction(node: nodes.Fraction) -> Term:
     label = opt_label(node.name) if node.name else "V!"
     return operators.apply(Term(label), [interpret(node.numerator), interpret(node.denominator)])
 
 
-def _root(node: Root) -> Term:
+def _root(node: nodes.Root) -> Term:
     degree = Term("N!2") if node.index is None else interpret(node.index)
     return Term("O!root", [interpret(node.radicand), degree])
 
@@ -160,53 +124,32 @@ def _script(node: Script) -> Term:
     return result
 
 
-def _script_mark(node: ScriptMark) -> Term:
-    return operators.apply(interpret(node.script), [])
-
-
-def _accent(node: Accent) -> Term:
-    return operators.apply(interpret(node.mark), [interpret(node.base)])
-
-
-def _enclosure(node: Enclosure) -> Term:
+def _enclosure(node: nodes.Enclosure) -> Term:
     base = interpret(node.base)
     return base if node.content is None else operators.apply(Term(node.content.opt), [base])
-
-
-def _table(node: Table) -> Term:
-    return operators.matrix([[_cell(cell) for cell in row] for row in node.rows])
 
 
 def _cell(node: Node) -> Term:
     return Term("E!", [Term("W!")]) if node is ABSENT else interpret(node)
 
 
-def _text(node: Text) -> Term:
-    return Term("W!")
-
-
-def _wrapped(node: Wrapped) -> Term:
-    return interpret(node.inner)
-
-
 _INTERPRET: dict[type, Callable[..., Term]] = {
-    Accent: _accent,
-    Dual: _dual,
-    Enclosure: _enclosure,
-    Fraction: _fraction,
+    nodes.Accent: lambda node: operators.apply(interpret(node.mark), [interpret(node.base)]),
+    nodes.Dual: lambda node: interpret(node.content),
+    nodes.Enclosure: _enclosure,
+    nodes.Fraction: _fraction,
     Infix: _infix,
-    MathList: _list,
-    Named: _named,
-    Postfix: _postfix,
-    Prefix: _prefix,
-    Relations: _relations,
-    Root: _root,
-    Row: _unparsed,
+    MathList: lambda node: interpret(node.node) if node.node is not None else Term("W!"),
+    nodes.Named: _named,
+    nodes.Postfix: lambda node: operators.apply(interpret(node.op), [interpret(node.arg)]),
+    nodes.Prefix: _prefix,
+    nodes.Relations: _relations,
+    nodes.Root: _root,
+    nodes.Row: _unparsed,
     Script: _script,
-    ScriptMark: _script_mark,
-    Table: _table,
-    Text: _text,
-    Token: _token,
-    Unparsed: _unparsed,
-    Wrapped: _wrapped,
+    nodes.ScriptMark: lambda node: operators.apply(interpret(node.script), []),
+    nodes.Table: lambda node: operators.matrix([[_cell(cell) for cell in row] for row in node.rows]),
+    nodes.Text: lambda node: Term("W!"),
+    nodes.Unparsed: _unparsed,
+    nodes.Wrapped: lambda node: interpret(node.inner),
 }

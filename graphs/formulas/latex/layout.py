@@ -4,29 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import graphs.formulas.latex.nodes as nodes
 from graphs.formulas import layout
-from graphs.formulas.latex.nodes import (
-    Accent,
-    Dual,
-    Enclosure,
-    Fraction,
-    Infix,
-    MathList,
-    Named,
-    Node,
-    Postfix,
-    Prefix,
-    Relations,
-    Root,
-    Row,
-    Script,
-    ScriptMark,
-    Table,
-    Text,
-    Token,
-    Unparsed,
-    Wrapped,
-)
+from graphs.formulas.latex.nodes import Dual, Infix, MathList, Node, Script, Token
 from graphs.formulas.latex.symbols import ABSENT
 from graphs.formulas.layout import BLANK, Symbol
 from graphs.formulas.mathml import clean_plain
@@ -40,14 +20,6 @@ def draw(node: Node) -> Symbol | None:
     if kind is Token:
         return Symbol(node.slt)  # type: ignore[attr-defined]
     return _DRAW[kind](node)
-
-
-def _token(node: Token) -> Symbol:
-    return Symbol(node.slt)
-
-
-def _list(node: MathList) -> Symbol | None:
-    return draw(node.node) if node.node is not None else None
 
 
 def _infix(node: Infix) -> Symbol | None:
@@ -74,39 +46,11 @@ def _infix(node: Infix) -> Symbol | None:
     return layout.row(parts)
 
 
-def _prefix(node: Prefix) -> Symbol | None:
-    return layout.row([draw(node.op), *map(draw, node.args)])
-
-
-def _postfix(node: Postfix) -> Symbol | None:
-    return layout.row([draw(node.arg), draw(node.op)])
-
-
-def _named(node: Named) -> Symbol | None:
-    return layout.row([*map(draw, node.args)])
-
-
-def _row(node: Row) -> Symbol | None:
+def _row(node: nodes.Row | nodes.Relations | nodes.Unparsed) -> Symbol | None:
     return layout.row([*map(draw, node.parts)])
 
 
-def _unparsed(node: Unparsed) -> Symbol | None:
-    return layout.row([*map(draw, node.parts)])
-
-
-def _dual(node: Dual) -> Symbol | None:
-    return draw(node.layout)
-
-
-def _relations(node: Relations) -> Symbol | None:
-    return layout.row([*map(draw, node.parts)])
-
-
-def _fraction(node: Fraction) -> Symbol:
-    return layout.fraction(draw(node.numerator), draw(node.denominator))
-
-
-def _root(node: Root) -> Symbol:
+def _root(node: nodes.Root) -> Symbol:
     index = None if node.index is None else draw(node.index)
     return layout.root(draw(node.radicand), index)
 
@@ -157,27 +101,23 @@ def _script(node: Script) -> Symbol:
     return base if base is not None else Symbol(BLANK)
 
 
-def _script_mark(node: ScriptMark) -> Symbol:
+def _script_mark(node: nodes.ScriptMark) -> Symbol:
     script = draw(node.script)
     return layout.scripts(None, None, script) if node.sup else layout.scripts(None, script, None)
 
 
-def _accent(node: Accent) -> Symbol:
+def _accent(node: nodes.Accent) -> Symbol:
     base, mark = draw(node.base), draw(node.mark)
     if node.over:
         return layout.under_over(base, None, mark)
     return layout.under_over(base, mark, None)
 
 
-def _enclosure(node: Enclosure) -> Symbol:
-    return layout.enclosed(node.notation, draw(node.base))
-
-
-def _table(node: Table) -> Symbol:
+def _table(node: nodes.Table) -> Symbol:
     return layout.table([[None if cell is ABSENT else draw(cell) for cell in row] for row in node.rows])
 
 
-def _text(node: Text) -> Symbol | None:
+def _text(node: nodes.Text) -> Symbol | None:
     parts: list[Symbol | None] = []
     for part in node.parts:
         if isinstance(part, str):
@@ -188,28 +128,23 @@ def _text(node: Text) -> Symbol | None:
     return layout.row(parts)
 
 
-def _wrapped(node: Wrapped) -> Symbol | None:
-    return draw(node.inner)
-
-
 _DRAW: dict[type, Callable[..., Symbol | None]] = {
-    Accent: _accent,
-    Dual: _dual,
-    Enclosure: _enclosure,
-    Fraction: _fraction,
+    nodes.Accent: _accent,
+    Dual: lambda node: draw(node.layout),
+    nodes.Enclosure: lambda node: layout.enclosed(node.notation, draw(node.base)),
+    nodes.Fraction: lambda node: layout.fraction(draw(node.numerator), draw(node.denominator)),
     Infix: _infix,
-    MathList: _list,
-    Named: _named,
-    Postfix: _postfix,
-    Prefix: _prefix,
-    Relations: _relations,
-    Root: _root,
-    Row: _row,
+    MathList: lambda node: draw(node.node) if node.node is not None else None,
+    nodes.Named: lambda node: layout.row([*map(draw, node.args)]),
+    nodes.Postfix: lambda node: layout.row([draw(node.arg), draw(node.op)]),
+    nodes.Prefix: lambda node: layout.row([draw(node.op), *map(draw, node.args)]),
+    nodes.Relations: _row,
+    nodes.Root: _root,
+    nodes.Row: _row,
     Script: _script,
-    ScriptMark: _script_mark,
-    Table: _table,
-    Text: _text,
-    Token: _token,
-    Unparsed: _unparsed,
-    Wrapped: _wrapped,
+    nodes.ScriptMark: _script_mark,
+    nodes.Table: _table,
+    nodes.Text: _text,
+    nodes.Unparsed: _row,
+    nodes.Wrapped: lambda node: draw(node.inner),
 }

@@ -88,6 +88,13 @@ class Script(Node):
         self.value = base.value
 
 
+def place_of_scripts(base: Node) -> str:
+    """Return the place of a further script of a base: over and under one with limits, after any other."""
+    while type(base) is Script:
+        base = base.base
+    return "mid" if getattr(base, "limits", False) else "post"
+
+
 @dataclass(slots=True, eq=False)
 class Infix(Node):
     """An operator between its operands, or before its only one."""

@@ -244,16 +244,12 @@ class Reader:
             found = SYMBOLS.get(token)
             if found is not None and not self.font:
                 return [found]
-            # One token and what it takes: read it as a list that stops after it.
-            rest, self.stack = stack, [token]
-            try:
-                if token[0] == "\\":
-                    self.stack = rest
-                    rest.append(token)
-                    return self._one_item()
-                items = self.items(NOTHING)
-            finally:
-                self.stack = rest
+            if token[0] == "\\":
+                stack.append(token)
+                return self._one_item()
+            self.stack = [token]  # a list that stops after it
+            items = self.items(NOTHING)
+            self.stack = stack
             return items
         return []
 

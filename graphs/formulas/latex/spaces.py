@@ -21,16 +21,8 @@ def points(text: str) -> float:
 
 
 UNITS = {
-    "pt": 1.0,
-    "em": 10.0,
-    "ex": 4.3,
-    "mu": 1 / 1.8,
-    "mm": 2.845,
-    "cm": 28.45,
-    "in": 72.27,
-    "px": 0.75,
-    "pc": 12.0,
-}
+    "pt": 1.0, "em": 10.0, "ex": 4.3, "mu": 1 / 1.8, "mm": 2.845, "cm": 28.45, "in": 72.27, "px": 0.75, "pc": 12.0,
+}  # fmt: skip
 SPACE_COMMANDS = frozenset(
     (r"\hspace", r"\mspace", r"\hskip", r"\kern", r"\mkern", r"\mskip", r"\phantom", r"\hphantom", r"\vphantom")
 )

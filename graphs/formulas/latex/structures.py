@@ -2,7 +2,7 @@ r"""Commands that build: scripts, fractions, roots, accents, arrows, boxes, nega
 
 from __future__ import annotations
 
-from graphs.formulas.latex.compounds import binomial, joined
+from graphs.formulas.latex.compounds import SPLITTING, binomial, joined
 from graphs.formulas.latex.grammar.constructs import fence
 from graphs.formulas.latex.nodes import (
     Accent,
@@ -95,7 +95,7 @@ def _general_fraction(reader: Reader, token: str, out: list[Node]) -> Node:
     return fence([SYMBOLS[left], bare, SYMBOLS[right]]) if left in SYMBOLS and right in SYMBOLS else bare
 
 
-@handles(r"\over", r"\atop", r"\choose", r"\brace", r"\brack", r"\above")
+@handles(*SPLITTING)
 def _fraction_of_all(reader: Reader, token: str, out: list[Node]) -> None:
     """Leave the fraction to :meth:`Reader.items`: it spans everything before and after the command."""
 
@@ -129,12 +129,6 @@ _FIELD_ACCENTS = frozenset((
 ))  # fmt: skip
 
 
-@handles(r"\varinjlim", r"\varprojlim", r"\varliminf", r"\varlimsup")
-def _marked_limit(reader: Reader, token: str, out: list[Node]) -> Node:
-    mark, over, meaning = _LIMIT_MARKS[token]
-    return Dual(symbol("LIMITOP", "lim", meaning), Accent(mark, _LIM, over), role="LIMITOP")
-
-
 _LIM = symbol("OPFUNCTION", "lim")
 _LIMIT_MARKS = {
     r"\varinjlim": (SYMBOLS[r"\to"], False, "injective-limit"),
@@ -142,6 +136,12 @@ _LIMIT_MARKS = {
     r"\varliminf": (ACCENTS[r"\underline"][0], False, "limit-infimum"),
     r"\varlimsup": (ACCENTS[r"\overline"][0], True, "limit-supremum"),
 }
+
+
+@handles(*_LIMIT_MARKS)
+def _marked_limit(reader: Reader, token: str, out: list[Node]) -> Node:
+    mark, over, meaning = _LIMIT_MARKS[token]
+    return Dual(symbol("LIMITOP", "lim", meaning), Accent(mark, _LIM, over), role="LIMITOP")
 
 
 @handles(r"\overset", r"\stackrel", r"\underset", r"\buildrel")
@@ -179,24 +179,6 @@ def _without_type(label: str) -> str:
     return label[2:] if label.startswith(("V!", "N!")) else label
 
 
-@handles(
-    r"\xrightarrow",
-    r"\xleftarrow",
-    r"\xmapsto",
-    r"\xrightleftharpoons",
-    r"\xhookrightarrow",
-    r"\xleftrightarrow",
-    r"\xRightarrow",
-    r"\xlongequal",
-)
-def _long_arrow(reader: Reader, token: str, out: list[Node]) -> Node:
-    below = reader.optional("Anything,")
-    above = reader.argument("Anything,")
-    arrow = _LONG_ARROWS[token]
-    over = Accent(_mark(above), arrow, True, role="ARROW")
-    return over if below is None else Accent(_mark(below), over, False, role="ARROW")
-
-
 _LONG_ARROWS = {
     r"\xrightarrow": SYMBOLS[r"\to"],
     r"\xleftarrow": SYMBOLS[r"\gets"],
@@ -207,6 +189,15 @@ _LONG_ARROWS = {
     r"\xRightarrow": SYMBOLS[r"\Rightarrow"],
     r"\xlongequal": SYMBOLS["="],
 }
+
+
+@handles(*_LONG_ARROWS)
+def _long_arrow(reader: Reader, token: str, out: list[Node]) -> Node:
+    below = reader.optional("Anything,")
+    above = reader.argument("Anything,")
+    arrow = _LONG_ARROWS[token]
+    over = Accent(_mark(above), arrow, True, role="ARROW")
+    return over if below is None else Accent(_mark(below), over, False, role="ARROW")
 
 
 @handles(*_BINDING_ROLES)
@@ -226,17 +217,9 @@ def _binding(reader: Reader, token: str, out: list[Node]) -> Node | None:
 
 
 @handles(
-    r"\mathinner",
-    r"\ensuremath",
-    r"\mathrlap",
-    r"\mathllap",
-    r"\mathclap",
-    r"\rlap",
-    r"\llap",
-    r"\smash",
-    r"\vcenter",
+    r"\mathinner", r"\ensuremath", r"\mathrlap", r"\mathllap", r"\mathclap", r"\rlap", r"\llap", r"\smash", r"\vcenter",
     r"\mathchoice",
-)
+)  # fmt: skip
 def _transparent(reader: Reader, token: str, out: list[Node]) -> None:
     if token == r"\mathchoice":
         choices = [group(reader.stack) or [] for _ in range(4)]
@@ -282,8 +265,7 @@ def _not(reader: Reader, token: str, out: list[Node]) -> Node | None:
     if isinstance(first, Token) and len(first.value) == 1:
         text = NEGATIONS.get(first.value, first.value + "\u0338")
         meaning = first.name if first.opt[:2] != "V!" else ""
-        negated = symbol(first.role, text, f"not-{meaning}" if meaning else "", limits=first.limits)
-        return negated
+        return symbol(first.role, text, f"not-{meaning}" if meaning else "", limits=first.limits)
     return Enclosure("updiagonalstrike", first, _NOT)
 
 

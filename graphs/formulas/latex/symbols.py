@@ -20,51 +20,17 @@ IDENTIFIERS = frozenset(("UNKNOWN", "ID", "ATOM", "FUNCTION", "OPFUNCTION", "TRI
 """Parts of speech written as variables (``V!`` in an SLT); all others but numbers are bare operators."""
 
 _ELEMENT_OF_MEANING = {
-    "absolute-value": "abs",
-    "approximately-equals": "approx",
-    "argument": "arg",
-    "complexes": "complexes",
-    "compose": "compose",
-    "cosecant": "csc",
-    "cosine": "cos",
-    "cotangent": "cot",
-    "determinant": "determinant",
-    "divide": "divide",
-    "element-of": "in",
-    "empty-set": "emptyset",
-    "equals": "eq",
-    "equivalent-to": "equivalent",
-    "exponential": "exp",
-    "for-all": "forall",
-    "greater-than": "gt",
-    "greater-than-or-equals": "geq",
-    "hyperbolic-cosine": "cosh",
-    "hyperbolic-sine": "sinh",
-    "hyperbolic-tangent": "tanh",
-    "imaginary-part": "imaginary",
-    "integral": "int",
-    "intersection": "intersect",
-    "inverse-cosine": "arccos",
-    "inverse-sine": "arcsin",
-    "inverse-tangent": "arctan",
-    "less-than": "lt",
-    "less-than-or-equals": "leq",
-    "logarithm": "log",
-    "maximum": "max",
-    "minimum": "min",
-    "natural-logarithm": "ln",
-    "not-element-of": "notin",
-    "not-equals": "neq",
-    "partial-differential": "partialdiff",
-    "real-part": "real",
-    "secant": "sec",
-    "set-minus": "setdiff",
-    "sine": "sin",
-    "subset-of": "subset",
-    "subset-of-and-not-equals": "prsubset",
-    "subset-of-or-equals": "subset",
-    "tangent": "tan",
-}
+    "absolute-value": "abs", "approximately-equals": "approx", "argument": "arg", "cosecant": "csc", "cosine": "cos",
+    "cotangent": "cot", "element-of": "in", "empty-set": "emptyset", "equals": "eq", "equivalent-to": "equivalent",
+    "exponential": "exp", "for-all": "forall", "greater-than": "gt", "greater-than-or-equals": "geq",
+    "hyperbolic-cosine": "cosh", "hyperbolic-sine": "sinh", "hyperbolic-tangent": "tanh",
+    "imaginary-part": "imaginary", "integral": "int", "intersection": "intersect", "inverse-cosine": "arccos",
+    "inverse-sine": "arcsin", "inverse-tangent": "arctan", "less-than": "lt", "less-than-or-equals": "leq",
+    "logarithm": "log", "maximum": "max", "minimum": "min", "natural-logarithm": "ln", "not-element-of": "notin",
+    "not-equals": "neq", "partial-differential": "partialdiff", "real-part": "real", "secant": "sec",
+    "set-minus": "setdiff", "sine": "sin", "subset-of": "subset", "subset-of-and-not-equals": "prsubset",
+    "subset-of-or-equals": "subset", "tangent": "tan",
+}  # fmt: skip
 
 
 def opt_label(meaning: str) -> str:
@@ -263,23 +229,23 @@ LIMITS_IN_DISPLAY = frozenset((r"\gcd", r"\max", r"\min", r"\Pr"))
 _NAMES = {"⟨": "langle", "⟩": "rangle"}
 
 
+def _entries(table: str) -> list[list[str]]:
+    return [entry.split() for line in table.splitlines() for entry in line.split(" | ") if entry.strip()]
+
+
 def _read_tables() -> dict[str, Token]:
     tokens: dict[str, Token] = {}
     for heading, table in _TABLES.items():
         role = heading.strip()
-        for line in table.splitlines():
-            for entry in line.split(" | "):
-                command, *rest = entry.split() if entry.strip() != "" else ("",)
-                if not command:
-                    continue
-                text = rest[0] if rest else "="
-                if text == "=" and command[0] == "\\" and command != r"\Relbar":
-                    text = command[1:]
-                elif text == "BAR":
-                    text = "|"
-                meaning = rest[1] if len(rest) > 1 else ""
-                name = _NAMES.get(text, "")
-                tokens[command] = symbol(role, text.replace("&", " ") if len(text) > 1 else text, meaning, name=name)
+        for command, *rest in _entries(table):
+            text = rest[0] if rest else "="
+            if text == "=" and command[0] == "\\" and command != r"\Relbar":
+                text = command[1:]
+            elif text == "BAR":
+                text = "|"
+            meaning = rest[1] if len(rest) > 1 else ""
+            name = _NAMES.get(text, "")
+            tokens[command] = symbol(role, text.replace("&", " ") if len(text) > 1 else text, meaning, name=name)
     tokens["|"] = tokens[r"\vert"]
     for command in (r"\lVert", r"\rVert"):
         tokens[command].name = command[1:]
@@ -318,8 +284,7 @@ ACCENTS: dict[str, tuple[Token, bool]] = {
             \underleftrightarrow ↔ | \underbracket ⎵ | \utilde ~""",
         ),
     )
-    for line in table.splitlines()
-    for command, mark in [entry.split() for entry in line.split(" | ") if entry.strip()]
+    for command, mark in _entries(table)
 }
 """Accents and braces by command: the mark, and whether it goes over its base or under it."""
 

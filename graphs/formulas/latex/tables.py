@@ -99,26 +99,10 @@ def _environment(reader: Reader, token: str, out: list[Node]) -> Node | None:
 
 
 @handles(
-    r"\matrix",
-    r"\pmatrix",
-    r"\cases",
-    r"\eqalign",
-    r"\eqalignno",
-    r"\bordermatrix",
-    r"\displaylines",
-    r"\aligned",
-    r"\bmatrix",
-    r"\vmatrix",
-    r"\array",
-    r"\smallmatrix",
-    r"\Vmatrix",
-    r"\Bmatrix",
-    r"\split",
-    r"\gathered",
-    r"\align",
-    r"\ialign",
-    r"\halign",
-)
+    r"\matrix", r"\pmatrix", r"\cases", r"\eqalign", r"\eqalignno", r"\bordermatrix", r"\displaylines", r"\aligned",
+    r"\bmatrix", r"\vmatrix", r"\array", r"\smallmatrix", r"\Vmatrix", r"\Bmatrix", r"\split", r"\gathered", r"\align",
+    r"\ialign", r"\halign",
+)  # fmt: skip
 def _plain_table(reader: Reader, token: str, out: list[Node]) -> Node | None:
     if reader.next_token() != "{":
         return None
@@ -134,18 +118,13 @@ def _table_of(reader: Reader, name: str, rows: list[list[list[Node]]]) -> Node |
     cells = cells_of(reader, rows)
     if name in _CASES:
         cells = [[*row, ABSENT] if len(row) == 1 else row for row in cells]
-        table = Table(cells)
-        flat = [
-            Text(()) if cell is ABSENT else cell
-            for row in cells
-            for cell in (*row, *([ABSENT] if len(row) < 2 else []))
-        ]
+    table = Table(cells)
+    if name in _CASES:
+        flat = [Text(()) if cell is ABSENT else cell for row in cells for cell in row]
         return Dual(Named("cases", flat), Row([SYMBOLS[r"\{"], table]))
-    if name in _ALIGNED and len(rows):
-        table = Table(cells)
+    if name in _ALIGNED:
         merged = reader.math_list([item for row in rows for cell in row for item in cell], "Anything,")
         return Dual(merged, table)
-    table = Table(cells)
     if name == "subarray":
         return Dual(Named("list", [table]), table)
     fences = _FENCES.get(name)

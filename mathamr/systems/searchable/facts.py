@@ -60,8 +60,7 @@ def keep_facts(path: Path, facts: Facts) -> None:
 class KeptFacts(database.OpenFile):
     """Reads facts.db."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, purpose=_PURPOSE)
+    purpose = _PURPOSE
 
     def of(self, answers: Sequence[str], topics: Mapping[str, frozenset[str]] | None = None) -> Facts:
         """Return the facts of answers and of their questions.

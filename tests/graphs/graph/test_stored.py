@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphs.errors import Failure, GraphError
 from graphs.graph import mathamr_plus, tensors
-from graphs.graph.stored import Convert, StoredArrays, decode, encode, size_of, to_stored
+from graphs.graph.stored import StoredArrays, convert, decode, encode, size_of, to_stored
 from graphs.graph.vocabulary import NUM_VIRTUAL_RELATIONS, Counts, Vocabulary, count
 
 
@@ -130,8 +130,7 @@ def test_whatever_a_graph_made_elsewhere_raises_is_a_record_of_its_post() -> Non
         ("root", ROOT_IN_A_TREE, '{"FORMULA_0": "17"}'),
         ("many", "(s / solve-01 :op" + "9" * 5000 + " (t / t :op" + "9" * 5000 + " s))", "{}"),
     ]
-    convert = Convert(mathamr_plus.decode, "slt", Vocabulary.build(Counts(), size=50))
-    made = convert(rows)
+    made = convert(mathamr_plus.decode, "slt", Vocabulary.build(Counts(), size=50), rows)
     assert [(result.post_id, result.stage) for result in made if isinstance(result, Failure)] == [
         (post_id, "tensors") for post_id, _, _ in rows[:-2]
     ]
@@ -151,7 +150,7 @@ def test_a_graph_too_large_to_be_encoded_is_a_record(monkeypatch: pytest.MonkeyP
     ):
         with monkeypatch.context() as patched:
             patched.setattr(tensors, bound, value)
-            (failure,) = Convert(mathamr_plus.decode, "both", vocabulary)([row])
+            (failure,) = convert(mathamr_plus.decode, "both", vocabulary, [row])
         assert isinstance(failure, Failure)
         assert (failure.post_id, failure.stage, failure.kind) == ("7", "tensors", "too_large")
         assert failure.message.startswith(message)

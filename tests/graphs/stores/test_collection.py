@@ -58,7 +58,7 @@ def test_a_build_commits_while_readers_are_in_the_middle(tmp_path: Path, monkeyp
     path = tmp_path / "c.db"
     build(path, posts(9, p2="crash", p7="crash"))
     with collection.writer(path) as connection:
-        connection.executemany(collection.INSERT_FAILURE, [("2", "formula", "too_large", str(n)) for n in range(4)])
+        collection.insert_failures(connection, [Failure("2", "formula", "too_large", str(n)) for n in range(4)])
         connection.commit()
     with Collection(path) as graphs:
         expected = list(graphs), list(graphs.ids()), list(graphs.rows()), list(graphs.failures())

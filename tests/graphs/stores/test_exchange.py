@@ -13,11 +13,11 @@ from parrot import build, posts
 from graphs.errors import StoreError
 from graphs.graph.graph_maker import StoredGraph
 from graphs.graph.mathamr_plus import decode
-from graphs.graph.tensors import to_arrays
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary, count
 from graphs.stores import exchange
-from graphs.stores.collection import INSERT_GRAPH, Collection, row_of, writer
+from graphs.stores.collection import Collection, insert_graphs, writer
+from tests.graphs.graph.reference import to_arrays
 
 TEXT = st.text(
     st.one_of(st.sampled_from(':: "\\#\n\r\u2028{}'), st.characters(exclude_categories=["Cs"])), min_size=1, max_size=12
@@ -39,7 +39,7 @@ def test_every_id_reads_back(tmp_path: Path, post_id: str, kind: str, formula_id
     text = "(s / solve-01 :ARG1 (F0 / FORMULA_0))"
     graph = StoredGraph(post_id, kind, text, {"FORMULA_0": formula_id}, {"FORMULA_0": how}, 1)
     with writer(tmp_path / "c.db") as connection:
-        connection.execute(INSERT_GRAPH, row_of(graph))
+        insert_graphs(connection, [graph])
         connection.commit()
     with Collection(tmp_path / "c.db") as graphs:
         exchange.export_penman(graphs, tmp_path / "c.penman")

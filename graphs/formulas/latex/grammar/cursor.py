@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from graphs.formulas.latex.grammar.constructs import ADDITIVE, LARGE, MULTIPLICATIVE
-from graphs.formulas.latex.nodes import Node, Postfix, Script, ScriptMark
+from graphs.formulas.latex.nodes import Node, Postfix, Script, ScriptMark, place_of_scripts
 from graphs.formulas.latex.symbols import symbol
 
 MAX_NESTING: Final = 40
@@ -47,26 +47,6 @@ class Cursor(ABC):
     Rules that refer to one another across modules are abstract methods here and in the classes between;
     :class:`~graphs.formulas.latex.grammar.statements.Grammar` has them all.
     """
-
-    __slots__ = (
-        "abs_depth",
-        "abs_failed",
-        "abs_limit",
-        "at",
-        "end",
-        "items",
-        "last_angle",
-        "last_bar",
-        "lenient",
-        "nesting",
-        "no_angles",
-        "no_bars",
-        "no_evaluation",
-        "quantum",
-        "roles",
-        "saw_quantum",
-        "steps",
-    )
 
     def __init__(self, items: list[Node], *, lenient: bool = False) -> None:
         self.items = items
@@ -131,11 +111,7 @@ class Cursor(ABC):
             self.at += 1
 
     def script(self, base: Node, mark: ScriptMark, role: str) -> Node:
-        inner = base
-        while type(inner) is Script:
-            inner = inner.base
-        place = "mid" if getattr(inner, "limits", False) else "post"
-        return Script(base, mark, place, role)
+        return Script(base, mark, place_of_scripts(base), role)
 
     def operator(self) -> Node:
         token = self.items[self.at]

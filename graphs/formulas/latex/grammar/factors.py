@@ -25,8 +25,6 @@ from graphs.formulas.latex.symbols import ABSENT, INVISIBLE_TIMES, opt_label
 class Factors(Fences):
     """Reads one factor of a product."""
 
-    __slots__ = ()
-
     @abstractmethod
     def relation_chain(self, chain: list[Node]) -> list[Node]:
         """Extend the chain by each pair of a relation and an expression that follows."""
@@ -136,15 +134,7 @@ class Factors(Fences):
         self.enter()
         first = self.one_argument()
         if first is not None:
-            listed: list[Node] = [first]
-            while self.roles[self.at] in ("PUNCT", "MIDDLE", "VERTBAR"):
-                here = self.at
-                self.at += 1
-                following = self.one_argument()
-                if following is None:
-                    self.at = here
-                    break
-                listed += [self.items[here], following]
+            listed = self.more([first], ("PUNCT", "MIDDLE", "VERTBAR"), self.one_argument)
             if self.closes(opening):
                 self.at += 1
                 self.nesting -= 1

@@ -3,6 +3,7 @@ r"""Grammar of fences: parentheses, intervals and sets, bars and angles."""
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Container
 
 from graphs.formulas.latex.grammar.constructs import ADDITIVE, LARGE, fence
 from graphs.formulas.latex.grammar.cursor import AFTER_LONE, RELATIONAL, SCRIPTS, Cursor
@@ -18,12 +19,6 @@ _RIGHT_ANGLES = ("greater-than", "rangle")
 class Fences(Cursor):
     """Reads parts that begin with an opening fence or a bar."""
 
-    __slots__ = ()
-
-    @abstractmethod
-    def punctuated(self, listed: list[Node]) -> list[Node]:
-        """Extend the list by each pair of punctuation and an expression that follows."""
-
     @abstractmethod
     def extended(self, first: Node) -> Node:
         """Extend an expression by the relations that follow it."""
@@ -31,6 +26,29 @@ class Fences(Cursor):
     @abstractmethod
     def more_formulae(self, first: Node) -> Node:
         """Extend a formula by the formulas that follow it."""
+
+    def more(self, listed: list[Node], signs: Container[str], read: Callable[[], Node | None]) -> list[Node]:
+        """Extend the list by each pair of one of the signs and what ``read`` reads after it."""
+        while self.roles[self.at] in signs:
+            start = self.at
+            self.at += 1
+            following = read()
+            if following is None:
+                self.at = start
+                break
+            listed += [self.items[start], following]
+        return listed
+
+    def punctuated(self, listed: list[Node]) -> list[Node]:
+        """Extend the list by each pair of punctuation and an expression that follows."""
+        return self.more(listed, ("PUNCT",), self.expression)
+
+    def closed(self, opening: Node, *inner: Node) -> Node | None:
+        """Read the end of a fence with these contents, and its scripts."""
+        if not self.closes(opening):
+            return None
+        self.at += 1
+        return self.scripted(fence([opening, *inner, self.items[self.at - 1]]))
 
     def opened(self, at: int) -> Node | None:
         items, roles = self.items, self.roles
@@ -57,14 +75,11 @@ class Fences(Cursor):
         return result
 
     def _fenced(self, at: int) -> Node | None:
-        items, roles = self.items, self.roles
-        opening = items[at]
-        first_role = roles[at + 1]
-        if first_role in ADDITIVE:
-            operator = self.operator()
-            if self.closes(opening):
-                self.at += 1
-                return self.scripted(fence([opening, operator, items[self.at - 1]]))
+        opening = self.items[at]
+        if self.roles[at + 1] in ADDITIVE:
+            result = self.closed(opening, self.operator())
+            if result is not None:
+                return result
             self.at = at + 1
         if self._closes_on_operator(at):
             applied = self._fenced_operator(at)
@@ -75,9 +90,9 @@ class Fences(Cursor):
         first = self.expression()
         self.no_bars, self.no_evaluation, self.abs_depth = bars
         if first is None:
-            if self.closes(opening):
-                self.at += 1
-                return self.scripted(fence([opening, items[self.at - 1]]))
+            empty = self.closed(opening)
+            if empty is not None:
+                return empty
             self.at = at + 1
             first = self.any_op()
             if first is None:
@@ -93,10 +108,7 @@ class Fences(Cursor):
         formula = self.extended(first)
         if self.lenient:
             formula = self.more_formulae(formula)
-        if self.at > after and self.closes(opening):
-            self.at += 1
-            return self.scripted(fence([opening, formula, items[self.at - 1]]))
-        return None
+        return self.closed(opening, formula) if self.at > after else None
 
     def _rest_of_fence(self, opening: Node, first: Node) -> Node | None:
         roles = self.roles
@@ -113,21 +125,14 @@ class Fences(Cursor):
                 shown = [opening, first, self.items[start], operator, self.items[self.at - 1]]
                 return self.scripted(Dual(Named("group", [first, operator]), Row(shown)))
             self.at = start
-        if self.closes(opening):
-            self.at += 1
-            return self.scripted(fence([opening, first, self.items[self.at - 1]]))
-        return None
+        return self.closed(opening, first)
 
     def _fenced_condition(self, opening: Node, operator: Node) -> Node | None:
         """Read an operator without its left operand in a fence: ``(\\ge 2)``, ``(\\bmod n)``, ``(*w)``."""
         formula = self.formula()
         if formula is None:
             return None
-        inner = self.more_formulae(Infix(operator, [ABSENT, formula]))
-        if not self.closes(opening):
-            return None
-        self.at += 1
-        return self.scripted(fence([opening, inner, self.items[self.at - 1]]))
+        return self.closed(opening, self.more_formulae(Infix(operator, [ABSENT, formula])))
 
     def _closes_on_operator(self, at: int) -> bool:
         """Return whether the last part before the fence's end is a large operator, with or without scripts."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from graphs.formulas.latex.nodes import Node, Script, ScriptMark, Unparsed
+from graphs.formulas.latex.nodes import Node, Script, ScriptMark, Unparsed, place_of_scripts
 from graphs.formulas.latex.symbols import ABSENT
 
 MAX_ROWS: Final = 40
@@ -51,11 +51,7 @@ def _attach(items: Sequence[Node]) -> list[Node]:
             if item.floating or before:
                 before.append(item)
             elif out:
-                base = out[-1]
-                inner = base
-                while type(inner) is Script:
-                    inner = inner.base
-                out[-1] = Script(base, item, "mid" if getattr(inner, "limits", False) else "post")
+                out[-1] = Script(out[-1], item, place_of_scripts(out[-1]))
             else:
                 before.append(item)
             continue
@@ -64,7 +60,7 @@ def _attach(items: Sequence[Node]) -> list[Node]:
         before = []
         out.append(item)
     if before:
-        base = ABSENT
+        base: Node = ABSENT
         for mark in before:
             base = Script(base, mark, "post")
         out.append(base)

@@ -15,6 +15,8 @@ Each method reads from ``self.at`` and returns a node, or ``None`` without havin
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from graphs.formulas.latex.grammar.constructs import applied, fence, listing, primes, relation
 from graphs.formulas.latex.grammar.cursor import FLOATS, SCRIPTS, STOPS, Exhausted
 from graphs.formulas.latex.grammar.fragments import kludge
@@ -60,8 +62,6 @@ def parse_list(whole: MathList) -> Node:
 
 class Grammar(Terms):
     """Reads a whole list: formulas and relations."""
-
-    __slots__ = ()
 
     def whole(self, rule: str) -> Node | None:
         """Parse the whole list; ``None`` if the grammar does not read it."""
@@ -114,18 +114,7 @@ class Grammar(Terms):
             self.at = 0
         operator = self.any_op()
         if operator is not None:
-            listed: list[Node] = [operator]
-            while self.at < self.end:
-                start = self.at
-                comma: Node = INVISIBLE_COMMA
-                if roles[start] == "PUNCT":
-                    comma = self.items[start]
-                    self.at += 1
-                following = self.any_op()
-                if following is None:
-                    self.at = start
-                    break
-                listed += [comma, following]
+            listed = self._side_by_side(operator, self.any_op)
             if len(listed) > 1:
                 return listing(listed)
         self.at = 0
@@ -148,6 +137,14 @@ class Grammar(Terms):
         first = self.one_script(sup)
         if first is None:
             return None
+        listed = self._side_by_side(first, lambda: self.one_script(sup))
+        if self.at < self.end and self.roles[self.at] in STOPS:
+            listed.append(self.items[self.at])
+            self.at += 1
+        return listing(listed)
+
+    def _side_by_side(self, first: Node, read: Callable[[], Node | None]) -> list[Node]:
+        """Return the parts that ``read`` reads one after the other, with their commas, written or not."""
         listed: list[Node] = [first]
         while self.at < self.end:
             start = self.at
@@ -155,15 +152,12 @@ class Grammar(Terms):
             if self.roles[start] == "PUNCT":
                 comma = self.items[start]
                 self.at += 1
-            following = self.one_script(sup)
+            following = read()
             if following is None:
                 self.at = start
                 break
             listed += [comma, following]
-        if self.at < self.end and self.roles[self.at] in STOPS:
-            listed.append(self.items[self.at])
-            self.at += 1
-        return listing(listed)
+        return listed
 
     def one_script(self, sup: bool) -> Node | None:
         start = self.at
@@ -202,28 +196,12 @@ class Grammar(Terms):
         roles = self.roles
         role = roles[self.at]
         if role in STOPS:
-            listed: list[Node] = [first]
-            while roles[self.at] in STOPS:
-                start = self.at
-                self.at += 1
-                following = self.formula()
-                if following is None:
-                    self.at = start
-                    break
-                listed += [self.items[start], following]
+            listed = self.more([first], STOPS, self.formula)
             if len(listed) > 1:
                 return Dual(Named("formulae", listed[::2]), Row(listed))
             role = roles[self.at]
         if role == "METARELOP":
-            chain: list[Node] = [first]
-            while roles[self.at] == "METARELOP":
-                start = self.at
-                self.at += 1
-                following = self.formula() if self.at < self.end else ABSENT
-                if following is None:
-                    self.at = start
-                    break
-                chain += [self.items[start], following]
+            chain = self.more([first], ("METARELOP",), lambda: self.formula() if self.at < self.end else ABSENT)
             return relation(chain)
         return first
 
@@ -261,18 +239,6 @@ class Grammar(Terms):
                 return self._more_right(first, operator, right)
         self.at = start
         return first
-
-    def punctuated(self, listed: list[Node]) -> list[Node]:
-        """Extend the list by each pair of punctuation and an expression that follows."""
-        while self.roles[self.at] == "PUNCT":
-            start = self.at
-            self.at += 1
-            following = self.expression()
-            if following is None:
-                self.at = start
-                break
-            listed += [self.items[start], following]
-        return listed
 
     def relation_chain(self, chain: list[Node]) -> list[Node]:
         """Extend the chain by each pair of a relation and an expression that follows."""

@@ -20,8 +20,6 @@ from graphs.formulas.latex.symbols import ABSENT, INVISIBLE_TIMES, SYMBOLS
 class Terms(Factors):
     """Reads one expression."""
 
-    __slots__ = ()
-
     def expression(self) -> Node | None:
         self.steps -= 1
         if self.steps < 0:
