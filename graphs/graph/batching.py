@@ -1,10 +1,8 @@
 """Graphs into batches: flat tensors, batches by a budget, augmentation.
 
 >>> from graphs.graph.tensors import GraphArrays
->>> arrays = GraphArrays(
-...     labels=np.array([9, 8, 4]), edge_index=np.array([[2, 0, 0, 1], [0, 2, 1, 0]]),
-...     relations=np.array([4, 5, 10, 11]), representatives=np.array([2]), representative_kinds=np.array([2]),
-...     num_virtual=1)
+>>> arrays = GraphArrays.from_edges(
+...     labels=[9, 8, 4], edges=[(0, 10, 1), (2, 4, 0)], representatives=[2], representative_kinds=[2], num_virtual=1)
 >>> batch = collate([arrays, arrays])
 >>> batch.labels.tolist(), batch.relation.tolist()
 ([9, 8, 4, 9, 8, 4], [4, 4, 5, 5, 10, 10, 11, 11])

@@ -1,8 +1,8 @@
 """Virtual nodes of all graphs of a batch at once, from the stored graphs.
 
-They are those of :mod:`graphs.graph.virtual_nodes`, computed with arrays over the batch, so that they need not be
-stored; ``tests/graphs/graph/reference.py`` makes the same node by node. The example has two copies of a graph of two
-nodes, a concept and a formula without trees, in one sentence:
+:func:`graphs.graph.virtual_nodes.add_virtual_nodes` is the reference; this module computes the same with arrays over
+the batch, so that virtual nodes need not be stored. The example has two copies of a graph of two nodes, a concept and a
+formula without trees, in one sentence:
 
 >>> parts = Parts(
 ...     nodes=np.array([2, 2]), edges=np.array([0, 0]), members=np.array([[1, 1], [1, 1]]),

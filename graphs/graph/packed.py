@@ -10,7 +10,7 @@
 >>> batch.representatives.tolist(), batch.ptr.tolist(), batch.representative_kind.tolist()
 ([1, 0, 3, 5, 4, 7], [0, 3, 6], [0, 1, 2, 0, 1, 2])
 
-The plain way adds virtual nodes graph by graph, and sorts all edges by relation
+The plain way adds virtual nodes graph by graph (:func:`graphs.graph.tensors.to_arrays`) and sorts all edges by relation
 (:func:`graphs.graph.batching.collate`). Here no graph is unpacked individually. Edges of virtual nodes have the lowest
 relations, so they come first and need no sorting; of the others, the runs of equal relations that each stored graph
 consists of are sorted, a tenth as many.

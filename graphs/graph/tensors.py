@@ -1,11 +1,9 @@
 """A graph with its virtual nodes as integer arrays.
 
->>> arrays = GraphArrays(
-...     labels=np.array([9, 8, 4]), edge_index=np.array([[2, 0, 0, 1], [0, 2, 1, 0]]),
-...     relations=np.array([4, 5, 10, 11]), representatives=np.array([2]), representative_kinds=np.array([2]),
-...     num_virtual=1)
->>> arrays.num_nodes, arrays.num_edges
-(3, 4)
+>>> arrays = GraphArrays.from_edges(
+...     labels=[9, 8, 4], edges=[(0, 10, 1), (2, 4, 0)], representatives=[2], representative_kinds=[2], num_virtual=1)
+>>> arrays.relations.tolist(), arrays.edge_index.tolist()
+([4, 5, 10, 11], [[2, 0, 0, 1], [0, 2, 1, 0]])
 
 Every edge is there in both directions, sorted by relation; relation ``2k + 1`` is the inverse of ``2k``, and its edges
 are in the same order. :mod:`graphs.graph.stored` has the form that is stored, without virtual nodes.
@@ -13,12 +11,16 @@ are in the same order. :mod:`graphs.graph.stored` has the form that is stored, w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import GraphTooLargeError
+from graphs.graph.mathamr_plus import DocumentGraph
+from graphs.graph.virtual_nodes import VirtualNodeSpec, add_virtual_nodes
+from graphs.graph.vocabulary import Vocabulary, own_roles
 
 Int32 = npt.NDArray[np.int32]
 
@@ -47,6 +49,28 @@ class GraphArrays:
     representative_kinds: npt.NDArray[np.uint8]
     num_virtual: int
 
+    @classmethod
+    def from_edges(
+        cls,
+        labels: Sequence[int],
+        edges: Sequence[tuple[int, int, int]],
+        representatives: Sequence[int],
+        representative_kinds: Sequence[int],
+        num_virtual: int,
+    ) -> GraphArrays:
+        """Return tensors of forward edges (source, even relation, target) with inverses, stably sorted by relation."""
+        forward = np.asarray(edges, dtype=np.int32).reshape(-1, 3)  # (E / 2, 3)
+        source, relations, target = forward[np.argsort(forward[:, 1], kind="stable")].T
+        edge_index, relations = with_inverses(source, target, relations)
+        return cls(
+            labels=np.asarray(labels, dtype=np.int32),
+            edge_index=edge_index,
+            relations=relations,
+            representatives=np.asarray(representatives, dtype=np.int32),
+            representative_kinds=np.asarray(representative_kinds, dtype=np.uint8),
+            num_virtual=num_virtual,
+        )
+
     @property
     def num_nodes(self) -> int:
         """Nodes, virtual ones included."""
@@ -60,9 +84,41 @@ class GraphArrays:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GraphArrays):
             return NotImplemented
-        return all(np.array_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(self))
+        return self.num_virtual == other.num_virtual and all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("labels", "edge_index", "relations", "representatives", "representative_kinds")
+        )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def with_inverses(source: Int32, target: Int32, relations: Int32) -> tuple[Int32, Int32]:
+    """Edges (2, E) and relations (E,) with inverses, sorted; from forward edges sorted by relation, each (E / 2,)."""
+    edge_index = np.stack([np.concatenate([source, target]), np.concatenate([target, source])])  # (2, E)
+    both = np.concatenate([relations, relations + 1])
+    order = np.argsort(both, kind="stable")
+    return edge_index[:, order], both[order]
+
+
+def to_arrays(graph: DocumentGraph, spec: VirtualNodeSpec, vocabulary: Vocabulary) -> GraphArrays:
+    """Virtual nodes by ``spec``, ids by ``vocabulary``, inverse edges added, sorted by relation.
+
+    Raises:
+        GraphTooLargeError: when there are more than :data:`MAX_NODES` or :data:`MAX_EDGES`.
+    """
+    check_size(len(graph.labels), 2 * len(graph.edges))
+    extended = add_virtual_nodes(own_roles(graph), spec)
+    check_size(len(extended.labels), 2 * len(extended.edges))
+    label_id, relation_id = vocabulary.label_id, vocabulary.relation_id
+    labels = [label_id(label, kind) for label, kind in zip(extended.labels, extended.kinds, strict=False)]
+    labels += [vocabulary.labels.index(label) for label in extended.labels[len(labels) :]]
+    return GraphArrays.from_edges(
+        labels=labels,
+        edges=[(source, relation_id(role), target) for source, role, target in extended.edges],
+        representatives=extended.representatives,
+        representative_kinds=extended.representative_kinds,
+        num_virtual=extended.num_virtual,
+    )
 
 
 def check_size(nodes: int, edges: int) -> None:

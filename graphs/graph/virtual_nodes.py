@@ -6,10 +6,16 @@
 ...     labels=["solve-01", "FORMULA_0", "V!x"], kinds=[NodeKind.AMR, NodeKind.FORMULA, NodeKind.OPT],
 ...     edges=[(0, ":ARG1", 1), (1, ":opt", 2)], root=0, sentence=[0, 0, -1], formula=[-1, 0, 0],
 ...     sentence_roots=[0], formula_nodes=[1], formula_ids=["17"])
->>> constituents(graph)  # of each formula, and of each sentence
-([[2]], [[0, 1]])
->>> select_formulas(graph, "none").labels
-['solve-01']
+>>> full = add_virtual_nodes(graph, VirtualNodeSpec())
+>>> full.labels[3:], full.num_virtual, full.representatives
+(['VIRTUAL_FORMULA', 'VIRTUAL_SENTENCE', 'VIRTUAL_DOCUMENT'], 3, [3, 4, 5])
+>>> full.edges[2:5]
+[(3, ':virtual_formula', 2), (4, ':virtual_sentence', 0), (4, ':virtual_sentence', 1)]
+>>> full.edges[5:]
+[(5, ':virtual_document', 3), (5, ':virtual_document', 4), (5, ':virtual_document', 0)]
+>>> without = add_virtual_nodes(graph, VirtualNodeSpec(structure="none", formulas="none"))
+>>> without.labels, without.representatives
+(['solve-01'], [0])
 
 Edges run from the virtual node down; the inverse of each (``:virtual_formula*`` ...) is added with the tensors, as for
 every relation. Virtual nodes are the last nodes of a graph, in the order formulas, sentences, document.
@@ -38,8 +44,10 @@ from enum import IntEnum
 from itertools import product
 from typing import Any, Literal, Self, get_args
 
+import numpy as np
+
 from graphs.errors import ConfigError, GraphTooLargeError, suggestion
-from graphs.graph.connectivity import connectivities, number_of_edges
+from graphs.graph.connectivity import auxiliary_pairs, connectivities, number_of_edges
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 
 Structure = Literal["full", "global", "none"]
@@ -131,6 +139,22 @@ class VirtualNodeSpec:
         return {name: value for name, (value, default) in values.items() if name in _FIRST_FIELDS or value != default}
 
 
+@dataclass(slots=True)
+class ExtendedGraph:
+    """A graph with its virtual nodes as the last ``num_virtual`` nodes; ``kinds`` covers the nodes before them.
+
+    ``representatives`` are the nodes whose vectors stand for the document, formulas first, then sentences, the document
+    last; ``representative_kinds`` says which is which. ``edges`` holds each edge once, without inverses.
+    """
+
+    labels: list[str]
+    kinds: list[NodeKind]
+    edges: list[Edge]
+    num_virtual: int
+    representatives: list[int]
+    representative_kinds: list[VirtualKind]
+
+
 def check_structure(structure: Structure) -> None:
     """Refuse graphs without virtual nodes of sentences, where these are to have vectors of their text.
 
@@ -142,6 +166,35 @@ def check_structure(structure: Structure) -> None:
             f"graphs of structure '{structure}' have no virtual nodes of sentences for model.sentence_vectors; use "
             "graph.structure=full, or model.sentence_vectors=null"
         )
+
+
+def add_virtual_nodes(graph: DocumentGraph, spec: VirtualNodeSpec) -> ExtendedGraph:
+    """Keep the formula trees that ``spec`` names, add its virtual nodes and edges. Takes time linear in the graph."""
+    graph = select_formulas(graph, spec.formulas)
+    if spec.structure == "full":
+        return _full_hierarchy(graph, spec.connectivity)
+    representatives = [(VirtualKind.FORMULA, i, node) for i, node in enumerate(graph.formula_nodes)]
+    formula_nodes = set(graph.formula_nodes)
+    for number, node in enumerate(graph.sentence_roots):
+        if node not in formula_nodes:
+            representatives.append((VirtualKind.SENTENCE, number, node))
+    if not representatives:
+        representatives.append((VirtualKind.SENTENCE, 0, graph.root))
+    edges = list(graph.edges)
+    labels = list(graph.labels)
+    num_virtual = 0
+    if spec.structure == "global":
+        num_virtual = 1
+        document = len(labels)
+        labels.append(VIRTUAL_LABELS[VirtualKind.DOCUMENT])
+        edges += [(document, VIRTUAL_RELATIONS[VirtualKind.DOCUMENT], node) for node in range(document)]
+    edges += _auxiliary_edges(graph, representatives, spec.connectivity)
+    nodes = [node for _, _, node in representatives]
+    kinds = [kind for kind, _, _ in representatives]
+    if num_virtual:
+        nodes.append(len(labels) - 1)
+        kinds.append(VirtualKind.DOCUMENT)
+    return ExtendedGraph(labels, list(graph.kinds), edges, num_virtual, nodes, kinds)
 
 
 def constituents(graph: DocumentGraph) -> tuple[list[list[int]], list[list[int]]]:
@@ -157,6 +210,42 @@ def constituents(graph: DocumentGraph) -> tuple[list[list[int]], list[list[int]]
     return [nodes or [graph.formula_nodes[i]] for i, nodes in enumerate(trees)], concepts
 
 
+def _full_hierarchy(graph: DocumentGraph, connectivity: str) -> ExtendedGraph:
+    size = len(graph.labels)
+    trees, concepts = constituents(graph)
+    virtual: list[tuple[VirtualKind, int, int]] = []
+    edges = list(graph.edges)
+
+    def cover(kind: VirtualKind, number: int, constituents: Sequence[int]) -> None:
+        node = size + len(virtual)
+        virtual.append((kind, number, node))
+        edges.extend((node, VIRTUAL_RELATIONS[kind], constituent) for constituent in constituents)
+
+    for i, nodes in enumerate(trees):
+        cover(VirtualKind.FORMULA, i, nodes)
+    for number, nodes in enumerate(concepts):
+        if nodes:
+            cover(VirtualKind.SENTENCE, number, nodes)
+    edges.extend(_auxiliary_edges(graph, virtual, connectivity))
+    cover(VirtualKind.DOCUMENT, 0, [*(node for _, _, node in virtual), graph.root])
+    kinds = [kind for kind, _, _ in virtual]
+    labels = graph.labels + [VIRTUAL_LABELS[kind] for kind in kinds]
+    representatives = [node for _, _, node in virtual]
+    return ExtendedGraph(labels, list(graph.kinds), edges, len(virtual), representatives, kinds)
+
+
+def _auxiliary_edges(
+    graph: DocumentGraph, members: Sequence[tuple[VirtualKind, int, int]], connectivity: str
+) -> list[Edge]:
+    """Return the edges between the sentences and formulas of ``members`` (kind, number, node) (thesis, 4.3.3)."""
+    if connectivity == "none":
+        return []
+    ordered = in_document_order(graph, members)
+    check_auxiliary(connectivity, len(ordered))
+    sources, targets = auxiliary_pairs(connectivity, np.array([len(ordered)]))
+    return [(ordered[i], AUXILIARY_RELATION, ordered[k]) for i, k in zip(sources, targets, strict=True)]
+
+
 def check_auxiliary(connectivity: str, members: int) -> None:
     """Refuse too many auxiliary edges between formulas and sentences.
 
@@ -169,6 +258,17 @@ def check_auxiliary(connectivity: str, members: int) -> None:
             f"{members:,} formulas and sentences have {number:,} edges with graph.connectivity={connectivity}; at most "
             f"{MAX_AUXILIARY_EDGES:,} are made; leave the post out, or connect them sequentially"
         )
+
+
+def in_document_order(graph: DocumentGraph, members: Sequence[tuple[VirtualKind, int, int]]) -> list[int]:
+    """Return the nodes of ``members`` (kind, number, node) in reading order: each sentence, then its formulas."""
+    place = places(graph)
+
+    def position(member: tuple[VirtualKind, int, int]) -> tuple[int, int, int]:
+        kind, number, _ = member
+        return (place[number], 1, number) if kind is VirtualKind.FORMULA else (number, 0, number)
+
+    return [node for _, _, node in sorted(members, key=position)]
 
 
 def places(graph: DocumentGraph) -> list[int]:

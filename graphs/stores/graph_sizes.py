@@ -11,61 +11,58 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import asdict, fields
+from dataclasses import dataclass, field
 
 from graphs.errors import Failure, GraphTooLargeError
 from graphs.graph import tensors, virtual_nodes
 from graphs.graph.connectivity import auxiliary_count
-from graphs.graph.stored import GraphSize
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 
 
+@dataclass(frozen=True, slots=True)
 class GraphSizes:
     """SQL expressions for the sizes of graphs with the virtual nodes of ``spec``.
 
     Attributes:
         nodes: number of nodes, virtual ones included.
         edges: number of edges, inverses included.
+        auxiliary: number of auxiliary edges.
         fits: whether a graph can be encoded; others have no tensors with these virtual nodes.
     """
 
-    def __init__(self, spec: VirtualNodeSpec) -> None:
-        self.spec = spec
-        members = f"formulas + {'sentences' if spec.structure == 'full' else 'roots'}"
-        auxiliary = auxiliary_count(spec.connectivity, members)
+    spec: VirtualNodeSpec
+    nodes: str = field(init=False)
+    edges: str = field(init=False)
+    auxiliary: str = field(init=False)
+    fits: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        members = f"formulas + {'sentences' if self.spec.structure == 'full' else 'roots'}"
+        auxiliary = auxiliary_count(self.spec.connectivity, members)
         nodes, hierarchy = {
             "full": (f"nodes + {members} + 1", f"constituents + {members} + 1 + "),
             "global": ("nodes + 1", "nodes + "),
             "none": ("nodes", ""),
-        }[spec.structure]
-        self.nodes, self.edges = f"({nodes})", f"(2 * (edges + {hierarchy}{auxiliary}))"
+        }[self.spec.structure]
+        edges = f"2 * (edges + {hierarchy}{auxiliary})"
         bounds = {
-            self.nodes: tensors.MAX_NODES,
-            self.edges: tensors.MAX_EDGES,
+            nodes: tensors.MAX_NODES,
+            edges: tensors.MAX_EDGES,
             auxiliary: virtual_nodes.MAX_AUXILIARY_EDGES,
         }
-        self.fits = f"({' AND '.join(f'{number} <= {bound}' for number, bound in bounds.items())})"
-
-    def check(self, size: GraphSize) -> None:
-        """Refuse a graph that is too large with these virtual nodes.
-
-        Raises:
-            GraphTooLargeError: with the numbers.
-        """
-        members = size.formulas + (size.sentences if self.spec.structure == "full" else size.roots)
-        virtual_nodes.check_auxiliary(self.spec.connectivity, members)
-        counts = ", ".join(f"{number} AS {name}" for name, number in asdict(size).items())
-        with closing(sqlite3.connect(":memory:")) as connection:
-            row = connection.execute(f"SELECT {self.nodes}, {self.edges} FROM (SELECT {counts})").fetchone()
-        tensors.check_size(*row)
+        fits = " AND ".join(f"{number} <= {bound}" for number, bound in bounds.items())
+        for name, value in (("nodes", nodes), ("edges", edges), ("auxiliary", auxiliary), ("fits", fits)):
+            object.__setattr__(self, name, f"({value})")
 
     def failures(self, connection: sqlite3.Connection) -> Iterator[Failure]:
         """Graphs that are too large with these virtual nodes."""
-        columns = ", ".join(count.name for count in fields(GraphSize))
-        query = f"SELECT post_id, {columns} FROM graph WHERE NOT {self.fits} ORDER BY post_id"
-        for post_id, *counts in connection.execute(query):
+        columns = f"post_id, {self.nodes}, {self.edges}, formulas + sentences, formulas + roots"
+        for post_id, nodes, edges, full, flat in connection.execute(
+            f"SELECT {columns} FROM graph WHERE NOT {self.fits} ORDER BY post_id"
+        ):
             try:
-                self.check(GraphSize(*counts))
+                members = full if self.spec.structure == "full" else flat
+                virtual_nodes.check_auxiliary(self.spec.connectivity, members)
+                tensors.check_size(nodes, edges)
             except GraphTooLargeError as error:
                 yield Failure(post_id, "tensors", error.kind, str(error))

@@ -27,14 +27,13 @@ from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.placeholders import extract
 from graphs.corpus.text.text_formulas import MAX_INLINE, find
 from graphs.errors import ConfigError, Failure, RetrievalError
+from graphs.graph.batching import collate
 from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
-from graphs.graph.packed import collate_packed
-from graphs.graph.stored import encode, size_of, to_stored
+from graphs.graph.tensors import to_arrays
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import UNK, Vocabulary
 from graphs.stores.collection import Collection
-from graphs.stores.graph_sizes import GraphSizes
 from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import Encoder
 from mathamr.model.sentence_text import refusal
@@ -222,11 +221,8 @@ class QueryEncoder:
         if not graphs:
             return []
         device = next(self._encoder.parameters()).device
-        stored = [to_stored(graph, self._spec.formulas, self._vocabulary) for graph in graphs]
-        for one in stored:
-            GraphSizes(self._spec).check(size_of(one))
-        batch = collate_packed([encode(one) for one in stored], self._spec)
-        return list(self._encoder(batch.to(device)).to("cpu"))
+        arrays = [to_arrays(graph, self._spec, self._vocabulary) for graph in graphs]
+        return list(self._encoder(collate(arrays).to(device)).to("cpu"))
 
 
 def _concepts(graph: StoredGraph) -> set[str]:

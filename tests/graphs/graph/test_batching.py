@@ -15,7 +15,6 @@ from graphs.graph.batching import GraphBatch, collate, drop_edges, mask_nodes, w
 from graphs.graph.tensors import GraphArrays
 from graphs.graph.virtual_nodes import AUXILIARY_RELATION
 from graphs.graph.vocabulary import MASK, NUM_VIRTUAL_RELATIONS, Counts, Vocabulary
-from tests.graphs.graph.reference import arrays_of
 
 
 def random_graph(rng: np.random.Generator, *, num_nodes: int = 0, largest_label: int = 500) -> GraphArrays:
@@ -30,7 +29,7 @@ def random_graph(rng: np.random.Generator, *, num_nodes: int = 0, largest_label:
     for node, kind in enumerate(kinds, size):
         edges += [(node, 2 * kind, int(rng.integers(size))) for _ in range(int(rng.integers(0, 4)))]
     labels = [*rng.integers(8, largest_label, size).tolist(), *(2 + kind for kind in kinds)]
-    return arrays_of(labels, edges, list(range(size, size + len(kinds))), kinds, len(kinds))
+    return GraphArrays.from_edges(labels, edges, list(range(size, size + len(kinds))), kinds, len(kinds))
 
 
 def reference(graphs: Sequence[GraphArrays]) -> dict[str, object]:
@@ -74,7 +73,7 @@ def test_collate_equals_the_definition(seed: int, size: int) -> None:
 
 
 def test_single_node_without_edges() -> None:
-    lone = arrays_of([4], [], [0], [2], 1)
+    lone = GraphArrays.from_edges([4], [], [0], [2], 1)
     assert_batch(collate([lone]), [lone])
     assert_batch(collate([lone, lone]), [lone, lone])
 
@@ -119,7 +118,7 @@ def test_dropout_spares_edges_of_virtual_nodes_and_nothing_else() -> None:
 def test_dropout_spares_auxiliary_edges_without_virtual_nodes() -> None:
     auxiliary = Vocabulary.build(Counts(), size=8).relation_id(AUXILIARY_RELATION)
     edges = [(0, auxiliary, 1), (0, NUM_VIRTUAL_RELATIONS, 1)]
-    left = drop_edges(collate([arrays_of([8, 9], edges, [0, 1], [0, 1], 0)]), 1.0, torch.Generator())
+    left = drop_edges(collate([GraphArrays.from_edges([8, 9], edges, [0, 1], [0, 1], 0)]), 1.0, torch.Generator())
     assert left.relation.tolist() == [auxiliary, auxiliary + 1]
 
 

@@ -7,8 +7,7 @@ import pytest
 from graphs.amr.penman_text import decode as decode_penman
 from graphs.amr.penman_text import encode
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind, decode
-from graphs.graph.virtual_nodes import VirtualNodeSpec
-from tests.graphs.graph.reference import add_virtual_nodes
+from graphs.graph.virtual_nodes import VirtualNodeSpec, add_virtual_nodes
 
 OURS = (
     "(s / solve-01 :ARG1 (F0 / FORMULA_0"

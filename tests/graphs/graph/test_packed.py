@@ -16,10 +16,10 @@ from graphs.graph.batching import GraphBatch, collate
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.packed import collate_packed, extended
 from graphs.graph.stored import HEADER_BYTES, StoredArrays, decode, encode, to_stored
+from graphs.graph.tensors import to_arrays
 from graphs.graph.virtual_nodes import FormulaMode, VirtualNodeSpec
 from graphs.graph.vocabulary import NUM_VIRTUAL_RELATIONS, Counts, Vocabulary
 from tests.graphs.graph.random_documents import documents, loose_documents
-from tests.graphs.graph.reference import to_arrays
 
 VOCABULARY = Vocabulary.build(
     Counts(amr={f"c{i}": 9 - i for i in range(8)}, formula={"V!x": 3}, relations={":ARG0": 3, ":opt": 2, ":slt": 1}),

@@ -6,14 +6,14 @@ import torch
 
 from graphs.graph.batching import GraphBatch, collate
 from graphs.graph.renaming import rename_variables, variables_of
-from tests.graphs.graph.reference import arrays_of
+from graphs.graph.tensors import GraphArrays
 
 LABELS = ["[UNK]", "V!a", "V!b", "N!2", "V!c", "V!sin", "V!d", "[M]"]
 VARIABLES = variables_of(LABELS)
 
 
 def batch_of(*graphs: list[int]) -> GraphBatch:
-    return collate([arrays_of(labels, [], [0], [0], 0) for labels in graphs])
+    return collate([GraphArrays.from_edges(labels, [], [0], [0], 0) for labels in graphs])
 
 
 def renamed(batch: GraphBatch, probability: float, seed: int = 0) -> GraphBatch:

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.graph import mathamr_plus
-from graphs.graph.tensors import GraphArrays
+from graphs.graph.tensors import GraphArrays, to_arrays
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import FIRST_VIRTUAL_LABEL, Counts, Vocabulary
-from tests.graphs.graph.reference import arrays_of, to_arrays
 
 
 @st.composite
@@ -19,7 +18,7 @@ def arrays(draw: st.DrawFn) -> GraphArrays:
     node = st.integers(0, size - 1)
     edges = draw(st.lists(st.tuples(node, st.integers(0, 6).map(lambda k: 2 * k), node), max_size=12))
     representatives = draw(st.lists(node, min_size=1, max_size=4))
-    return arrays_of(
+    return GraphArrays.from_edges(
         labels=draw(st.lists(st.integers(0, 20_000), min_size=size, max_size=size)),
         edges=edges,
         representatives=representatives,

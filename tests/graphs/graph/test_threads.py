@@ -11,10 +11,9 @@ from graphs.graph.batching import GraphBatch
 from graphs.graph.mathamr_plus import DocumentGraph
 from graphs.graph.packed import collate_packed
 from graphs.graph.stored import encode, to_stored
-from graphs.graph.threads import MAX_SIBLINGS, NUM_THREAD_LABELS, Role, ThreadPosts, in_threads
+from graphs.graph.threads import MAX_SIBLINGS, NUM_THREAD_LABELS, Role, ThreadPosts, in_threads, in_threads_reference
 from graphs.graph.virtual_nodes import VirtualKind, VirtualNodeSpec
 from tests.graphs.graph.random_documents import documents
-from tests.graphs.graph.reference import in_threads_reference
 from tests.graphs.graph.test_packed import VOCABULARY, assert_equal
 
 FIRST, RELATION = VOCABULARY.num_labels, VOCABULARY.num_relations

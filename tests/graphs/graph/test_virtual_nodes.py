@@ -15,10 +15,10 @@ from graphs.graph.virtual_nodes import (
     FormulaMode,
     VirtualKind,
     VirtualNodeSpec,
+    add_virtual_nodes,
     select_formulas,
 )
 from tests.graphs.graph.random_documents import documents
-from tests.graphs.graph.reference import add_virtual_nodes
 
 AMR, FORMULA, OPT, SLT = NodeKind
 

@@ -13,11 +13,11 @@ from parrot import build, posts
 from graphs.errors import StoreError
 from graphs.graph.graph_maker import StoredGraph
 from graphs.graph.mathamr_plus import decode
+from graphs.graph.tensors import to_arrays
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary, count
 from graphs.stores import exchange
 from graphs.stores.collection import Collection, insert_graphs, writer
-from tests.graphs.graph.reference import to_arrays
 
 TEXT = st.text(
     st.one_of(st.sampled_from(':: "\\#\n\r\u2028{}'), st.characters(exclude_categories=["Cs"])), min_size=1, max_size=12

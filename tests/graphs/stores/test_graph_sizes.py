@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from graphs.graph.mathamr_plus import DocumentGraph
 from graphs.graph.stored import GraphSize, size_of, to_stored
-from graphs.graph.virtual_nodes import FormulaMode, VirtualNodeSpec
+from graphs.graph.tensors import to_arrays
+from graphs.graph.virtual_nodes import AUXILIARY_RELATION, FormulaMode, VirtualNodeSpec
 from graphs.graph.vocabulary import Counts, Vocabulary
 from graphs.stores.graph_sizes import GraphSizes
 from tests.graphs.graph.random_documents import documents, loose_documents
-from tests.graphs.graph.reference import to_arrays
 
 VOCABULARY = Vocabulary.build(Counts(), size=50)
 
@@ -32,5 +32,6 @@ def test_sizes_follow_from_counts(graph: DocumentGraph) -> None:
             connection.execute("INSERT INTO graph VALUES (?, ?, ?, ?, ?, ?)", astuple(size))
             for spec in VirtualNodeSpec.every(formulas=mode, thread="none"):
                 sizes, arrays = GraphSizes(spec), to_arrays(graph, spec, VOCABULARY)
-                found = connection.execute(f"SELECT {sizes.nodes}, {sizes.edges} FROM graph")
-                assert found.fetchone() == (arrays.num_nodes, arrays.num_edges), spec
+                auxiliary = int((arrays.relations == VOCABULARY.relation_id(AUXILIARY_RELATION)).sum())
+                found = connection.execute(f"SELECT {sizes.nodes}, {sizes.edges}, {sizes.auxiliary} FROM graph")
+                assert found.fetchone() == (arrays.num_nodes, arrays.num_edges, auxiliary), spec

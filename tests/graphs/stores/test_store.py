@@ -22,11 +22,11 @@ from graphs.errors import GraphError, GraphTooLargeError, StoreError
 from graphs.graph import connectivity, mathamr_plus, tensors, virtual_nodes
 from graphs.graph.batching import GraphBatch, collate
 from graphs.graph.connectivity import counted
+from graphs.graph.tensors import to_arrays
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Row, Vocabulary, count
 from graphs.row_digests import row_digest
 from graphs.stores.store import PURPOSE, GraphStore, build, config_hash
-from tests.graphs.graph.reference import add_virtual_nodes, to_arrays
 
 ROWS: list[Row] = [
     (
@@ -169,7 +169,7 @@ def test_a_graph_too_large_with_some_virtual_nodes_has_tensors_with_others(
     graph = mathamr_plus.decode(ROWS[1][1], {"FORMULA_0": "17"})
     message = f"2 formulas and sentences have {edges} edges with graph.connectivity={name}; at most 0 are made"
     with pytest.raises(GraphTooLargeError, match=message):
-        add_virtual_nodes(graph, spec)
+        virtual_nodes.add_virtual_nodes(graph, spec)
     connected = GraphStore(path, spec)
     assert (len(connected), connected.post_ids(), list(connected.having(["10"])), "10" in connected) == (
         0,

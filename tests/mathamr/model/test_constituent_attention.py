@@ -10,6 +10,7 @@ from torch import Tensor
 
 from graphs.errors import ConfigError
 from graphs.graph.batching import GraphBatch, collate
+from graphs.graph.tensors import GraphArrays
 from mathamr import maxsim
 from mathamr.model.constituent_attention import (
     ConstituentAttention,
@@ -19,7 +20,6 @@ from mathamr.model.constituent_attention import (
     leads_up,
 )
 from mathamr.model.encoder import Encoder, EncoderConfig, EncoderLayer
-from tests.graphs.graph.reference import arrays_of
 
 MEAN = EncoderConfig(
     hidden_dim=8,
@@ -38,7 +38,7 @@ ATTENTION = replace(MEAN, vn_aggregation="attention")
 NUM_LABELS, NUM_RELATIONS = 12, 12
 
 # Nodes 0 to 3; a formula node 4 over 2 and 3, a sentence node 5 over 0, 1 and 2, an isolated one 6, the document 7.
-DOCUMENT = arrays_of(
+DOCUMENT = GraphArrays.from_edges(
     labels=[8, 9, 10, 11, 2, 3, 3, 4],
     edges=[(0, 8, 1), (1, 10, 2), (2, 10, 3), (4, 0, 2), (4, 0, 3), (5, 2, 0), (5, 2, 1), (5, 2, 2), (4, 6, 5)]
     + [(7, 4, node) for node in (4, 5, 0)],
@@ -46,9 +46,9 @@ DOCUMENT = arrays_of(
     representative_kinds=[0, 1, 1, 2],
     num_virtual=4,
 )
-SINGLE = arrays_of([8, 4], [(1, 4, 0)], [1], [2], 1)
-WITHOUT_VIRTUAL_NODES = arrays_of([8, 9], [(0, 8, 1)], [0, 1], [0, 1], 0)
-LONE = arrays_of([8], [], [0], [1], 0)
+SINGLE = GraphArrays.from_edges([8, 4], [(1, 4, 0)], [1], [2], 1)
+WITHOUT_VIRTUAL_NODES = GraphArrays.from_edges([8, 9], [(0, 8, 1)], [0, 1], [0, 1], 0)
+LONE = GraphArrays.from_edges([8], [], [0], [1], 0)
 BATCHES = {
     "documents": [DOCUMENT, SINGLE, DOCUMENT],
     "single constituent": [SINGLE],

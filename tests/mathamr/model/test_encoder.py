@@ -18,7 +18,6 @@ from mathamr.model.config import VIRTUAL_NODE_STARTS
 from mathamr.model.encoder import Encoder, EncoderConfig, EncoderLayer
 from mathamr.model.node_features import NodeFeatures
 from mathamr.model.relational_conv import relational_conv_reference
-from tests.graphs.graph.reference import arrays_of
 
 NUM_LABELS, NUM_RELATIONS = 12, 10
 CONFIG = EncoderConfig(
@@ -155,12 +154,14 @@ def post_of_50000_nodes() -> GraphArrays:
     edges = [(node, 8, node + 1) for node in range(size - 1)]
     edges += [(size + node % 2, 2, node) for node in range(size)]
     edges += [(size + 2, 4, node) for node in (size, size + 1, 0)]
-    return arrays_of([6 + node % 6 for node in range(size)] + [3, 3, 4], edges, [*range(size, size + 3)], [1, 1, 2], 3)
+    return GraphArrays.from_edges(
+        [6 + node % 6 for node in range(size)] + [3, 3, 4], edges, [*range(size, size + 3)], [1, 1, 2], 3
+    )
 
 
 @pytest.mark.parametrize("vn_aggregation", ["mean", "attention"])
 def test_a_graph_of_50000_nodes_trains_alone_in_its_batch(vn_aggregation: str) -> None:
-    small = arrays_of([8, 9, 4], [(2, 4, 0), (0, 8, 1)], [2], [2], 1)
+    small = GraphArrays.from_edges([8, 9, 4], [(2, 4, 0), (0, 8, 1)], [2], [2], 1)
     graphs = [small, post_of_50000_nodes(), small]
     nodes, edges = [g.num_nodes for g in graphs], [g.num_edges for g in graphs]
     batches = within_budget(nodes, edges, max_nodes=10_000, max_edges=40_000)
@@ -191,7 +192,7 @@ def test_without_virtual_nodes_every_parameter_still_gets_a_gradient(pair: tuple
 
 
 def test_collated_graphs_can_be_encoded() -> None:
-    graph = arrays_of(
+    graph = GraphArrays.from_edges(
         labels=[9, 8, 4], edges=[(0, 10, 1), (2, 4, 0)], representatives=[2], representative_kinds=[2], num_virtual=1
     )
     torch.manual_seed(0)

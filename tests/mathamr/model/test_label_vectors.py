@@ -13,6 +13,7 @@ from tiny_collection import ENCODER, encoder_config, settings
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
 from graphs.graph.batching import GraphBatch, collate, mask_nodes
+from graphs.graph.tensors import GraphArrays
 from graphs.graph.vocabulary import MASK, RESERVED_LABELS, RESERVED_RELATIONS, Vocabulary
 from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
@@ -29,7 +30,6 @@ from mathamr.model.label_vectors import (
 )
 from mathamr.training import checkpoint
 from mathamr.training.graph.trainer import train
-from tests.graphs.graph.reference import arrays_of
 
 VOCABULARY = Vocabulary([*RESERVED_LABELS, "solve-01", "equat", "V!x", "O!SUP"], RESERVED_RELATIONS)
 PLAIN = replace(ENCODER, hidden_dim=8, projection_dim=4, num_bases=3)
@@ -41,7 +41,9 @@ def letters(texts: list[str]) -> list[list[float]]:
 
 
 def batch() -> GraphBatch:
-    graph = arrays_of([8, 9, 10, 8, 2, 4], [(0, 8, 1), (0, 8, 3), (4, 0, 2), (5, 4, 4), (5, 4, 0)], [4, 5], [0, 2], 2)
+    graph = GraphArrays.from_edges(
+        [8, 9, 10, 8, 2, 4], [(0, 8, 1), (0, 8, 3), (4, 0, 2), (5, 4, 4), (5, 4, 0)], [4, 5], [0, 2], 2
+    )
     return collate([graph, graph])
 
 

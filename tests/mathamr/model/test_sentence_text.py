@@ -26,7 +26,6 @@ from mathamr.search.query import QueryEncoder
 from mathamr.training import checkpoint
 from mathamr.training.graph.formula_pairs import FormulaViews, formulas_of
 from mathamr.training.graph.trainer import Interrupted, train
-from tests.graphs.graph.reference import arrays_of
 
 PLAIN = replace(ENCODER, hidden_dim=8, projection_dim=4, num_bases=3)
 # Two nodes, and virtual nodes of a formula, of some sentences and of the document.
@@ -36,7 +35,7 @@ KINDS = [VirtualKind.FORMULA, VirtualKind.SENTENCE, VirtualKind.SENTENCE, Virtua
 def graph(kinds: list[VirtualKind]) -> GraphArrays:
     virtual = list(range(2, 2 + len(kinds)))
     edges = [(0, 8, 1), *((node, 2 * kind, 0) for node, kind in zip(virtual, kinds, strict=True))]
-    return arrays_of([9, 10, *(2 + kind for kind in kinds)], edges, virtual, list(kinds), len(kinds))
+    return GraphArrays.from_edges([9, 10, *(2 + kind for kind in kinds)], edges, virtual, list(kinds), len(kinds))
 
 
 def batch(kinds: list[list[VirtualKind]]) -> GraphBatch:
