@@ -11,7 +11,6 @@ not sort by relation. The last line is one JSON object.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import torch
@@ -48,13 +47,9 @@ def run(
     }
 
 
-def main() -> None:
-    """Print every way's speed, then the result as JSON."""
+def main() -> dict[str, float]:
+    """Print every way's speed; return the result."""
     result = run_by_command_line(run, __doc__)
     for name, value in result.items():
         print(f"{name:26} {value:>12,.1f}")
-    print(json.dumps({name: round(value, 2) for name, value in result.items()}))
-
-
-if __name__ == "__main__":
-    main()
+    return result

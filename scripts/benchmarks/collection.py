@@ -13,9 +13,7 @@ the second, in which all workers are running.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 import threading
 import time
 from collections import Counter
@@ -24,9 +22,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import IO
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from typing import IO, Any
 
 from experiments.composition import graph_config, parser_options
 from graphs.amr import parsers
@@ -112,7 +108,8 @@ class Watch:
             thread.join()
 
 
-def main() -> None:
+def main() -> dict[str, Any]:
+    """Build a collection, print a line for each tenth of it; return the result."""
     parser = argparse.ArgumentParser(description="posts a second and memory of a build of a collection")
     parser.add_argument("--data", choices=sorted(NAMES), required=True, help="form of the collection")
     parser.add_argument("--root", type=Path, help="folder of the collection, if it has one")
@@ -177,8 +174,4 @@ def main() -> None:
         "counting_peak_mib": round(max(watch.peaks.values()) / _MIB, 1),
     }
     print(f"{result['posts_per_second']} posts/s, at most {result['peak_mib']:,} MiB in all processes")
-    print(json.dumps(result))
-
-
-if __name__ == "__main__":
-    main()
+    return result

@@ -13,7 +13,6 @@ samples of 5,000 values. The last line is one JSON object.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -107,8 +106,8 @@ def run(documents: int, queries: int, dimension: int, domain: int, samples: int)
     return {**table.result, **total}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Read the sizes, run, print."""
+def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
+    """Read the sizes, run and print all instruments; return the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=1_000)
@@ -118,8 +117,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.domain >= options.documents or options.queries > options.documents:
         parser.error("--domain must be less than --documents, and --queries not more")
-    print(json.dumps(run(**vars(options))))
-
-
-if __name__ == "__main__":
-    main()
+    return run(**vars(options))

@@ -9,7 +9,6 @@ between machines. The file cache is warm. The last line is one JSON object.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -132,16 +131,12 @@ def run_by_command_line(run: Callable[..., dict[str, float]], description: str |
     return run(given.store, num_graphs=given.num_graphs, batch_size=given.batch_size, rounds=given.rounds)
 
 
-def main() -> None:
-    """Print every path's speed, then the result as JSON."""
+def main() -> dict[str, float]:
+    """Print every path's speed; return the result."""
     result = run_by_command_line(run, __doc__)
     ours = result["graphs_per_second"]
     print(f"{result['nodes_per_graph']:.0f} nodes, {result['edges_per_graph']:.0f} edges a graph (virtual, inverses)")
     for name, value in result.items():
         if name.startswith("graphs_per_second_"):
             print(f"{name.removeprefix('graphs_per_second_'):>22} {value:>10,.0f} graphs/s {ours / value:>6.1f} x")
-    print(json.dumps({name: round(value, 2) for name, value in result.items()}))
-
-
-if __name__ == "__main__":
-    main()
+    return result

@@ -89,8 +89,8 @@ def differences(written: Counter[str], printed: dict[str, Any]) -> list[str]:
     ]
 
 
-def main() -> int:
-    """Write, check, compare; return the exit code."""
+def main() -> tuple[dict[str, Any], int]:
+    """Write, check, compare; return the result, and the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--posts", type=int, default=1_000_000, metavar="N", help="posts of the larger tree")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the larger tree in this folder")
@@ -130,9 +130,4 @@ def main() -> int:
         "writer_memory_mib": round(peak_memory("self"), 1),
         "wrong": wrong,
     }
-    print(json.dumps(result))
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return result, int(bool(wrong))

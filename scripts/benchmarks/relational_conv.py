@@ -16,7 +16,6 @@ plan. This data is the vectors, their gradients and the matrices of the relation
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from collections.abc import Callable
 
@@ -153,8 +152,8 @@ def copied_per_second(device: str) -> float:
     return 2 * block.numel() * block.element_size() / min(seconds)
 
 
-def main() -> None:
-    """Print times and ratios, then the result as JSON."""
+def main() -> dict[str, float]:
+    """Print times and ratios; return them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
@@ -163,8 +162,4 @@ def main() -> None:
     result = run(options.device, options.precision, options.graphs)
     for name, value in result.items():
         print(f"{name:28} {value:,.3g}" if isinstance(value, float) else f"{name:28} {value:,}")
-    print(json.dumps(result))
-
-
-if __name__ == "__main__":
-    main()
+    return result

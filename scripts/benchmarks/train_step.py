@@ -14,7 +14,6 @@ The last line is one JSON object; times are medians.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -119,8 +118,8 @@ def _median_ms(part: Callable[[], object], device: torch.device, rounds: int = 7
     return statistics.median(times)
 
 
-def main() -> None:
-    """Print each number, then all as JSON."""
+def main() -> dict[str, float]:
+    """Print each number; return all."""
     arguments = parser(__doc__)
     arguments.add_argument("--steps", type=int, default=20)
     arguments.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
@@ -128,8 +127,4 @@ def main() -> None:
     result = run(options.store, num_graphs=options.num_graphs, steps=options.steps, overrides=options.overrides)
     for name, value in result.items():
         print(f"{name:22} {value:>12,.4g}" if value < 1_000 else f"{name:22} {value:>12,.0f}")
-    print(json.dumps({name: round(value, 4) for name, value in result.items()}))
-
-
-if __name__ == "__main__":
-    main()
+    return result

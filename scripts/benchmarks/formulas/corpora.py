@@ -21,7 +21,6 @@ import gzip
 import html
 import json
 import os
-import sys
 import time
 import traceback
 from collections import Counter
@@ -32,7 +31,7 @@ from typing import Any
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.text.text_formulas import find
-from graphs.errors import CorpusError, MathAMRError
+from graphs.errors import CorpusError
 from graphs.formulas.latex import Macros, parse_latex, read_macros
 from graphs.formulas.latex.commands import read
 from graphs.formulas.latex.grammar import parse_list
@@ -166,45 +165,35 @@ def resident_mib() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a line for each path, then the result as JSON; return the exit code."""
+def main(arguments: Sequence[str] | None = None) -> tuple[dict[str, Any], int]:
+    """Print a line for each path; return the result, and the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder of ARQMath, or JSON lines")
     options = parser.parse_args(arguments)
     results: dict[str, Any] = {}
     seen: dict[str, int] = {}
-    try:
-        for path in options.paths:
-            figures = measure(path, seen)
-            for report in figures.pop("raised"):
-                print(report)
-            print(
-                f"{path}: {figures['formulas']:,} formulas, {figures['exceptions']} exceptions, "
-                f"E! in {figures['error_share']:.2%} ({figures['unread_share']:.2%} unread, the others empty cells), "
-                f"without SLT {figures['no_slt']}, without OPT {figures['no_opt']}; "
-                f"{figures['formulas_per_second']:,.0f} formulas/s, grown by {figures['grown_mib']:.1f} MiB"
-            )
-            reasons = figures.pop("why_unread")
-            print("  unread for: " + ", ".join(f"{reason} {number:,}" for reason, number in reasons.items()))
-            results[str(path)] = {name: round(value, 5) for name, value in figures.items()} | {"why_unread": reasons}
-    except MathAMRError as error:
-        print(error, file=sys.stderr)
-        return 2
+    for path in options.paths:
+        figures = results[str(path)] = measure(path, seen)
+        for report in figures.pop("raised"):
+            print(report)
+        print(
+            f"{path}: {figures['formulas']:,} formulas, {figures['exceptions']} exceptions, "
+            f"E! in {figures['error_share']:.2%} ({figures['unread_share']:.2%} unread, the others empty cells), "
+            f"without SLT {figures['no_slt']}, without OPT {figures['no_opt']}; "
+            f"{figures['formulas_per_second']:,.0f} formulas/s, grown by {figures['grown_mib']:.1f} MiB"
+        )
+        reasons = ", ".join(f"{reason} {number:,}" for reason, number in figures["why_unread"].items())
+        print(f"  unread for: {reasons}")
     raised = any(figures["exceptions"] for figures in results.values())
     if len(results) > 1:
         together = {
             "formulas": len(seen),
-            "error_share": round(sum(bits > 0 for bits in seen.values()) / max(len(seen), 1), 5),
-            "unread_share": round(sum(bits & UNREAD for bits in seen.values()) / max(len(seen), 1), 5),
+            "error_share": sum(bits > 0 for bits in seen.values()) / max(len(seen), 1),
+            "unread_share": sum(bits & UNREAD for bits in seen.values()) / max(len(seen), 1),
         }
         print(
             f"together: {together['formulas']:,} different formulas, E! in {together['error_share']:.2%} "
             f"({together['unread_share']:.2%} unread)"
         )
         results["together"] = together
-    print(json.dumps(results))
-    return 1 if raised else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return results, int(raised)

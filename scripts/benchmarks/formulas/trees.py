@@ -13,10 +13,8 @@ no MathML, so the MathML of latex2mathml is used for its layout trees. The last 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import resource
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +25,7 @@ from typing import Any
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import ConfigError, FormulaError, MathAMRError
+from graphs.errors import ConfigError, FormulaError
 from graphs.formulas.content import parse_opt
 from graphs.formulas.latex import parse_latex
 from graphs.formulas.latexml import LaTeXML
@@ -173,8 +171,8 @@ def run(root: Path | None, *, number: int = 4000, rounds: int = 3, latexml: int 
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print every way's speed, then the result as JSON; return the exit code."""
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
+    """Print every way's speed; return the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, help="folder in the layout of ARQMath; default: the embedded collection")
     parser.add_argument("--formulas", type=int, default=4000, help="number of formulas in the sample")
@@ -183,24 +181,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--latexml", type=int, default=20, help="number of formulas for LaTeXML, if it is installed; 0: none"
     )
     options = parser.parse_args(arguments)
-    try:
-        result = run(options.root, number=options.formulas, rounds=options.rounds, latexml=options.latexml)
-    except MathAMRError as error:
-        print(error, file=sys.stderr)
-        return 2
+    result = run(options.root, number=options.formulas, rounds=options.rounds, latexml=options.latexml)
     print(f"{result['formulas']:,} formulas of {result['collection']}, {result['short_formulas']:,} of them short")
     for part, figures in result["formulas_per_second"].items():
         for name, value in figures.items():
             print(f"{part:>6} {name:>14} {value:>10,.1f} formulas/s {figures['latex_both'] / value:>9.2f} x")
-    print(json.dumps(_rounded(result)))
-    return 0
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _rounded(inner) for name, inner in value.items()}
-    return round(value, 2) if isinstance(value, float) else value
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return result

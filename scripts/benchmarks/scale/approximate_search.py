@@ -17,8 +17,6 @@ one JSON object.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -185,8 +183,8 @@ def updated(name: str, path: Path, new: VectorSets) -> Result:
     return {f"{name}_add_seconds": adding.seconds, f"{name}_remove_seconds": removing.seconds}
 
 
-def main() -> int:
-    """Measure both kinds of vectors."""
+def main() -> Result:
+    """Measure both kinds of vectors; return the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--index", type=Path, required=True, help="folder of mathamr index, to take vectors from")
     parser.add_argument("--vectors", nargs="+", default=["like", "repeated"], choices=["like", "repeated"])
@@ -231,9 +229,4 @@ def main() -> int:
             result |= measured(name, path, queries, qrels, given.rounds)
             result |= updated(name, path, new)
     print(f"load {Path('/proc/loadavg').read_text().split()[0]} at the end")
-    print(json.dumps({key: None if value is None else round(value, 4) for key, value in result.items()}))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return result

@@ -21,7 +21,6 @@ import argparse
 import json
 import multiprocessing
 import shlex
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -29,8 +28,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from typing import Any
 
 from experiments.command import setting
 from experiments.composition import parser_options
@@ -217,8 +215,8 @@ def table(measured: dict[int, list[Row]], least: float) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Run every size in a new process, print the table."""
+def main() -> dict[int, list[dict[str, Any]]]:
+    """Run every size in a new process, print the table; return the rows of each size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="10000,100000,1000000", help="numbers of posts, growing")
     parser.add_argument("--out", type=Path, required=True, help="output folder (resumed if it exists)")
@@ -239,7 +237,7 @@ def main() -> None:
             _apart(run, folder, changes)
         measured[posts] = [*rows(given.out), *rows(folder)]
         print(table(measured, least=1.0), flush=True)
-    print(json.dumps({posts: [asdict(row) for row in some] for posts, some in measured.items()}))
+    return {posts: [asdict(row) for row in some] for posts, some in measured.items()}
 
 
 def _apart(work: object, *arguments: object) -> None:
@@ -249,7 +247,3 @@ def _apart(work: object, *arguments: object) -> None:
     process.join()
     if process.exitcode:
         raise SystemExit(f"{getattr(work, '__name__', work)} ended with exit code {process.exitcode}; see above")
-
-
-if __name__ == "__main__":
-    main()

@@ -49,8 +49,8 @@ class Load:
     errors: Counter[str] = field(default_factory=Counter)
 
 
-def main() -> int:
-    """Serve the index, load the server, print what came of it."""
+def main() -> tuple[dict[str, object], int]:
+    """Serve the index, load the server, print the errors; return the result, and the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--index", type=Path, required=True, help="folder of an index")
     parser.add_argument("--clients", type=int, default=50, help="clients at the same time")
@@ -64,14 +64,14 @@ def main() -> int:
             assert server.stdout is not None
             address = urlsplit(server.stdout.readline().strip()).netloc
             if not address:
-                return 1
+                raise SystemExit(1)  # the server has said why
             load, memory = run(address, queries, given.clients, given.seconds, server.pid)
         finally:
             server.terminate()
     for message, count in load.errors.most_common(10):
         print(f"{count:6,} x {message}")
-    print(json.dumps({"workers": given.workers, **summary(load, memory, given.clients, given.seconds)}))
-    return 1 if load.errors or not load.seconds else 0
+    result = {"workers": given.workers, **summary(load, memory, given.clients, given.seconds)}
+    return result, int(bool(load.errors) or not load.seconds)
 
 
 def queries_of(index: Path) -> list[str]:
@@ -182,7 +182,3 @@ def summary(load: Load, memory: list[float], clients: int, seconds: float) -> di
             "peak": round(max(memory)),
         },
     }
-
-
-if __name__ == "__main__":
-    sys.exit(main())
