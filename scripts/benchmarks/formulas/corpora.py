@@ -20,7 +20,6 @@ import argparse
 import gzip
 import html
 import json
-import os
 import time
 import traceback
 from collections import Counter
@@ -38,6 +37,7 @@ from graphs.formulas.latex.grammar import parse_list
 from graphs.formulas.latex.nodes import MathList, Unparsed
 from graphs.formulas.published import rows_of
 from graphs.formulas.tree import FormulaTree
+from mathamr.evaluation.efficiency import process_memory
 
 
 def posts(path: Path) -> Iterator[list[str]]:
@@ -88,11 +88,11 @@ def measure(path: Path, seen: dict[str, int] | None = None) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     raised: list[str] = []
     bits = bytearray(len(different))
-    grown = resident_mib()
+    grown = process_memory("VmRSS")
     start = time.process_time()
     for number, (latex, macros) in enumerate(different.items()):
         if number == len(different) // 10:
-            grown = resident_mib()
+            grown = process_memory("VmRSS")
         try:
             parsed = parse_latex(latex, macros)
         except Exception:  # noqa: BLE001 - this is what is being looked for
@@ -107,7 +107,7 @@ def measure(path: Path, seen: dict[str, int] | None = None) -> dict[str, Any]:
         counts["error"] += unread or empty
         counts["unread"] += unread
     seconds = max(time.process_time() - start, 1e-9)
-    grown = resident_mib() - grown
+    grown = process_memory("VmRSS") - grown
     if seen is not None:
         seen.update(zip(different, bits, strict=True))
     why = Counter(_reason(*pair) for pair, found in zip(different.items(), bits, strict=True) if found & UNREAD)
@@ -119,7 +119,7 @@ def measure(path: Path, seen: dict[str, int] | None = None) -> dict[str, Any]:
         "error_share": counts["error"] / max(len(different), 1),
         "unread_share": counts["unread"] / max(len(different), 1),
         "formulas_per_second": len(different) / seconds,
-        "grown_mib": grown,
+        "grown_mib": grown / 2**20,
         "why_unread": dict(why.most_common()),
         "raised": raised[:5],
     }
@@ -157,12 +157,6 @@ def _is_balanced(whole: MathList) -> bool:
         if depth < 0:
             return False
     return depth == 0
-
-
-def resident_mib() -> float:
-    """Return the resident memory of this process (Linux), in MiB."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def main(arguments: Sequence[str] | None = None) -> tuple[dict[str, Any], int]:

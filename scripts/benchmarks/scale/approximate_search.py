@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mathamr.evaluation.efficiency import Stopwatch
+from mathamr.evaluation.efficiency import Stopwatch, process_memory
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.approximate import ApproximateIndex
 from mathamr.retrieval.exact import scan
@@ -87,8 +87,7 @@ def memory(path: Path, queries: VectorSets, strategy: Strategy) -> tuple[float, 
     index = ApproximateIndex.open(path)
     for query in queries:
         search(index, VectorSets.of([query]), strategy, K)
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(status["RssAnon"].split()[0]) / 2**20, int(status["VmHWM"].split()[0]) / 2**20
+    return process_memory("RssAnon") / 2**30, process_memory("VmHWM") / 2**30
 
 
 def in_float(index: ApproximateIndex, query: VectorSets) -> None:

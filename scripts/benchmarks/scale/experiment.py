@@ -38,7 +38,7 @@ from graphs.processes import batched
 from graphs.shared_files import write_json
 from graphs.stores import collection
 from graphs.stores.collection import Collection
-from mathamr.evaluation.efficiency import bytes_on_disk, peak_memory, reset_peak_memory
+from mathamr.evaluation.efficiency import bytes_on_disk, peak_memory, process_memory, reset_peak_memory
 from mathamr.stages.console import Console, Stage
 from mathamr.stages.data.graphs import POSTS, GraphBuild, build_graphs
 from mathamr.stages.data.post_files import PostFiles
@@ -108,8 +108,7 @@ class MeasuringConsole(Console):
 
 def own_memory() -> float:
     """Return the resident memory of this process that is not mapped from files, in MiB."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith(("RssAnon:", "RssShmem:")))
+    return process_memory("RssAnon", "RssShmem") / _MIB
 
 
 def parse(out: Path, data: str, root: Path | None, number: int) -> None:

@@ -31,6 +31,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from mathamr.evaluation.efficiency import process_memory
 from mathamr.search.catalog import Catalog
 
 QUERIES = 500  # different ones; more than the engine remembers
@@ -144,20 +145,12 @@ def _status(connection: http.client.HTTPConnection, query: str) -> int:
 def resident(pid: int) -> float:
     """Return the memory of a process and its children in MiB, shared pages counted once; 0 where it is unknown."""
     children = Path(f"/proc/{pid}/task/{pid}/children")
-    with suppress(OSError, ValueError, StopIteration):
+    with suppress(OSError, ValueError):
         pids = [pid, *map(int, children.read_text(encoding="ascii").split())]
-        return (
-            sum(_field(f"/proc/{one}/smaps_rollup", "Pss:") for one in pids) / 1024
-            if len(pids) > 1
-            else (_field(f"/proc/{pid}/status", "VmRSS:") / 1024)
-        )
+        if len(pids) == 1:
+            return process_memory("VmRSS", process=pid) / 2**20
+        return sum(process_memory("Pss", process=one, file="smaps_rollup") for one in pids) / 2**20
     return 0.0
-
-
-def _field(path: str, name: str) -> int:
-    """Return a size of a file of /proc, in KiB."""
-    lines = Path(path).read_text(encoding="ascii").splitlines()
-    return int(next(line for line in lines if line.startswith(name)).split()[1])
 
 
 def summary(load: Load, memory: list[float], clients: int, seconds: float) -> dict[str, object]:
