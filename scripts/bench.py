@@ -82,12 +82,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _rounded(value: Any) -> Any:
-    """Return a result with five decimals."""
+    """Return a result with five decimals, or five digits below 1."""
     if isinstance(value, dict):
         return {name: _rounded(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_rounded(inner) for inner in value]
-    return round(value, 5) if isinstance(value, float) else value
+    if not isinstance(value, float):
+        return value
+    return round(value, 5) if abs(value) >= 1 else float(f"{value:.5g}")
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
+from experiments.command import add_corpus, corpus_of
 from experiments.composition import graph_config, parser_options
 from graphs.amr import parsers
-from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.stores import collection
 from mathamr.stages.console import Console
 from mathamr.stages.data.census import count
@@ -111,8 +111,7 @@ class Watch:
 def main() -> dict[str, Any]:
     """Build a collection, print a line for each tenth of it; return the result."""
     parser = argparse.ArgumentParser(description="posts a second and memory of a build of a collection")
-    parser.add_argument("--data", choices=sorted(NAMES), required=True, help="form of the collection")
-    parser.add_argument("--root", type=Path, help="folder of the collection, if it has one")
+    add_corpus(parser)
     parser.add_argument("--out", type=Path, required=True, help="output database (resumed if it exists)")
     parser.add_argument("--parser", default="embedded", help=f"one of {', '.join(parsers.PARSERS)}")
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="parser option; repeatable")
@@ -124,7 +123,7 @@ def main() -> dict[str, Any]:
     parser.add_argument("--samples", type=Path, metavar="TSV", help="keep every sample in this file")
     given = parser.parse_args()
     options = parser_options(given.parser, given.option)
-    corpus = open_corpus(given.data, given.root)
+    corpus = corpus_of(given)
     total = sum(1 for _ in islice(corpus.posts(), given.limit))
     with given.samples.open("a", encoding="utf-8") if given.samples else nullcontext() as samples:
         watch = Watch(total, samples)

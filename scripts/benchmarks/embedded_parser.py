@@ -17,15 +17,14 @@ import re
 import time
 from dataclasses import astuple, dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import penman
 from penman.exceptions import PenmanError
 
+from experiments.command import add_corpus, corpus_of
 from graphs.amr.embedded import EmbeddedParser
 from graphs.amr.penman_text import decode
-from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import AMRError, Failure
@@ -89,14 +88,13 @@ def _concepts(text: str | Failure) -> set[str] | None:
 def main() -> tuple[dict[str, Any], int]:
     """Parse every sentence; return the counts, and the exit code."""
     parser = argparse.ArgumentParser(description="validity and speed of the embedded AMR parser, sentence by sentence")
-    parser.add_argument("--data", choices=sorted(NAMES), required=True, help="form of the collection")
-    parser.add_argument("--root", type=Path, help="folder of the collection, if it has one")
+    add_corpus(parser)
     parser.add_argument("--limit", type=int, help="the first posts only")
     parser.add_argument("--workers", type=int, default=1, help="processes that parse")
     given = parser.parse_args()
     total = Tally()
     with Console().stage("parsing", unit="posts") as advance:
-        posts = (post for post in open_corpus(given.data, given.root).posts() if isinstance(post, Post))
+        posts = (post for post in corpus_of(given).posts() if isinstance(post, Post))
         batches = batched(islice(posts, given.limit), _POSTS_AT_ONCE)
         for tally in ordered_map(Check, (), batches, workers=given.workers):
             total += tally

@@ -160,17 +160,6 @@ def differences(mathml: Counter[str], latex: Counter[str], number: int) -> list[
     return [(label, mathml[label], latex[label]) for label in labels[:number] if mathml[label] != latex[label]]
 
 
-def run(root: Path, limit: int | None = None, number: int = 15) -> dict[str, Any]:
-    """Return figures for ``all`` and ``intact`` formulas, by kind of tree, with ``both`` kinds together.
-
-    A kind has the formulas compared and identical, ``labels`` and ``roles`` as :func:`compare` gives them, and
-    ``differences``, ``number`` labels."""
-    files = open_corpus("arqmath", root).formulas()
-    if files is None or not files.latex or not files.slt or not files.opt:
-        raise ConfigError(f"--root {root}: TSV folders are missing; all three representations are needed")
-    return {part: _figures(pairs, number) for part, pairs in count(islice(published(files), limit)).items()}
-
-
 def _figures(of_kind: dict[TreeKind, Pairs], number: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     both: list[Source] = [Source(), Source()]
@@ -193,13 +182,24 @@ def _figures(of_kind: dict[TreeKind, Pairs], number: int) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
-    """Print the figures; return them."""
+    """Print and return figures for ``all`` and ``intact`` formulas, by kind of tree, with ``both`` kinds together.
+
+    A kind has the formulas compared and identical, ``labels`` and ``roles`` as :func:`compare` gives them, and
+    ``differences``, the labels whose counts differ most.
+
+    Raises:
+        ConfigError: a collection without all three representations.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, required=True, help="folder in the layout of ARQMath")
     parser.add_argument("--formulas", type=int, help="number of formulas; default: all")
     parser.add_argument("--differences", type=int, default=15, help="number of labels to print")
     options = parser.parse_args(arguments)
-    result = run(options.root, options.formulas, options.differences)
+    files = open_corpus("arqmath", options.root).formulas()
+    if files is None or not files.latex or not files.slt or not files.opt:
+        raise ConfigError(f"--root {options.root}: TSV folders are missing; all three representations are needed")
+    counted = count(islice(published(files), options.formulas))
+    result = {part: _figures(pairs, options.differences) for part, pairs in counted.items()}
     for part, figures in result.items():
         print_part(part, figures)
     return result
