@@ -156,18 +156,13 @@ def repeat(parsed: Path, files: PostFiles, out: Path, source: str, console: Cons
 
 def run(folder: Path, changes: Sequence[str]) -> None:
     """Run the experiment on the tree of one size."""
-    from hydra import compose, initialize_config_dir
-
     from experiments import run as runs
-    from experiments.config import CONF, register, validated
+    from experiments.config import compose_words, validated
 
     words = [*RUN, setting("data.root", folder / "tree"), setting("data.collection", folder / "collection.db")]
     words += [setting("outputs", folder / "outputs"), "experiment.name=full_scale", *changes]
-    register()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        composed = validated(compose("config", words))
     console = MeasuringConsole(folder / "stages.jsonl")
-    ended = runs.run(composed, shlex.join(["python", "-m", "experiments.run", *words]), console)
+    ended = runs.run(validated(compose_words(words)), shlex.join(["python", "-m", "experiments.run", *words]), console)
     console.end()
     if ended.failed:
         raise SystemExit(ended.table)
