@@ -87,13 +87,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
     The k-th smallest of m p-values is multiplied by m - k + 1; none may be smaller than the one before.
     """
-    order = np.argsort(p_values, kind="stable")
-    corrected = [0.0] * len(p_values)
-    largest = 0.0
-    for k, place in enumerate(order):
-        largest = max(largest, min(1.0, p_values[place] * (len(p_values) - k)))
-        corrected[int(place)] = largest
-    return corrected
+    ascending = np.argsort(p_values, kind="stable")
+    multiplied = np.asarray(p_values, dtype=float)[ascending] * np.arange(len(p_values), 0, -1)
+    corrected = np.empty(len(p_values))
+    corrected[ascending] = np.maximum.accumulate(np.minimum(multiplied, 1.0))
+    return list(map(float, corrected))
 
 
 def bootstrap_interval(baseline: TopicScores, system: TopicScores, *, seed: int = 0) -> tuple[float, float]:

@@ -79,17 +79,13 @@ def repeated(
     shape = (int(sizes.sum()), originals.vectors.shape[1])
     packed = np.lib.format.open_memmap(file, mode="w+", dtype=np.dtype("float16"), shape=shape)
     row = 0
-    for copy, count in enumerate(each.tolist()):
-        noisy = with_noise(originals, _noise_of(copy, copies), generator).vectors[: int(originals.ptr[count])]
+    lengths = np.linspace(*NOISE, copies).tolist()
+    for length, count in zip(lengths, each.tolist(), strict=True):
+        noisy = with_noise(originals, length, generator).vectors[: int(originals.ptr[count])]
         packed[row : row + len(noisy)] = noisy.half().numpy()
         row += len(noisy)
         progress(count)
     return VectorSets.of_sizes(torch.from_numpy(packed), sizes)
-
-
-def _noise_of(copy: int, copies: int) -> float:
-    low, high = NOISE
-    return low + (high - low) * copy / max(copies - 1, 1)
 
 
 def judgments(chosen: Sequence[int], originals: int, posts: int, generator: torch.Generator) -> Qrels:

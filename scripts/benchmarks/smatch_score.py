@@ -21,13 +21,14 @@ from rich.progress import track
 
 from graphs.amr.embedded import EmbeddedParser
 from graphs.amr.penman_text import blocks, decode, encode
-from graphs.errors import Failure
-from scripts.benchmarks.peers import required
+from graphs.errors import ConfigError, Failure
+from scripts.benchmarks.peers import peer
 
 
 def score(gold: Path, *, restarts: int = 4, seed: int = 0) -> dict[str, float]:
     """Return Smatch precision, recall and F1 of the embedded parser on gold graphs, and sentences per second."""
-    smatch = required("smatch", "smatch")
+    if (smatch := peer("smatch", "smatch")) is None:
+        raise ConfigError("without the package smatch there is no score; install it")
     with gold.open(encoding="utf-8") as lines:
         found = [block for block in blocks(lines) if "snt" in block.metadata and block.text]
     sentences = [re.sub(r"<[^>]+>", "", block.metadata["snt"]) for block in found]
