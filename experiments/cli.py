@@ -170,8 +170,8 @@ def _version() -> str:
         return "mathamr-plus, not installed"
 
 
-_SHELLS = {
-    "bash": """_mathamr() {{
+_SHELLS = ("bash", "zsh", "fish")
+_BASH = """_mathamr() {{
     local words="{names}"
     {parts}
     if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[1]}}"));
@@ -179,11 +179,7 @@ _SHELLS = {
         COMPREPLY=($(compgen -W "${{parts[${{COMP_WORDS[1]}}]}}" -- "${{COMP_WORDS[2]}}"));
     else COMPREPLY=($(compgen -f -- "${{COMP_WORDS[COMP_CWORD]}}")); fi
 }}
-complete -o filenames -F _mathamr mathamr""",
-    "zsh": """autoload -U bashcompinit && bashcompinit
-{bash}""",
-    "fish": "{fish}",
-}
+complete -o filenames -F _mathamr mathamr"""
 
 
 @command
@@ -201,16 +197,13 @@ def _completion(arguments: Sequence[str] | None = None) -> str:
         "rank": "index bm25 fuse",
         "completion": " ".join(_SHELLS),
     }
+    if shells == ["fish"]:
+        lines = [f"-n __fish_use_subcommand -a {name} -d '{entry.phrase}'" for name, entry in COMMANDS.items()]
+        lines += [f"-n '__fish_seen_subcommand_from {name}' -a '{words}'" for name, words in parts.items()]
+        return "\n".join(f"complete -c mathamr {line}" for line in lines)
     declared = "local -A parts=(" + " ".join(f'[{name}]="{words}"' for name, words in parts.items()) + ")"
-    bash = _SHELLS["bash"].format(names=" ".join(COMMANDS), parts=declared)
-    fish = [
-        f"complete -c mathamr -n __fish_use_subcommand -a {name} -d '{entry.phrase}'"
-        for name, entry in COMMANDS.items()
-    ]
-    fish += [
-        f"complete -c mathamr -n '__fish_seen_subcommand_from {name}' -a '{words}'" for name, words in parts.items()
-    ]
-    return {"bash": bash, "zsh": _SHELLS["zsh"].format(bash=bash), "fish": "\n".join(fish)}[shells[0]]
+    bash = _BASH.format(names=" ".join(COMMANDS), parts=declared)
+    return bash if shells == ["bash"] else f"autoload -U bashcompinit && bashcompinit\n{bash}"
 
 
 if __name__ == "__main__":

@@ -15,15 +15,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.command import CONFIG_DIR, quoted, setting
-from experiments.config import ExperimentConfig, register, validated
+from experiments.config import ExperimentConfig, compose_words, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from graphs.amr import parsers
 from graphs.errors import ConfigError
-from mathamr.default_settings import CONF, values
+from mathamr.default_settings import values
 from mathamr.model.config import EncoderConfig
 from mathamr.model.label_vectors import is_hash
 from mathamr.stages.settings import GraphConfig
@@ -38,10 +37,8 @@ def read_groups(overrides: Sequence[str], *groups: str) -> list[dict[str, Any]]:
     Raises:
         ConfigError: an unknown key, group or value.
     """
-    register()
     try:
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            config = compose("config", overrides=list(overrides))
+        config = compose_words(overrides)
         return [
             cast(dict[str, Any], OmegaConf.to_container(config[group], resolve=True, throw_on_missing=True))
             for group in groups
@@ -104,10 +101,8 @@ def configuration_of(command: str, root: Path | None = None) -> DictConfig:
     changes = [word for word in words[3:] if not word.startswith(CONFIG_DIR)]
     changes += [f"hydra.searchpath=[{quoted(f'file://{folder}')}]" for folder in folders]
     changes += [] if root is None else [setting("data.root", root)]
-    register()
     try:
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            return validated(compose("config", changes))
+        return validated(compose_words(changes))
     except CONFIGURATION_ERRORS as error:
         why = refusal(error, known_keys)
         raise ConfigError(f"experiment.json names the command {command!r}: {why}") from error
@@ -115,9 +110,7 @@ def configuration_of(command: str, root: Path | None = None) -> DictConfig:
 
 def known_keys() -> list[str]:
     """Return every key of the configuration, with its group: ``train.epochs``."""
-    register()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        config = cast(dict[str, Any], OmegaConf.to_container(compose("config")))
+    config = cast(dict[str, Any], OmegaConf.to_container(compose_words()))
     groups = {name: values for name, values in config.items() if isinstance(values, dict)}
     groups["experiment"] = dict.fromkeys(one.name for one in fields(ExperimentConfig))  # none is composed here
     return [*config, *(f"{group}.{name}" for group, values in groups.items() for name in values)]

@@ -25,6 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
+from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -203,6 +204,13 @@ def _groups(track: str, kind: type[JobSettings], known: Mapping[str, tuple[type,
         if other is not group:
             raise ConfigError(f"tracks {owner} and {track} type the group {name} differently; rename one")
     return kind.groups()
+
+
+def compose_words(words: Sequence[str] = ()) -> DictConfig:
+    """Return the configuration of a command line, as Hydra composes it."""
+    register()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose("config", list(words))
 
 
 def validated(config: DictConfig) -> DictConfig:

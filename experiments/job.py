@@ -166,7 +166,8 @@ def _run(
     log = models.folder(job) / LOG
     if job.model_key and log.exists():
         shutil.copyfile(log, place / LOG)
-    row = ResultRow("the job", {**identity(job), "regime": topic_sets[0].regime, "years": job.config.data.years})
+    row = ResultRow()
+    row.add("the job", {**identity(job), "regime": topic_sets[0].regime, "years": job.config.data.years})
     row.add("the job", {"source": system.source(job.settings), **trained.origin})
     row.add("the costs", {**trained.costs, **encoded.costs})
     pairs = system.pairs(job.settings)
@@ -225,7 +226,7 @@ def _run(
     write_json(place / RANKINGS, {**made, "mathamr": code})
     book.scores(row.columns)
     if job.config.wandb.artifacts:
-        book.artifact(f"{job.experiment.name}-{job.name}", "model", files, row.columns)
+        book.artifact(f"{job.experiment.name}-{job.name}", files, row.columns)
     return row.columns
 
 

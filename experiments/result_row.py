@@ -1,6 +1,7 @@
 """Row of the results: columns of a job, added part by part, each by one part alone.
 
->>> row = ResultRow("the job", {"condition": "none", "seed": 42})
+>>> row = ResultRow()
+>>> row.add("the job", {"condition": "none", "seed": 42})
 >>> row.add("the measures", {"mrr": 0.54})
 >>> row.add("the costs", {"peak_memory_bytes": 2.0e9})
 >>> row.add("the costs", {"peak_memory_bytes": 2.5e9})  # measured again later: the last one counts
@@ -26,17 +27,11 @@ from mathamr.training.checkpoint import code_version
 
 
 class ResultRow:
-    """Columns of a result; ``columns`` is the content of ``result.json``.
+    """Columns of a result; ``columns`` is the content of ``result.json``."""
 
-    Args:
-        part: name of the first part, for messages.
-        columns: columns of the first part.
-    """
-
-    def __init__(self, part: str, columns: Mapping[str, Any]) -> None:
+    def __init__(self) -> None:
         self.columns: dict[str, Any] = {}
         self._part_of: dict[str, str] = {}
-        self.add(part, columns)
 
     def add(self, part: str, columns: Mapping[str, Any]) -> None:
         """Add the columns of a part.

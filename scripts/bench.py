@@ -28,36 +28,39 @@ Machines are noisy, so compare ratios of two programs timed in one run. ``NAME -
 
 from __future__ import annotations
 
-import runpy
+import json
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from experiments.command import command
 
 BENCHMARKS = {
-    "relational_conv": "benchmarks/relational_conv.py",
-    "loader": "benchmarks/loader.py",
-    "collate": "benchmarks/collate.py",
-    "train_step": "benchmarks/train_step.py",
-    "train_epoch": "benchmarks/train_epoch.py",
-    "text_training": "benchmarks/text_training.py",
-    "search": "benchmarks/search.py",
-    "approximate_search": "benchmarks/scale/approximate_search.py",
-    "token_index": "benchmarks/late_interaction/token_index.py",
-    "embedding_geometry": "benchmarks/embedding_geometry.py",
-    "smatch": "benchmarks/smatch_score.py",
-    "collection": "benchmarks/collection.py",
-    "embedded_parser": "benchmarks/embedded_parser.py",
-    "formula_agreement": "benchmarks/formulas/agreement.py",
-    "formula_trees": "benchmarks/formulas/trees.py",
-    "formula_vocabulary": "benchmarks/formulas/vocabulary.py",
-    "formula_corpora": "benchmarks/formulas/corpora.py",
-    "published_scale": "benchmarks/published_scale.py",
-    "full_scale": "benchmarks/scale/experiment.py",
-    "serve_load": "benchmarks/scale/serve_load.py",
-    "structure": "benchmarks/formulas/structure.py",
+    "relational_conv": "relational_conv",
+    "loader": "loader",
+    "collate": "collate",
+    "train_step": "train_step",
+    "train_epoch": "train_epoch",
+    "text_training": "text_training",
+    "search": "search",
+    "approximate_search": "scale.approximate_search",
+    "token_index": "late_interaction.token_index",
+    "embedding_geometry": "embedding_geometry",
+    "smatch": "smatch_score",
+    "collection": "collection",
+    "embedded_parser": "embedded_parser",
+    "formula_agreement": "formulas.agreement",
+    "formula_trees": "formulas.trees",
+    "formula_vocabulary": "formulas.vocabulary",
+    "formula_corpora": "formulas.corpora",
+    "published_scale": "published_scale",
+    "full_scale": "scale.experiment",
+    "serve_load": "scale.serve_load",
+    "structure": "formulas.structure",
 }
+"""Name -> module below ``scripts.benchmarks``; its ``main`` returns the result, or the result and an exit code."""
 
 
 @command
@@ -70,11 +73,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words or words[0] not in BENCHMARKS:
         print(__doc__, file=sys.stderr)
         return 2
-    script = Path(__file__).parent / BENCHMARKS[words[0]]
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks import one another
     sys.argv = [f"bench.py {words[0]}", *words[1:]]
-    runpy.run_path(str(script), run_name="__main__")
-    return 0
+    ended = import_module(f"scripts.benchmarks.{BENCHMARKS[words[0]]}").main()
+    result, code = ended if isinstance(ended, tuple) else (ended, 0)
+    print(json.dumps(_rounded(result), ensure_ascii=False))
+    return int(code)
+
+
+def _rounded(value: Any) -> Any:
+    """Return a result with five decimals, or five digits below 1."""
+    if isinstance(value, dict):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(inner) for inner in value]
+    if not isinstance(value, float):
+        return value
+    return round(value, 5) if abs(value) >= 1 else float(f"{value:.5g}")
 
 
 if __name__ == "__main__":

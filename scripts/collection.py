@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,32 +45,26 @@ def main(arguments: Sequence[str] | None = None) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = parser_of(__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    show_ = commands.add_parser("show", help="draw the graph of one post")
-    show_.add_argument("collection", type=Path)
+
+    def add(name: str, run: Callable[..., str], phrase: str, *paths: str) -> argparse.ArgumentParser:
+        one = commands.add_parser(name, help=phrase)
+        one.set_defaults(run=run)
+        for path in paths:
+            one.add_argument(path, type=Path)
+        return one
+
+    show_ = add("show", show, "draw the graph of one post", "collection")
     show_.add_argument("post_id")
     show_.add_argument("--figure", type=Path, metavar="SVG", help="file for a drawing")
-    show_.set_defaults(run=show)
-    stats_ = commands.add_parser("stats", help="count the contents of a collection")
-    stats_.add_argument("collection", type=Path)
+    stats_ = add("stats", stats, "count the contents of a collection", "collection")
     stats_.add_argument("--json", action="store_true", help="one JSON object")
     stats_.add_argument("--kinds", nargs="+", choices=KINDS, default=[], help="kinds of graphs to count; default: all")
     stats_.add_argument("--workers", type=int, default=1, help="number of counting processes")
-    stats_.set_defaults(run=stats)
-    failures_ = commands.add_parser("failures", help="list the posts that failed, as TSV")
-    failures_.add_argument("collection", type=Path)
-    failures_.set_defaults(run=failures)
-    merge_ = commands.add_parser("merge", help="merge all shards of a collection")
-    merge_.add_argument("out", type=Path)
+    add("failures", failures, "list the posts that failed, as TSV", "collection")
+    merge_ = add("merge", merge, "merge all shards of a collection", "out")
     merge_.add_argument("shards", type=Path, nargs="+")
-    merge_.set_defaults(run=merge)
-    export_ = commands.add_parser("export", help="write a collection as a Penman file")
-    export_.add_argument("collection", type=Path)
-    export_.add_argument("out", type=Path)
-    export_.set_defaults(run=export)
-    import_ = commands.add_parser("import", help="make a collection from a Penman file")
-    import_.add_argument("penman", type=Path)
-    import_.add_argument("out", type=Path)
-    import_.set_defaults(run=import_file)
+    add("export", export, "write a collection as a Penman file", "collection", "out")
+    add("import", import_file, "make a collection from a Penman file", "penman", "out")
     return parser
 
 

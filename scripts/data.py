@@ -189,19 +189,14 @@ def check(given: argparse.Namespace, console: Console) -> int:
 
     from graphs.corpus.forms import hint
     from graphs.corpus.stock.table import table
-    from graphs.errors import CorpusError
 
-    try:
-        stock = _stock(given, console)
-        for step in stock.steps():
-            in_bytes = step.unit == "bytes"
-            total, unit = (max(step.size // 1_000_000, 1), "MB") if in_bytes else (None, step.unit)
-            with console.stage(f"checking {step.name}", total=total, unit=unit) as advance:
-                step.run(_in_megabytes(advance) if in_bytes else advance)
-        holdings = stock.holdings()
-    except CorpusError as error:
-        print(error, file=sys.stderr)
-        return 1
+    stock = _stock(given, console)
+    for step in stock.steps():
+        in_bytes = step.unit == "bytes"
+        total, unit = (max(step.size // 1_000_000, 1), "MB") if in_bytes else (None, step.unit)
+        with console.stage(f"checking {step.name}", total=total, unit=unit) as advance:
+            step.run(_in_megabytes(advance) if in_bytes else advance)
+    holdings = stock.holdings()
     if given.json:
         missing = [{"what": one.what, "consequence": one.consequence, "get": one.part} for one in holdings.missing]
         facts = {"collection": holdings.name, "missing": missing, "unread": holdings.unread}

@@ -50,19 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from graphs.formulas.drawing import svg
     from graphs.formulas.latex import parse_latex
 
-    try:
-        formula = parse_latex(given.latex) if given.mathml is None else parse_file(given.mathml)
-    except OSError as error:
-        print(f"cannot read {given.mathml}: {error.strerror}", file=sys.stderr)
-        return 2
+    formula = parse_latex(given.latex) if given.mathml is None else parse_file(given.mathml)
     print_trees(formula)
     trees = [tree for tree in (formula.slt, formula.opt) if tree is not None]
     if given.figure is not None and trees:
-        try:
-            given.figure.write_text(svg(*trees, title=given.latex or given.mathml.name), encoding="utf-8")
-        except OSError as error:
-            print(f"cannot write {given.figure}: {error.strerror}", file=sys.stderr)
-            return 2
+        given.figure.write_text(svg(*trees, title=given.latex or given.mathml.name), encoding="utf-8")
     return 0 if trees else 2
 
 

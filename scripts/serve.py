@@ -128,7 +128,10 @@ def serve_alone(words: Sequence[str], worker: Place | None = None) -> int:
             stack.callback(engine.close)
             served.append((engine, own))
         reload_on_signal([engine for engine, _ in served])
-        serve(served, listener, host, with_log, worker)
+        try:
+            server_of(served, listener, host, with_log, worker).run(sockets=[listener])
+        except KeyboardInterrupt:
+            print("ended", file=sys.stderr)
     return 0
 
 
@@ -205,20 +208,6 @@ def reload_on_signal(engines: Sequence[ReloadableEngine]) -> None:
         signal.signal(signal.SIGHUP, lambda *_: threading.Thread(target=reload).start())
 
 
-def serve(
-    served: Sequence[tuple[SearchEngine, Settings]],
-    listener: socket.socket,
-    host: str,
-    with_log: bool = False,
-    worker: Place | None = None,
-) -> None:
-    """Answer requests on ``listener`` until Ctrl-C; with a log, write a line on standard error for each."""
-    try:
-        server_of(served, listener, host, with_log, worker).run(sockets=[listener])
-    except KeyboardInterrupt:
-        print("ended", file=sys.stderr)
-
-
 def server_of(
     served: Sequence[tuple[SearchEngine, Settings]],
     listener: socket.socket,
@@ -226,7 +215,10 @@ def server_of(
     with_log: bool = False,
     worker: Place | None = None,
 ) -> uvicorn.Server:
-    """Return the server of the page for one index or several; it prints its address when it answers."""
+    """Return the server of the page for one index or several; it prints its address when it answers.
+
+    With a log, it writes a line on standard error for each request.
+    """
     import uvicorn
 
     from mathamr.search.web.app import create_app

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
@@ -18,7 +18,6 @@ from scripts.development.architecture import (
     DOCUMENT,
     FLOORS,
     LISTED,
-    grouped,
     import_graph,
     imports_of,
     modules,
@@ -121,6 +120,23 @@ def test_no_modules_import_each_other() -> None:
 
 
 PACKAGES = sorted({name.rpartition(".")[0] for name in modules(*LISTED)} - {""})
+
+
+def grouped(graph: Mapping[str, set[str]], parent: str) -> dict[str, set[str]]:
+    """Return the graph of what lies directly in a package: modules, and packages as one node each.
+
+    >>> graph = {"a.b.c": {"a.d"}, "a.d": {"a.b.e", "x"}, "a.b.e": set()}
+    >>> {name: sorted(others) for name, others in sorted(grouped(graph, "a").items())}
+    {'b': ['d'], 'd': ['b']}
+    """
+    found: dict[str, set[str]] = {}
+    start = f"{parent}."
+    for name, others in graph.items():
+        if name.startswith(start):
+            own = name[len(start) :].split(".")[0]
+            inside = {other[len(start) :].split(".")[0] for other in others if other.startswith(start)}
+            found.setdefault(own, set()).update(inside - {own})
+    return found
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -44,7 +44,6 @@ def index_job(
     out: Path | None = None,
     *,
     root: Path | None = None,
-    console: Console | None = None,
 ) -> str:
     """Write the index of a finished job; return a summary that names its contents and the folder.
 
@@ -54,7 +53,6 @@ def index_job(
         seed: seed of the job; None: the first one that is finished.
         out: folder of the index; None: ``outputs/EXP/indexes/CONDITION-seedN``.
         root: present folder of the collection.
-        console: progress and messages; None: on standard error.
 
     Raises:
         ConfigError: no such condition, no finished job, or a system that cannot be kept.
@@ -66,7 +64,7 @@ def index_job(
     job = next(job for job in plan(composed, corpus.fingerprints()) if (job.condition, job.seed) == (condition, seed))
     for track in _tracks(job):
         registry.find(track).check_kept()
-    keeper = _Keeper.of(folder, job, corpus, console or Console())
+    keeper = _Keeper.of(folder, job, corpus, Console())
     out = out or folder / "indexes" / job.name
     count, posts_db = keeper.posts(job)
     key = job.run_key or job.key

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+from experiments.models import LOG, read_log
 from experiments.report.blocks import Block, Text
 from experiments.report.figures import charts
 from experiments.report.results import Experiment, Row
@@ -59,19 +59,13 @@ def epochs(place: Path) -> list[Row]:
     Raises:
         StoreError: a file that cannot be read, or a record of another form.
     """
-    path = place / "log.jsonl"
+    path = place / LOG
     found: dict[int, Row] = {}
     try:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
+        for record in read_log(path):
             if isinstance(record, dict) and record.get("kind") == "epoch":
                 curves = {name: float(record[name]) for name in [*charts.CURVES, *loss_terms(record)] if name in record}
                 found[int(record["epoch"])] = record | curves
-    except FileNotFoundError:
-        return []
     except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise StoreError(f"no records of epochs ({error!r}); remove result.json and run again", path=path) from error
     return [found[number] for number in sorted(found)]

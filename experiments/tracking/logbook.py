@@ -93,13 +93,13 @@ class Logbook:
 
         self._attempt(log)
 
-    def artifact(self, name: str, kind: str, paths: Sequence[Path], facts: Mapping[str, Any]) -> None:
-        """Files and folders as an artifact (W&B keeps copies of them), with ``facts`` about them."""
+    def artifact(self, name: str, paths: Sequence[Path], facts: Mapping[str, Any]) -> None:
+        """Files and folders as an artifact of a model (W&B keeps copies of them), with ``facts`` about them."""
 
         def log(run: Any) -> None:
             import wandb
 
-            artifact = wandb.Artifact(name, type=kind, metadata=dict(facts))
+            artifact = wandb.Artifact(name, type="model", metadata=dict(facts))
             for path in paths:
                 if path.is_dir():
                     artifact.add_dir(str(path), name=path.name)

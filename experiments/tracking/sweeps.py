@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from experiments.config import job_settings, register, validated
+from experiments.config import compose_words, job_settings, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS
 from graphs.errors import ConfigError
 from mathamr.default_settings import CONF
@@ -99,22 +98,20 @@ def check(sweep: Mapping[str, Any]) -> int:
     Raises:
         ConfigError: trials that the model, the training or the plan refuses, with the reason of the first.
     """
-    register()
     number, refused = 0, []
-    with initialize_config_dir(str(CONF), version_base="1.3"):
+    try:
+        base = validated(compose_words(sweep["command"][4:-1]))
+    except (*CONFIGURATION_ERRORS, ConfigError) as error:
+        raise ConfigError(f"the command of the sweep is refused: {error}") from error
+    for trial in trials(sweep):
+        number += 1
+        config = base.copy()
         try:
-            base = validated(compose("config", list(sweep["command"][4:-1])))
+            for key, value in trial.items():
+                OmegaConf.update(config, key, value, merge=False)
+            job_settings(validated(config))
         except (*CONFIGURATION_ERRORS, ConfigError) as error:
-            raise ConfigError(f"the command of the sweep is refused: {error}") from error
-        for trial in trials(sweep):
-            number += 1
-            config = base.copy()
-            try:
-                for key, value in trial.items():
-                    OmegaConf.update(config, key, value, merge=False)
-                job_settings(validated(config))
-            except (*CONFIGURATION_ERRORS, ConfigError) as error:
-                refused.append((trial, str(error).splitlines()[0]))
+            refused.append((trial, str(error).splitlines()[0]))
     if refused:
         trial, why = refused[0]
         words = " ".join(f"{key}={value}" for key, value in trial.items())

@@ -16,7 +16,7 @@ import numpy as np
 
 from graphs.errors import AnalysisError
 from mathamr.analysis.similarities import Floats, Hits
-from mathamr.evaluation.metrics import RELEVANT, evaluate
+from mathamr.evaluation.metrics import RELEVANT
 from mathamr.evaluation.runs import Qrels, Run, official_order
 
 
@@ -38,12 +38,6 @@ def ndcg(found: Hits, k: int) -> Floats:
     discounts = 1.0 / np.log2(np.arange(2, k + 2))
     ideal = np.cumsum(discounts)[np.minimum(found.num_correct, k) - 1]
     return np.asarray(found.hits[:, :k] @ discounts / ideal)
-
-
-def of_run(run: Run, qrels: Qrels, measure: str = "ndcg_prime", *, relevant: int = RELEVANT) -> Floats:
-    """Return the scores (Q,) of a run's topics, ordered by topic id; a topic missing from the run scores 0."""
-    scores = evaluate(run, qrels, relevant=relevant).per_topic
-    return np.array([scores[topic][measure] for topic in sorted(scores)])
 
 
 def hits_of_run(run: Run, qrels: Qrels, k: int, *, relevant: int = RELEVANT) -> Hits:

@@ -41,16 +41,6 @@ class Collapse:
     documents: int
 
 
-def mean_cosine(vectors: ArrayLike) -> float:
-    """Return the mean cosine of all pairs of different rows (n >= 2, d)."""
-    return _mean_cosine(unit_vectors(vectors).astype(np.float64))
-
-
-def effective_rank(vectors: ArrayLike) -> float:
-    """Return the exponential of the entropy of the singular values as shares of their sum; unit rows (n, d)."""
-    return _effective_rank(unit_vectors(vectors).astype(np.float64))
-
-
 def collapse(vectors: ArrayLike, ptr: NDArray[np.integer], kinds: NDArray[np.integer]) -> dict[str, Collapse]:
     """Return cosines and ranks within documents, for each kind of virtual node and for ``all``.
 
@@ -82,21 +72,21 @@ def _mean(sets: list[Floats]) -> Collapse:
     if not sets:
         return Collapse(float("nan"), float("nan"), float("nan"), 0)
     return Collapse(
-        float(np.mean([_mean_cosine(one) for one in sets])),
-        float(np.mean([_effective_rank(one) for one in sets])),
+        float(np.mean([mean_cosine(one) for one in sets])),
+        float(np.mean([effective_rank(one) for one in sets])),
         float(np.mean([len(one) for one in sets])),
         len(sets),
     )
 
 
-def _mean_cosine(unit: Floats) -> float:
+def mean_cosine(unit: Floats) -> float:
+    """Return the mean cosine of all pairs of different rows of unit length (n >= 2, d)."""
     n = len(unit)
-    if n < 2:
-        raise AnalysisError("a mean over pairs needs at least two vectors")
     return float((np.sum(unit.sum(axis=0) ** 2) - n) / (n * (n - 1)))
 
 
-def _effective_rank(unit: Floats) -> float:
+def effective_rank(unit: Floats) -> float:
+    """Return the exponential of the entropy of the singular values as shares of their sum; unit rows (n, d)."""
     values = np.linalg.svd(unit, compute_uv=False)
     shares = values[values > 1e-12 * values[0]] / values.sum()
     return float(np.exp(-(shares * np.log(shares)).sum()))

@@ -19,9 +19,9 @@ Eq. 3.7). :func:`of_kind` keeps the vectors of one kind of virtual node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,14 +35,16 @@ Floats = NDArray[np.floating[Any]]
 BLOCK = 8_000_000  # similarities held at once: 32 MB
 
 
-class Similarities(Protocol):
-    """Similarities of Q queries to N documents, computed a block of rows at a time."""
+@dataclass(frozen=True)
+class Similarities:
+    """Similarities of Q queries to N documents, computed a block of rows at a time.
+
+    ``rows(start, stop)`` are those of some queries with all documents (stop - start, N), float32.
+    """
 
     num_queries: int
     num_documents: int
-
-    def rows(self, start: int, stop: int) -> Floats:
-        """Return similarities of queries ``start`` to ``stop`` with all documents (stop - start, N), float32."""
+    rows: Callable[[int, int], Floats]
 
 
 @dataclass(frozen=True)
@@ -109,32 +111,6 @@ def checked(vectors: ArrayLike, name: str = "vectors") -> Floats:
     return array
 
 
-class _Cosine:
-    def __init__(self, queries: Floats, documents: Floats) -> None:
-        self._queries, self._documents = queries, documents
-        self.num_queries, self.num_documents = len(queries), len(documents)
-
-    def rows(self, start: int, stop: int) -> Floats:
-        block: Floats = self._queries[start:stop] @ self._documents.T
-        return block
-
-
-class _MaxSim:
-    def __init__(self, queries: VectorSets, documents: VectorSets) -> None:
-        self._queries, self._documents = queries, documents
-        self.num_queries, self.num_documents = len(queries), len(documents)
-
-    def rows(self, start: int, stop: int) -> Floats:
-        import torch
-
-        from mathamr.maxsim import scores
-
-        with torch.no_grad():
-            some = self._queries.select(torch.arange(start, stop))
-            block: Floats = scores(some, self._documents, normalize=True).numpy()
-        return block
-
-
 def cosine(queries: ArrayLike, documents: ArrayLike) -> Similarities:
     """Return cosine similarities of single vectors.
 
@@ -150,7 +126,7 @@ def cosine(queries: ArrayLike, documents: ArrayLike) -> Similarities:
         raise AnalysisError(
             f"queries have {a.shape[1]} dimensions and documents {b.shape[1]}; encode both with the same model"
         )
-    return _Cosine(a, b)
+    return Similarities(len(a), len(b), lambda start, stop: a[start:stop] @ b.T)
 
 
 def maxsim(queries: VectorSets, documents: VectorSets) -> Similarities:
@@ -161,13 +137,19 @@ def maxsim(queries: VectorSets, documents: VectorSets) -> Similarities:
     """
     import torch
 
-    from mathamr.maxsim import VectorSets
+    from mathamr.maxsim import VectorSets, scores
 
-    sets = [
+    asked, found = (
         VectorSets(torch.from_numpy(unit_vectors(one.vectors.numpy(), name)), one.ptr)
         for one, name in ((queries, "queries"), (documents, "documents"))
-    ]
-    return _MaxSim(*sets)
+    )
+
+    @torch.no_grad()
+    def rows(start: int, stop: int) -> Floats:
+        block: Floats = scores(asked.select(torch.arange(start, stop)), found, normalize=True).numpy()
+        return block
+
+    return Similarities(len(asked), len(found), rows)
 
 
 def of_kind(sets: VectorSets, kinds: NDArray[np.integer], kind: int) -> tuple[VectorSets, NDArray[np.int64]]:

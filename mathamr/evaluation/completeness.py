@@ -103,20 +103,16 @@ def short(counts: Mapping[str, object]) -> list[str]:
         return []
     expected, *topics, judged, indexed = (int(str(number)) for number in numbers)
     lines = []
-    verbs = (
-        ("could not be read (no graph)", "could not be read (no graph)", "unread"),
-        ("has no result", "have no result", "unanswered"),
-        (
-            "has no relevant document among those that are searched",
-            "have no relevant document among those that are searched",
-            "hopeless",
-        ),
-    )
-    for number, (one, several, name) in zip(topics, verbs, strict=True):
+    troubles = {
+        "unread": "could not be read (no graph)",
+        "unanswered": "has no result",
+        "hopeless": "has no relevant document among those that are searched",
+    }
+    for number, (name, trouble) in zip(topics, troubles.items(), strict=True):
         if (lost := expected - number) > 0:
             ids = counts.get(name)
             which = f": {', '.join(ids[:SHOWN])}{' ...' * (lost > SHOWN)}" if isinstance(ids, Sequence) else ""
-            how = f"{one} and scores 0" if lost == 1 else f"{several} and score 0"
+            how = f"{trouble} and scores 0" if lost == 1 else f"{trouble.replace('has', 'have')} and score 0"
             how += " in measures of relevant documents" if name == "hopeless" else ""
             lines.append(f"{lost} of {expected} topics {how}{which}")
     if (lost := judged - indexed) > 0:

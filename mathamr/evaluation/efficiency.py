@@ -25,7 +25,7 @@ if sys.platform != "win32":
     import resource
 
 
-_STATUS, _CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_CLEAR_REFS = Path("/proc/self/clear_refs")
 
 
 class Stopwatch:
@@ -70,12 +70,26 @@ def peak_memory() -> int:
     """
     if sys.platform == "win32":
         return 0
-    if _STATUS.exists():
-        peaks = [line.split()[1] for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM:")]
-        if peaks:
-            return int(peaks[0]) * 1024
+    if recorded := process_memory("VmHWM"):
+        return recorded
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, Linux KiB
+
+
+def process_memory(*names: str, process: int | str = "self", file: str = "status") -> int:
+    """Return the sum of sizes that Linux records of a process in ``/proc/PROCESS/FILE``, in bytes.
+
+    The value is 0 if the process has ended, or the system records nothing.
+
+    Args:
+        names: ``VmRSS`` (resident set), ``VmHWM`` (its peak), ``RssAnon`` (without files) ...; ``Pss`` of the file
+            ``smaps_rollup``, in which processes share the pages that they have in common.
+    """
+    try:
+        lines = Path(f"/proc/{process}/{file}").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.partition(":")[0] in names)
 
 
 def reset_peak_memory() -> None:

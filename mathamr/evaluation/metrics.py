@@ -80,7 +80,6 @@ class Evaluation:
 
     aggregate: dict[str, float]
     per_topic: dict[str, dict[str, float]]
-    regime: Regime = "full"
 
     @property
     def topics(self) -> int:
@@ -93,7 +92,6 @@ def evaluate(
     qrels: Qrels,
     *,
     task: Task | None = None,
-    regime: Regime = "full",
     collection: Container[str] | None = None,
     visual_ids: Mapping[str, str] | None = None,
     measures: Mapping[str, Measure] | None = None,
@@ -102,17 +100,12 @@ def evaluate(
     """Score ``run`` against ``qrels`` by ``measures``, by default ARQMath's, with the lowest relevant grade.
 
     ``task`` defaults to the run's. ``visual_ids`` (formula id -> visual id) is needed for Task 2 only.
-    ``collection`` (the indexed post ids, in Task 2 visual ids) is needed in the regime ``mini`` only: see
-    :func:`restrict`. Regimes are never mixed in one table; the result names its regime. Raises
-    :class:`EvaluationError` if run and qrels share no topic, or no formula of the run has a visual id.
+    ``collection`` (the indexed post ids, in Task 2 visual ids) restricts the qrels in the regime ``mini``: see
+    :func:`restrict`. Raises :class:`EvaluationError` if run and qrels share no topic, or no formula of the run has a
+    visual id.
     """
     task = run.task if task is None else task
     measures = measures_of_grade(relevant) if measures is None else measures
-    if (regime == "mini") != (collection is not None):
-        raise EvaluationError(
-            f"regime {regime!r} with{'out' if collection is None else ''} a collection: 'mini' restricts the qrels "
-            "to the ids of a collection, 'full' and 'judged' take the qrels as they are"
-        )
     if (task == 2) != (visual_ids is not None):
         raise EvaluationError(
             f"Task {task} with{'out' if visual_ids is None else ''} visual ids: Task 2 is judged by visual id and "
@@ -121,7 +114,7 @@ def evaluate(
     if collection is not None:
         qrels = restrict(qrels, collection, relevant)
     if not qrels:
-        raise EvaluationError("the qrels have no topic" + (" left in regime 'mini'" if regime == "mini" else ""))
+        raise EvaluationError("the qrels have no topic" + ("" if collection is None else " left in regime 'mini'"))
     if not run.rankings:
         raise EvaluationError(f"run {run.name!r} has no result for any topic; none of the topics could be read")
     if not run.rankings.keys() & qrels.keys():
@@ -147,7 +140,7 @@ def evaluate(
     for metric in ir_measures.iter_calc(list(names), qrels, places):
         per_topic[metric.query_id] |= dict.fromkeys(names[metric.measure], float(metric.value))
     aggregate = {name: float(np.mean([scores[name] for scores in per_topic.values()])) for name in measures}
-    return Evaluation(aggregate, per_topic, regime)
+    return Evaluation(aggregate, per_topic)
 
 
 def own_measure(name: str) -> Callable[[TopicMeasure], TopicMeasure]:

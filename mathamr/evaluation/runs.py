@@ -182,11 +182,10 @@ def strictly_decreasing(scores: Sequence[float]) -> list[float]:
     return [float(str(value)) for value in values]  # the shortest decimal of the float32, as the file has it
 
 
-def write_run(run: Run, path: str | os.PathLike[str], *, form: Literal["arqmath", "trec"] = "arqmath") -> None:
-    """Write ``run`` as a submission, replacing ``path`` atomically.
+def write_run(run: Run, path: str | os.PathLike[str]) -> None:
+    """Write ``run`` as a submission in the official form of its task, replacing ``path`` atomically.
 
-    ``form`` is the official form of the run's task, or TREC's six columns. The run first passes through
-    :meth:`Run.from_results`, so the file is valid for any run.
+    The run first passes through :meth:`Run.from_results`, so the file is valid for any run.
     """
     path = Path(path)
     valid = Run.from_results(run.name, run.rankings, task=run.task)
@@ -194,14 +193,8 @@ def write_run(run: Run, path: str | os.PathLike[str], *, form: Literal["arqmath"
     with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as out:
         for topic_id, hits in valid.rankings.items():
             for rank, hit in enumerate(hits, start=1):
-                score = str(np.float32(hit.score))
-                if form == "trec":
-                    row = [topic_id, "Q0", hit.doc_id, str(rank), score, run.name]
-                elif run.task == 2:
-                    row = [topic_id, hit.doc_id, str(hit.post_id), str(rank), score, run.name]
-                else:
-                    row = [topic_id, hit.doc_id, str(rank), score, run.name]
-                out.write("\t".join(row) + "\n")
+                document = f"{hit.doc_id}\t{hit.post_id}" if run.task == 2 else hit.doc_id
+                out.write(f"{topic_id}\t{document}\t{rank}\t{np.float32(hit.score)!s}\t{run.name}\n")
 
 
 def read_run(path: str | os.PathLike[str], *, task: Task) -> Run:

@@ -29,19 +29,6 @@ VIRTUAL_NODE_STARTS = frozenset(
 """Pairs of ``vn_init`` and ``vn_learned`` (thesis Table 4.13)."""
 
 
-def check_start(vn_init: str, vn_learned: str) -> None:
-    """Raise for a pair outside :data:`VIRTUAL_NODE_STARTS`.
-
-    Raises:
-        ConfigError: another pair; the message lists the supported ones.
-    """
-    if (vn_init, vn_learned) not in VIRTUAL_NODE_STARTS:
-        known = ", ".join("/".join(pair) for pair in sorted(VIRTUAL_NODE_STARTS))
-        raise ConfigError(
-            f"vn_init/vn_learned={vn_init}/{vn_learned} is unknown. Choose from: {known} (thesis Table 4.13)"
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderConfig:
     """Settings of an encoder.
@@ -78,7 +65,9 @@ class EncoderConfig:
     sentence_vectors: str | None
 
     def __post_init__(self) -> None:
-        check_start(self.vn_init, self.vn_learned)
+        if (self.vn_init, self.vn_learned) not in VIRTUAL_NODE_STARTS:
+            start, known = f"{self.vn_init}/{self.vn_learned}", ", ".join(map("/".join, sorted(VIRTUAL_NODE_STARTS)))
+            raise ConfigError(f"vn_init/vn_learned={start} is unknown. Choose from: {known} (thesis Table 4.13)")
         if self.vn_aggregation not in VN_AGGREGATIONS:
             known = " or ".join(VN_AGGREGATIONS)
             raise ConfigError(f"vn_aggregation={self.vn_aggregation} must be {known}")

@@ -22,7 +22,6 @@ from torch.nn import functional
 
 from graphs.graph.virtual_nodes import VirtualKind
 from graphs.graph.vocabulary import FIRST_VIRTUAL_LABEL
-from mathamr.model.config import check_start
 from mathamr.model.label_vectors import LabelText
 from mathamr.model.sentence_text import SentenceText
 
@@ -36,7 +35,7 @@ class NodeFeatures(nn.Module):
     Args:
         vn_init: initial value of virtual nodes: ``zero``, ``random`` or ``mean``.
         vn_learned: learned part of it: ``none``, ``embedding``, ``projection`` (one for all virtual nodes) or
-            ``typed_projection`` (one for each kind). Pairs outside ``VIRTUAL_NODE_STARTS`` are refused.
+            ``typed_projection`` (one for each kind); a pair of ``VIRTUAL_NODE_STARTS``.
         text: vectors of the labels' words, added to the embedding; the mean is then taken over the sums.
         sentences: vectors of the sentences' text, added to the initial vectors of sentence nodes.
 
@@ -55,7 +54,6 @@ class NodeFeatures(nn.Module):
         sentences: SentenceText | None = None,
     ) -> None:
         super().__init__()
-        check_start(vn_init, vn_learned)
         self.vn_init, self.vn_learned = vn_init, vn_learned
         self.labels = nn.Embedding(num_labels, hidden_dim)
         nn.init.xavier_uniform_(self.labels.weight)

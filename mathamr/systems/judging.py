@@ -28,7 +28,6 @@ def judge(run: Run, topic_set: TopicSet, visual_ids: Mapping[str, str] | None = 
         run,
         qrels_of(topic_set.judgments),
         task=topic_set.task,
-        regime=topic_set.regime,
         collection=collection,
         visual_ids=visual_ids,
         measures=topic_set.measures,

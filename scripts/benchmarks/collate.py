@@ -11,7 +11,6 @@ not sort by relation. The last line is one JSON object.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import torch
@@ -19,17 +18,16 @@ from torch_geometric.data import Batch
 
 from graphs.graph.batching import collate
 from graphs.graph.packed import collate_packed
-from scripts.benchmarks.loader import as_data, fastest, run_by_command_line
+from scripts.benchmarks.loader import as_data, fastest, options
 from scripts.benchmarks.sample_graphs import open_sample
 
 
-def run(
-    store_path: str | None = None, *, num_graphs: int = 2000, batch_size: int = 64, rounds: int = 7
-) -> dict[str, float]:
-    """Return graphs per second of each way, and ``speedup_vs_pyg`` of collating packed graphs."""
+def main() -> dict[str, float]:
+    """Print every way's speed; return graphs per second, and ``speedup_vs_pyg`` of collating packed graphs."""
+    given = options(__doc__)
     torch.set_num_threads(1)
-    with open_sample(store_path, num_graphs) as store:
-        post_ids = store.post_ids()[:num_graphs]
+    with open_sample(given.store, given.num_graphs) as store:
+        post_ids = store.post_ids()[: given.num_graphs]
         blobs, arrays = store.get_blobs(post_ids), store.get_arrays(post_ids)
         data = as_data(store, post_ids)
         vocabulary, spec = store.vocabulary, store.spec
@@ -41,20 +39,9 @@ def run(
         "arrays": lambda batch: collate([arrays[i] for i in batch]),
         "pyg": lambda batch: Batch.from_data_list([data[i] for i in batch]),
     }
-    seconds = fastest(ways, len(post_ids), batch_size, rounds)
-    return {
-        **{f"graphs_per_second_{name}": len(post_ids) / best for name, best in seconds.items()},
-        "speedup_vs_pyg": seconds["pyg"] / seconds["packed"],
-    }
-
-
-def main() -> None:
-    """Print every way's speed, then the result as JSON."""
-    result = run_by_command_line(run, __doc__)
+    seconds = fastest(ways, len(post_ids), given.batch_size, given.rounds)
+    result = {f"graphs_per_second_{name}": len(post_ids) / best for name, best in seconds.items()}
+    result["speedup_vs_pyg"] = seconds["pyg"] / seconds["packed"]
     for name, value in result.items():
         print(f"{name:26} {value:>12,.1f}")
-    print(json.dumps({name: round(value, 2) for name, value in result.items()}))
-
-
-if __name__ == "__main__":
-    main()
+    return result

@@ -13,9 +13,7 @@ the second, in which all workers are running.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 import threading
 import time
 from collections import Counter
@@ -24,13 +22,11 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
+from experiments.command import add_corpus, corpus_of
 from experiments.composition import graph_config, parser_options
 from graphs.amr import parsers
-from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.stores import collection
 from mathamr.stages.console import Console
 from mathamr.stages.data.graphs import count
@@ -112,10 +108,10 @@ class Watch:
             thread.join()
 
 
-def main() -> None:
+def main() -> dict[str, Any]:
+    """Build a collection, print a line for each tenth of it; return the result."""
     parser = argparse.ArgumentParser(description="posts a second and memory of a build of a collection")
-    parser.add_argument("--data", choices=sorted(NAMES), required=True, help="form of the collection")
-    parser.add_argument("--root", type=Path, help="folder of the collection, if it has one")
+    add_corpus(parser)
     parser.add_argument("--out", type=Path, required=True, help="output database (resumed if it exists)")
     parser.add_argument("--parser", default="embedded", help=f"one of {', '.join(parsers.PARSERS)}")
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="parser option; repeatable")
@@ -127,7 +123,7 @@ def main() -> None:
     parser.add_argument("--samples", type=Path, metavar="TSV", help="keep every sample in this file")
     given = parser.parse_args()
     options = parser_options(given.parser, given.option)
-    corpus = open_corpus(given.data, given.root)
+    corpus = corpus_of(given)
     total = sum(1 for _ in islice(corpus.posts(), given.limit))
     with given.samples.open("a", encoding="utf-8") if given.samples else nullcontext() as samples:
         watch = Watch(total, samples)
@@ -177,8 +173,4 @@ def main() -> None:
         "counting_peak_mib": round(max(watch.peaks.values()) / _MIB, 1),
     }
     print(f"{result['posts_per_second']} posts/s, at most {result['peak_mib']:,} MiB in all processes")
-    print(json.dumps(result))
-
-
-if __name__ == "__main__":
-    main()
+    return result

@@ -13,22 +13,18 @@ lost placeholder.
 from __future__ import annotations
 
 import argparse
-import json
 import re
-import sys
 import time
-from dataclasses import astuple, dataclass
+from collections import Counter
 from itertools import islice
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from typing import Any
 
 import penman
 from penman.exceptions import PenmanError
 
+from experiments.command import add_corpus, corpus_of
 from graphs.amr.embedded import EmbeddedParser
 from graphs.amr.penman_text import decode
-from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import AMRError, Failure
@@ -39,41 +35,26 @@ _PLACEHOLDER = re.compile(r"FORMULA_\d+")
 _POSTS_AT_ONCE = 64
 
 
-@dataclass
-class Tally:
-    """Counts of some sentences; seconds are those in the parser."""
-
-    posts: int = 0
-    sentences: int = 0
-    invalid: int = 0
-    placeholders: int = 0
-    lost: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
-
-
 class Check:
-    """Checker in a worker process: parses the sentences of posts and checks their graphs."""
+    """Checker in a worker process: parses the sentences of posts, checks their graphs, and returns counts."""
 
     def __init__(self) -> None:
         self._parser = EmbeddedParser()
         self._parser.parse([["What is loaded late is loaded now."]])
 
-    def __call__(self, posts: list[Post]) -> Tally:
+    def __call__(self, posts: list[Post]) -> tuple[Counter[str], float, float]:
         sentences = [sentence for post in posts for sentence in extract(post).sentences]
         begin, cpu = time.perf_counter(), time.process_time()
         graphs = self._parser.parse([[sentence] for sentence in sentences])
-        tally = Tally(len(posts), len(sentences), 0, 0, 0, time.perf_counter() - begin, time.process_time() - cpu)
+        seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
+        counts = Counter(posts=len(posts), sentences=len(sentences))
         for sentence, text in zip(sentences, graphs, strict=True):
             wanted = set(_PLACEHOLDER.findall(sentence))
-            tally.placeholders += len(wanted)
+            counts["placeholders"] += len(wanted)
             concepts = _concepts(text)
-            tally.invalid += concepts is None
-            tally.lost += len(wanted - (concepts or set()))
-        return tally
+            counts["invalid"] += concepts is None
+            counts["lost"] += len(wanted - (concepts or set()))
+        return counts, seconds, cpu
 
 
 def _concepts(text: str | Failure) -> set[str] | None:
@@ -89,34 +70,27 @@ def _concepts(text: str | Failure) -> set[str] | None:
     return {str(instance.target) for instance in theirs.instances()}
 
 
-def main() -> int:
+def main() -> tuple[dict[str, Any], int]:
+    """Parse every sentence; return the counts, and the exit code."""
     parser = argparse.ArgumentParser(description="validity and speed of the embedded AMR parser, sentence by sentence")
-    parser.add_argument("--data", choices=sorted(NAMES), required=True, help="form of the collection")
-    parser.add_argument("--root", type=Path, help="folder of the collection, if it has one")
+    add_corpus(parser)
     parser.add_argument("--limit", type=int, help="the first posts only")
     parser.add_argument("--workers", type=int, default=1, help="processes that parse")
     given = parser.parse_args()
-    total = Tally()
+    total = Counter(dict.fromkeys(("posts", "sentences", "invalid", "placeholders", "lost"), 0))
+    seconds = cpu = 0.0
     with Console().stage("parsing", unit="posts") as advance:
-        posts = (post for post in open_corpus(given.data, given.root).posts() if isinstance(post, Post))
+        posts = (post for post in corpus_of(given).posts() if isinstance(post, Post))
         batches = batched(islice(posts, given.limit), _POSTS_AT_ONCE)
-        for tally in ordered_map(Check, (), batches, workers=given.workers):
-            total += tally
-            advance(tally.posts)
+        for counts, more, more_cpu in ordered_map(Check, (), batches, workers=given.workers):
+            total.update(counts)
+            seconds, cpu = seconds + more, cpu + more_cpu
+            advance(counts["posts"])
     result = {
-        "posts": total.posts,
-        "sentences": total.sentences,
-        "invalid": total.invalid,
-        "placeholders": total.placeholders,
-        "lost": total.lost,
+        **total,
         "workers": given.workers,
-        "sentences_per_second": round(total.sentences * given.workers / max(total.seconds, 1e-9), 1),
-        "sentences_per_cpu_second": round(total.sentences / max(total.cpu_seconds, 1e-9), 1),
+        "sentences_per_second": round(total["sentences"] * given.workers / max(seconds, 1e-9), 1),
+        "sentences_per_cpu_second": round(total["sentences"] / max(cpu, 1e-9), 1),
     }
-    print(f"{total.sentences:,} sentences: {total.invalid} invalid graphs, {total.lost} placeholders lost")
-    print(json.dumps(result))
-    return 1 if total.invalid or total.lost else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    print(f"{total['sentences']:,} sentences: {total['invalid']} invalid graphs, {total['lost']} placeholders lost")
+    return result, int(total["invalid"] or total["lost"] > 0)

@@ -13,7 +13,6 @@ samples of 5,000 values. The last line is one JSON object.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -52,9 +51,9 @@ class Table:
         return made
 
 
-def embeddings(count: int, dimension: int, seed: int) -> Floats:
+def embeddings(count: int, dimension: int) -> Floats:
     """Return embeddings (count, dimension) float32, made in parts."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(1)
     centres = np.random.default_rng(0).normal(size=(500, dimension)).astype(np.float32) + 0.5
     vectors = np.empty((count, dimension), np.float32)
     for start in range(0, count, 10_000):
@@ -64,9 +63,19 @@ def embeddings(count: int, dimension: int, seed: int) -> Floats:
     return vectors
 
 
-def run(documents: int, queries: int, dimension: int, domain: int, samples: int) -> dict[str, float]:
-    """Run all instruments on one space."""
-    vectors = embeddings(documents, dimension, 1)
+def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
+    """Read the sizes, run and print all instruments on one space; return the result."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=int, default=100_000)
+    parser.add_argument("--queries", type=int, default=1_000)
+    parser.add_argument("--dimension", type=int, default=768)
+    parser.add_argument("--domain", type=int, default=10_000, help="number of documents to find nearest neighbours of")
+    parser.add_argument("--samples", type=int, default=10_000, help="number of bootstrap samples")
+    given = parser.parse_args(arguments)
+    documents, queries, dimension, domain = given.documents, given.queries, given.dimension, given.domain
+    if domain >= documents or queries > documents:
+        parser.error("--domain must be less than --documents, and --queries not more")
+    vectors = embeddings(documents, dimension)
     generator = np.random.default_rng(2)
     right = generator.choice(documents, queries, replace=False)
     asked = vectors[right] + generator.standard_normal((queries, dimension), dtype=np.float32)
@@ -101,25 +110,7 @@ def run(documents: int, queries: int, dimension: int, domain: int, samples: int)
     halves = np.array_split(vectors[: 2 * MOST_TESTED], 2)
     table("mean_discrepancy", lambda: mean_discrepancy(*halves))
     values = generator.random(5_000)
-    table("bootstrap", lambda: bootstrap(values, samples=samples))
+    table("bootstrap", lambda: bootstrap(values, samples=given.samples))
     total = {"seconds": time.perf_counter() - begin, "memory_gb": peak_memory() / 1e9}
     print(f"total {total['seconds']:.1f} s, {total['memory_gb']:.2f} GB")
     return {**table.result, **total}
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Read the sizes, run, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--documents", type=int, default=100_000)
-    parser.add_argument("--queries", type=int, default=1_000)
-    parser.add_argument("--dimension", type=int, default=768)
-    parser.add_argument("--domain", type=int, default=10_000, help="number of documents to find nearest neighbours of")
-    parser.add_argument("--samples", type=int, default=10_000, help="number of bootstrap samples")
-    options = parser.parse_args(arguments)
-    if options.domain >= options.documents or options.queries > options.documents:
-        parser.error("--domain must be less than --documents, and --queries not more")
-    print(json.dumps(run(**vars(options))))
-
-
-if __name__ == "__main__":
-    main()

@@ -9,7 +9,7 @@ between machines. The file cache is warm. The last line is one JSON object.
 
 from __future__ import annotations
 
-import json
+import argparse
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -43,39 +43,31 @@ class _OnDisk(OnDiskDataset):
         return Data.from_dict(row)
 
 
-def run(
-    store_path: str | None = None, *, num_graphs: int = 2000, batch_size: int = 64, rounds: int = 7
-) -> dict[str, float]:
-    """Time every path.
-
-    Args:
-        store_path: preprocessed collection; default: generated graphs.
-        num_graphs: number of graphs held, and loaded in a round in batches of ``batch_size``.
-        rounds: number of timings of each path, in turns; the fastest round counts.
+def main() -> dict[str, float]:
+    """Time every path, and print its speed.
 
     Returns:
         ``graphs_per_second`` and ``bytes_per_graph`` (of the file) of ours, ``speedup_vs_pyg_on_disk`` over the fastest
         of PyTorch Geometric's paths, and the graphs per second of each path.
     """
-    threads = torch.get_num_threads()
+    given = options(__doc__)
     torch.set_num_threads(1)
-    try:
-        with tempfile.TemporaryDirectory() as folder, open_sample(store_path, num_graphs) as store:
-            post_ids = store.post_ids()[:num_graphs]
-            nodes, edges = store.sizes(post_ids)
-            paths = _paths(store, post_ids, Path(folder))
-            seconds = fastest(paths, len(post_ids), batch_size, rounds)
-            size, stored = store.path.stat().st_size, len(store)
-    finally:
-        torch.set_num_threads(threads)
+    with tempfile.TemporaryDirectory() as folder, open_sample(given.store, given.num_graphs) as store:
+        post_ids = store.post_ids()[: given.num_graphs]
+        nodes, edges = (float(sizes.mean()) for sizes in store.sizes(post_ids))
+        seconds = fastest(_paths(store, post_ids, Path(folder)), len(post_ids), given.batch_size, given.rounds)
+        bytes_per_graph = store.path.stat().st_size / len(store)
     speed = {name: len(post_ids) / best for name, best in seconds.items()}
-    pyg = max(value for name, value in speed.items() if name.startswith("pyg"))
+    ours, pyg = speed["ours"], max(value for name, value in speed.items() if name.startswith("pyg"))
+    print(f"{nodes:.0f} nodes, {edges:.0f} edges a graph (virtual, inverses)")
+    for name, value in speed.items():
+        print(f"{name:>22} {value:>10,.0f} graphs/s {ours / value:>6.1f} x")
     return {
-        "graphs_per_second": speed["ours"],
-        "speedup_vs_pyg_on_disk": speed["ours"] / pyg,
-        "bytes_per_graph": size / stored,
-        "nodes_per_graph": float(nodes.mean()),
-        "edges_per_graph": float(edges.mean()),
+        "graphs_per_second": ours,
+        "speedup_vs_pyg_on_disk": ours / pyg,
+        "bytes_per_graph": bytes_per_graph,
+        "nodes_per_graph": nodes,
+        "edges_per_graph": edges,
         **{f"graphs_per_second_{name}": value for name, value in speed.items()},
     }
 
@@ -123,25 +115,9 @@ def fastest(
     return best
 
 
-def run_by_command_line(run: Callable[..., dict[str, float]], description: str | None) -> dict[str, float]:
-    """Return the result of ``run`` with the arguments of the command line."""
+def options(description: str | None) -> argparse.Namespace:
+    """Return the arguments of the command line."""
     options = parser(description)
     options.add_argument("--batch-size", type=int, default=64, help="graphs in a batch")
-    options.add_argument("--rounds", type=int, default=7)
-    given = options.parse_args()
-    return run(given.store, num_graphs=given.num_graphs, batch_size=given.batch_size, rounds=given.rounds)
-
-
-def main() -> None:
-    """Print every path's speed, then the result as JSON."""
-    result = run_by_command_line(run, __doc__)
-    ours = result["graphs_per_second"]
-    print(f"{result['nodes_per_graph']:.0f} nodes, {result['edges_per_graph']:.0f} edges a graph (virtual, inverses)")
-    for name, value in result.items():
-        if name.startswith("graphs_per_second_"):
-            print(f"{name.removeprefix('graphs_per_second_'):>22} {value:>10,.0f} graphs/s {ours / value:>6.1f} x")
-    print(json.dumps({name: round(value, 2) for name, value in result.items()}))
-
-
-if __name__ == "__main__":
-    main()
+    options.add_argument("--rounds", type=int, default=7, help="timings of each way, in turns; the fastest counts")
+    return options.parse_args()

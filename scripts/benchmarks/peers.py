@@ -12,8 +12,6 @@ import importlib
 import shutil
 from typing import Any
 
-from graphs.errors import ConfigError
-
 GET = "pip install -e '.[bench]'"
 
 
@@ -24,18 +22,6 @@ def peer(module: str, package: str) -> Any | None:
     except ImportError:
         print(f"left out: {package} is not installed; get it with: {GET}")
         return None
-
-
-def required(module: str, package: str) -> Any:
-    """Import a peer that a benchmark requires.
-
-    Raises:
-        ConfigError: a missing package.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ConfigError(f"{package} is not installed; get it with: {GET}") from error
 
 
 def program(name: str, package: str) -> str | None:

@@ -24,6 +24,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from mathamr.evaluation.efficiency import process_memory
 from mathamr.stages.console import Console
 from scripts.benchmarks.published_tree import Tree
 
@@ -45,13 +46,16 @@ def write(out: Path, posts: int, seed: int, console: Console) -> Counter[str]:
 
 
 def check(root: Path) -> tuple[dict[str, Any], float, float, float]:
-    """Run the check; return its output, its peak memory in MiB, and its seconds of wall time and of CPU."""
+    """Run the check; return its output, its peak memory in MiB, and its seconds of wall time and of CPU.
+
+    ``ru_maxrss`` of a child is at least the memory of the process that started it, so it cannot be used here.
+    """
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     command = [sys.executable, str(SCRIPT), "check", "--root", str(root), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     peak = 0.0
     while process.poll() is None:
-        peak = max(peak, peak_memory(process.pid))
+        peak = max(peak, process_memory("VmHWM", process=process.pid) / 2**20)
         time.sleep(0.02)
     seconds, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
     printed = process.communicate()[0]
@@ -59,18 +63,6 @@ def check(root: Path) -> tuple[dict[str, Any], float, float, float]:
         raise SystemExit(f"the check ended with exit code {process.returncode}: {printed}")
     cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     return json.loads(printed), peak, seconds, cpu
-
-
-def peak_memory(pid: int | str) -> float:
-    """Return the peak of a process's resident memory in MiB; 0 if it has ended.
-
-    ``ru_maxrss`` of a child is at least the memory of the process that started it, so it cannot be used here.
-    """
-    try:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    except OSError:
-        return 0.0
-    return next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:")), 0.0)
 
 
 def differences(written: Counter[str], printed: dict[str, Any]) -> list[str]:
@@ -89,8 +81,8 @@ def differences(written: Counter[str], printed: dict[str, Any]) -> list[str]:
     ]
 
 
-def main() -> int:
-    """Write, check, compare; return the exit code."""
+def main() -> tuple[dict[str, Any], int]:
+    """Write, check, compare; return the result, and the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--posts", type=int, default=1_000_000, metavar="N", help="posts of the larger tree")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the larger tree in this folder")
@@ -127,12 +119,7 @@ def main() -> int:
         "time_ratio": round(large[1] / small[1], 3),
         "cpu_ms_per_post": [round(small[2], 4), round(large[2], 4)],
         "cpu_ratio": round(large[2] / small[2], 3),
-        "writer_memory_mib": round(peak_memory("self"), 1),
+        "writer_memory_mib": round(process_memory("VmHWM") / 2**20, 1),
         "wrong": wrong,
     }
-    print(json.dumps(result))
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return result, int(bool(wrong))

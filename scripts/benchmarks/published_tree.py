@@ -23,8 +23,8 @@ import random
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -117,6 +117,7 @@ class _Zip:
     """Zip whose members are written one after the other, as text."""
 
     def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
         self._archive = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
         self._member: IO[str] | None = None
 
@@ -139,16 +140,6 @@ class _Zip:
         self._archive.close()
 
 
-@contextmanager
-def _zipped(path: Path) -> Iterator[_Zip]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    archive = _Zip(path)
-    try:
-        yield archive
-    finally:
-        archive.close()
-
-
 class Tree:
     """Writer of a published tree of ``posts`` posts into ``out``; ``counts`` has the numbers written."""
 
@@ -169,9 +160,9 @@ class Tree:
         """Write every file; ``progress`` is called with numbers of posts."""
         collection = self.out / "Collection"
         with ExitStack() as files:
-            posts = files.enter_context(_zipped(collection / "Posts.V1.3.zip"))
+            posts = files.enter_context(closing(_Zip(collection / "Posts.V1.3.zip")))
             tables = [
-                files.enter_context(_zipped(self.out / "Formulas" / f"{name}_representation_v3.zip"))
+                files.enter_context(closing(_Zip(self.out / "Formulas" / f"{name}_representation_v3.zip")))
                 for name in REPRESENTATIONS
             ]
             links = files.enter_context((collection / "PostLinks.V1.3.xml").open("w", encoding="utf-8"))

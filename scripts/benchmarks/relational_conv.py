@@ -16,7 +16,6 @@ plan. This data is the vectors, their gradients and the matrices of the relation
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from collections.abc import Callable
 
@@ -70,11 +69,17 @@ def generated_graphs(num_graphs: int, seed: int) -> tuple[Tensor, Tensor, int]:
     return torch.from_numpy(edge_index[:, order]), torch.from_numpy(relation[order]), num_graphs * NODES
 
 
-def run(device: str = "cpu", precision: str = "fp32", num_graphs: int = NUM_GRAPHS) -> dict[str, float]:
-    """Return median milliseconds of each layer, our speed-ups, the plan's share of four layers, largest difference."""
+def main() -> dict[str, float]:
+    """Print and return median milliseconds of each layer, our speed-ups, the plan's share, the largest difference."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
+    parser.add_argument("--graphs", type=int, default=NUM_GRAPHS, help="graphs in the batch")
+    options = parser.parse_args()
+    device = options.device
     torch.manual_seed(0)
-    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    edge_index, relation, num_nodes = generated_graphs(num_graphs, seed=0)
+    dtype = torch.bfloat16 if options.precision == "bf16" else torch.float32
+    edge_index, relation, num_nodes = generated_graphs(options.graphs, seed=0)
     edge_index, relation = edge_index.to(device), relation.to(device)
     sizes = {"num_bases": NUM_BASES}
     ours = RelationalConv(
@@ -124,7 +129,7 @@ def run(device: str = "cpu", precision: str = "fp32", num_graphs: int = NUM_GRAP
     matrices = relation.unique().numel() * HIDDEN_DIM**2
     least_bytes = x.element_size() * (4 * num_nodes * HIDDEN_DIM + 3 * matrices)
     least_ms = 1_000 * least_bytes / copied_per_second(device)
-    return {
+    result = {
         "nodes": num_nodes,
         "edges": relation.numel(),
         "message_rows": plan().num_messages,
@@ -138,6 +143,9 @@ def run(device: str = "cpu", precision: str = "fp32", num_graphs: int = NUM_GRAP
         "speedup_vs_rgcn": median["rgcn"] / median["ours"],
         "speedup_vs_fast_rgcn": median["fast_rgcn"] / median["ours"],
     }
+    for name, value in result.items():
+        print(f"{name:28} {value:,.3g}" if isinstance(value, float) else f"{name:28} {value:,}")
+    return result
 
 
 def copied_per_second(device: str) -> float:
@@ -151,20 +159,3 @@ def copied_per_second(device: str) -> float:
             copy.copy_(block)
         seconds.append(watch.seconds)
     return 2 * block.numel() * block.element_size() / min(seconds)
-
-
-def main() -> None:
-    """Print times and ratios, then the result as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
-    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
-    parser.add_argument("--graphs", type=int, default=NUM_GRAPHS, help="graphs in the batch")
-    options = parser.parse_args()
-    result = run(options.device, options.precision, options.graphs)
-    for name, value in result.items():
-        print(f"{name:28} {value:,.3g}" if isinstance(value, float) else f"{name:28} {value:,}")
-    print(json.dumps(result))
-
-
-if __name__ == "__main__":
-    main()

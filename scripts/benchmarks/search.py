@@ -22,9 +22,7 @@ line is one JSON object.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -81,17 +79,13 @@ def repeated(
     shape = (int(sizes.sum()), originals.vectors.shape[1])
     packed = np.lib.format.open_memmap(file, mode="w+", dtype=np.dtype("float16"), shape=shape)
     row = 0
-    for copy, count in enumerate(each.tolist()):
-        noisy = with_noise(originals, _noise_of(copy, copies), generator).vectors[: int(originals.ptr[count])]
+    lengths = np.linspace(*NOISE, copies).tolist()
+    for length, count in zip(lengths, each.tolist(), strict=True):
+        noisy = with_noise(originals, length, generator).vectors[: int(originals.ptr[count])]
         packed[row : row + len(noisy)] = noisy.half().numpy()
         row += len(noisy)
         progress(count)
     return VectorSets.of_sizes(torch.from_numpy(packed), sizes)
-
-
-def _noise_of(copy: int, copies: int) -> float:
-    low, high = NOISE
-    return low + (high - low) * copy / max(copies - 1, 1)
 
 
 def judgments(chosen: Sequence[int], originals: int, posts: int, generator: torch.Generator) -> Qrels:
@@ -279,8 +273,8 @@ def full_scale(bench: Bench, folder: Path, pool: int, device: str) -> Result:
     return result
 
 
-def main() -> int:
-    """Run the parts with a size above 0."""
+def main() -> Result:
+    """Run the parts with a size above 0; return the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--index", type=Path, help="folder of scripts/index.py to take encodings from")
     parser.add_argument("--documents", type=int, default=30_000, help="documents in the race")
@@ -317,9 +311,4 @@ def main() -> int:
             bench = Bench(originals, given.full_posts, given.full_queries, folder / "full.npy", generator, console)
             result |= full_scale(bench, folder, given.pool, given.device)
     print(f"total {time.perf_counter() - start:,.0f} s")
-    print(json.dumps({key: None if value is None else round(value, 4) for key, value in result.items()}))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return result

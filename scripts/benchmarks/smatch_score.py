@@ -11,7 +11,6 @@ the seed is fixed, and differences below 0.002 are noise.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import re
 import sys
@@ -22,13 +21,14 @@ from rich.progress import track
 
 from graphs.amr.embedded import EmbeddedParser
 from graphs.amr.penman_text import blocks, decode, encode
-from graphs.errors import Failure
-from scripts.benchmarks.peers import required
+from graphs.errors import ConfigError, Failure
+from scripts.benchmarks.peers import peer
 
 
 def score(gold: Path, *, restarts: int = 4, seed: int = 0) -> dict[str, float]:
     """Return Smatch precision, recall and F1 of the embedded parser on gold graphs, and sentences per second."""
-    smatch = required("smatch", "smatch")
+    if (smatch := peer("smatch", "smatch")) is None:
+        raise ConfigError("without the package smatch there is no score; install it")
     with gold.open(encoding="utf-8") as lines:
         found = [block for block in blocks(lines) if "snt" in block.metadata and block.text]
     sentences = [re.sub(r"<[^>]+>", "", block.metadata["snt"]) for block in found]
@@ -56,7 +56,8 @@ def score(gold: Path, *, restarts: int = 4, seed: int = 0) -> dict[str, float]:
     }
 
 
-def main() -> None:
+def main() -> dict[str, float]:
+    """Print the scores and the speed; return them."""
     arguments = argparse.ArgumentParser(description="Smatch of the embedded AMR parser against gold graphs")
     arguments.add_argument("--gold", type=Path, required=True, help="file of gold graphs with '# ::snt' lines")
     arguments.add_argument("--restarts", type=int, default=4, help="random restarts of the hill climbing (default 4)")
@@ -65,8 +66,4 @@ def main() -> None:
     for name in ("precision", "recall", "f1"):
         print(f"{name:<10} {result[name]:.4f}")
     print(f"{result['sentences_per_second']:.0f} sentences/s")
-    print(json.dumps(result))
-
-
-if __name__ == "__main__":
-    main()
+    return result

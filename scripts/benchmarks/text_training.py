@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,25 +34,18 @@ SETTINGS = ["text=tiny", "text.epochs=1", "text.batch_size=250", "text.max_lengt
 WARM = 1_000  # pairs trained on first, so that fixed costs do not count
 
 
-def main() -> int:
-    """Measure each number of pairs, print a line for each, then the result as JSON."""
+def main() -> dict[str, Any]:
+    """Measure each number of pairs, print a line for each; return the result."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--pairs", type=int, nargs="+", default=[10_000, 100_000], help="numbers of pairs")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)  # the measuring process itself
     given = parser.parse_args()
     if given.alone:
-        print(json.dumps(measure(given.pairs[0])))
-        return 0
+        return measure(given.pairs[0])
     found = {}
     for count in sorted(given.pairs):
-        command = [
-            sys.executable,
-            str(Path(__file__).parents[1] / "bench.py"),
-            "text_training",
-            "--alone",
-            "--pairs",
-            str(count),
-        ]
+        script = Path(__file__).parents[1] / "bench.py"
+        command = [sys.executable, str(script), "text_training", "--alone", "--pairs", str(count)]
         output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         found[count] = json.loads(output.splitlines()[-1])
         print(
@@ -59,8 +53,7 @@ def main() -> int:
         )
     first, last = min(found), max(found)
     grown = (found[last]["memory"] - found[first]["memory"]) / max(last - first, 1)
-    print(json.dumps({"sizes": found, "bytes_a_pair": round(grown, 1)}))
-    return 0
+    return {"sizes": found, "bytes_a_pair": round(grown, 1)}
 
 
 def measure(count: int) -> dict[str, float]:
@@ -85,7 +78,3 @@ def random_pairs(count: int) -> Iterator[TextPair]:
     for i in range(count):
         words = [f"w{k}" for k in rng.integers(WORDS, size=LENGTH)]
         yield TextPair(" ".join(words[:8]), " ".join(words), f"q{i}", f"a{i}", group=f"q{i}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

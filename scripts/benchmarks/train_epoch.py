@@ -17,10 +17,7 @@ epoch. On a CPU, the load of the machine hardly changes them, unlike `pairs_per_
 
 from __future__ import annotations
 
-import json
-import sys
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -28,7 +25,7 @@ import numpy as np
 
 from experiments.composition import read_settings
 from graphs.corpus.post import Pair
-from graphs.errors import ConfigError, MathAMRError
+from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory, reset_peak_gpu_memory, reset_peak_memory
 from mathamr.model.config import EncoderConfig
@@ -38,22 +35,6 @@ from scripts.benchmarks.sample_graphs import open_sample, parser
 from scripts.benchmarks.train_step import set_up
 
 EPOCHS = (45_000, 491_000)  # pairs; thesis 4.3.1 and 4.4.2
-
-
-def run(
-    store_path: str | None = None,
-    *,
-    num_graphs: int = 2000,
-    pairs: int = 1024,
-    batch_sizes: Sequence[int] = (32,),
-    overrides: Sequence[str] = (),
-) -> list[dict[str, float]]:
-    """Train on ``pairs`` pairs with each batch size, after a first batch that does not count."""
-    encoder_config, config = read_settings(overrides)
-    with open_sample(store_path, num_graphs) as store:
-        return [
-            _epoch(store, encoder_config, replace(config, batch_size=batch_size), pairs) for batch_size in batch_sizes
-        ]
 
 
 def _epoch(store: GraphStore, encoder_config: EncoderConfig, config: TrainConfig, pairs: int) -> dict[str, float]:
@@ -100,32 +81,23 @@ def _epoch(store: GraphStore, encoder_config: EncoderConfig, config: TrainConfig
         }
 
 
-def main() -> None:
-    """Print a row for each batch size, then all as JSON."""
+def main() -> dict[str, list[dict[str, float]]]:
+    """Train with each batch size, after a first batch that does not count; print a row for each, and return all."""
     arguments = parser(__doc__)
     arguments.add_argument("--pairs", type=int, default=1024, help="pairs for each batch size, at least one batch")
     arguments.add_argument("--batch-sizes", default="32", help="batch sizes, separated by commas")
     arguments.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
     options = arguments.parse_intermixed_args()
-    try:
-        rows = run(
-            options.store,
-            num_graphs=options.num_graphs,
-            pairs=options.pairs,
-            batch_sizes=[int(size) for size in options.batch_sizes.split(",")],
-            overrides=options.overrides,
-        )
-    except MathAMRError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    encoder_config, config = read_settings(options.overrides)
+    with open_sample(options.store, options.num_graphs) as store:
+        rows = [
+            _epoch(store, encoder_config, replace(config, batch_size=int(size)), options.pairs)
+            for size in options.batch_sizes.split(",")
+        ]
     for row in rows:
         print(
             "  ".join(
                 f"{name} {value:,.4g}" if value < 1_000 else f"{name} {value:,.0f}" for name, value in row.items()
             )
         )
-    print(json.dumps({"rows": [{name: round(value, 4) for name, value in row.items()} for row in rows]}))
-
-
-if __name__ == "__main__":
-    main()
+    return {"rows": rows}

@@ -14,9 +14,8 @@ The last line is one JSON object; times are medians.
 
 from __future__ import annotations
 
-import json
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import closing
 
 import numpy as np
@@ -37,12 +36,15 @@ from scripts.benchmarks.sample_graphs import open_sample, parser
 WARM_UP = 2  # steps; the first allocate
 
 
-def run(
-    store_path: str | None = None, *, num_graphs: int = 2000, steps: int = 20, overrides: Sequence[str] = ()
-) -> dict[str, float]:
-    """Run ``steps`` steps, then time their parts alone."""
-    encoder_config, config = read_settings(overrides)
-    with open_sample(store_path, num_graphs) as store, ranks(config.device) as world:
+def main() -> dict[str, float]:
+    """Run some steps, then time their parts alone; print and return each number."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--steps", type=int, default=20)
+    arguments.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
+    options = arguments.parse_args()
+    steps: int = options.steps
+    encoder_config, config = read_settings(options.overrides)
+    with open_sample(options.store, options.num_graphs) as store, ranks(config.device) as world:
         post_ids = np.random.default_rng(0).permutation(store.post_ids()).tolist()
         pairs = [Pair(*two) for two in zip(post_ids[::2], post_ids[1::2], strict=False)]
         batches, learner = set_up(store, pairs, encoder_config, config, world)
@@ -79,7 +81,7 @@ def run(
         }
         times = {name: _median_ms(part, device) for name, part in parts.items()}
     seconds = total[WARM_UP:]
-    return {
+    result = {
         "step_ms": 1_000 * statistics.median(seconds),
         "waited_ms": 1_000 * statistics.median(waited[WARM_UP:]),
         "waited_share": sum(waited[WARM_UP:]) / sum(seconds),
@@ -92,6 +94,9 @@ def run(
         "parameters": sum(p.numel() for p in encoder.parameters()),
         "steps": len(seconds),
     }
+    for name, value in result.items():
+        print(f"{name:22} {value:>12,.4g}" if value < 1_000 else f"{name:22} {value:>12,.0f}")
+    return result
 
 
 def set_up(
@@ -117,19 +122,3 @@ def _median_ms(part: Callable[[], object], device: torch.device, rounds: int = 7
             part()
         times.append(1_000 * watch.seconds)
     return statistics.median(times)
-
-
-def main() -> None:
-    """Print each number, then all as JSON."""
-    arguments = parser(__doc__)
-    arguments.add_argument("--steps", type=int, default=20)
-    arguments.add_argument("overrides", nargs="*", help="settings, e.g. train.workers=2")
-    options = arguments.parse_args()
-    result = run(options.store, num_graphs=options.num_graphs, steps=options.steps, overrides=options.overrides)
-    for name, value in result.items():
-        print(f"{name:22} {value:>12,.4g}" if value < 1_000 else f"{name:22} {value:>12,.0f}")
-    print(json.dumps({name: round(value, 4) for name, value in result.items()}))
-
-
-if __name__ == "__main__":
-    main()

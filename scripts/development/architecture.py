@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import ast
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "modules.md"
 FLOORS = ("graphs", "mathamr", "experiments")
 LISTED = (*FLOORS, "scripts")
-Graph = Mapping[str, set[str]]
 
 
 @cache
@@ -58,23 +57,6 @@ def import_graph(*floors: str) -> dict[str, set[str]]:
     """Return the modules that each module imports."""
     known = modules(*floors)
     return {name: {other for other in imports_of(path) if other in known} - {name} for name, path in known.items()}
-
-
-def grouped(graph: Graph, parent: str) -> dict[str, set[str]]:
-    """Return the graph of what lies directly in a package: modules, and packages as one node each.
-
-    >>> graph = {"a.b.c": {"a.d"}, "a.d": {"a.b.e", "x"}, "a.b.e": set()}
-    >>> {name: sorted(others) for name, others in sorted(grouped(graph, "a").items())}
-    {'b': ['d'], 'd': ['b']}
-    """
-    found: dict[str, set[str]] = {}
-    start = f"{parent}."
-    for name, others in graph.items():
-        if name.startswith(start):
-            own = name[len(start) :].split(".")[0]
-            inside = {other[len(start) :].split(".")[0] for other in others if other.startswith(start)}
-            found.setdefault(own, set()).update(inside - {own})
-    return found
 
 
 def drawing() -> str:

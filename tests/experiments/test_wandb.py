@@ -188,7 +188,7 @@ with open_logbook(settings, folder, name="n", group="g", run_id="i", config={"a"
         book.record({"kind": "step", "step": step, "epoch": 0, "loss": 1.0})
     book.scores({"ndcg_prime": 0.4, "code": "x"})
     book.table("topics", ["topic", "map_prime"], [["A.1", 0.5], ["A.2", 0.0]])
-    book.artifact("g-n", "model", [folder / "model", folder / "run.tsv"], {"ndcg_prime": 0.4})
+    book.artifact("g-n", [folder / "model", folder / "run.tsv"], {"ndcg_prime": 0.4})
 print("went on")
 """
 

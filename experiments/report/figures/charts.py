@@ -230,42 +230,35 @@ def bars(
         "Bars: mean over topics and seeds; whiskers: 95 % bootstrap interval over topics; circles: single seeds. "
         "Whiskers of two conditions may overlap where their difference on the same topics is significant (*)."
     )
-    return Figure(lambda name: _draw_bars(scores, seeds, titles, stars, name, alt), alt, caption)
 
+    def draw(name: str) -> str:
+        with canvas(1, len(titles), 0.9 + 0.34 * len(scores), sharey=True) as (figure, axes):
+            numbers, styles = range(len(scores)), [plot_style(number) for number in range(len(scores))]
+            # Black bars would hide dots and whiskers.
+            light = [one.colour if number % len(COLOURS) else "#bbbbbb" for number, one in enumerate(styles)]
+            hatches = [one.hatch for one in styles]
+            for ax, (measure, title) in zip(axes[0], titles.items(), strict=True):
+                means = np.array([statistics.fmean(of[measure].values()) for of in scores.values()])
+                ends = np.array([_interval(of[measure]) for of in scores.values()]).T
+                whiskers = np.abs(ends - means)
+                ax.barh(numbers, means, height=0.72, color=light, hatch=hatches, edgecolor="black", linewidth=0.6)
+                ax.errorbar(means, numbers, xerr=whiskers, fmt="none", ecolor="black", capsize=3, linewidth=1.1)
+                several = [seeds[condition][measure] for condition in scores]
+                dots = [(score, number) for number, own in enumerate(several) if len(own) > 1 for score in own]
+                places = [score for score, _ in dots], [number for _, number in dots]
+                ax.plot(*places, "o", markersize=4, markerfacecolor="white", color="black")
+                for number, condition in enumerate(scores):
+                    if star := stars.get((condition, measure)):
+                        ax.text(ends[1][number], number, f" {star}", va="center", fontsize=12)
+                ax.set_title(title)
+                ax.set_xlim(left=0)
+                ax.grid(axis="x", color="#dddddd", linewidth=0.6)
+                ax.set_axisbelow(True)
+            axes[0][0].set_yticks(range(len(scores)), shortened(scores).values())
+            axes[0][0].set_ylim(len(scores) - 0.45, -0.55)
+            return svg(figure, name, alt)
 
-def _draw_bars(
-    scores: Mapping[str, Mapping[str, TopicScores]],
-    seeds: Mapping[str, Mapping[str, Sequence[float]]],
-    titles: Mapping[str, str],
-    stars: Mapping[tuple[str, str], str],
-    name: str,
-    alt: str,
-) -> str:
-    with canvas(1, len(titles), 0.9 + 0.34 * len(scores), sharey=True) as (figure, axes):
-        numbers, styles = range(len(scores)), [plot_style(number) for number in range(len(scores))]
-        # Black bars would hide dots and whiskers.
-        light = [one.colour if number % len(COLOURS) else "#bbbbbb" for number, one in enumerate(styles)]
-        hatches = [one.hatch for one in styles]
-        for ax, (measure, title) in zip(axes[0], titles.items(), strict=True):
-            means = np.array([statistics.fmean(of[measure].values()) for of in scores.values()])
-            ends = np.array([_interval(of[measure]) for of in scores.values()]).T
-            whiskers = np.abs(ends - means)
-            ax.barh(numbers, means, height=0.72, color=light, hatch=hatches, edgecolor="black", linewidth=0.6)
-            ax.errorbar(means, numbers, xerr=whiskers, fmt="none", ecolor="black", capsize=3, linewidth=1.1)
-            several = [seeds[condition][measure] for condition in scores]
-            dots = [(score, number) for number, own in enumerate(several) if len(own) > 1 for score in own]
-            places = [score for score, _ in dots], [number for _, number in dots]
-            ax.plot(*places, "o", markersize=4, markerfacecolor="white", color="black")
-            for number, condition in enumerate(scores):
-                if star := stars.get((condition, measure)):
-                    ax.text(ends[1][number], number, f" {star}", va="center", fontsize=12)
-            ax.set_title(title)
-            ax.set_xlim(left=0)
-            ax.grid(axis="x", color="#dddddd", linewidth=0.6)
-            ax.set_axisbelow(True)
-        axes[0][0].set_yticks(range(len(scores)), shortened(scores).values())
-        axes[0][0].set_ylim(len(scores) - 0.45, -0.55)
-        return svg(figure, name, alt)
+    return Figure(draw, alt, caption)
 
 
 def _interval(scores: TopicScores) -> tuple[float, float]:
@@ -305,34 +298,34 @@ def differences(found: Sequence[Difference], measure: str) -> Figure:
         f"Difference to the baseline in {measure} on each topic, mean over seeds, topics sorted by it. Dashed: the "
         "mean difference; in brackets its 95 % bootstrap interval over topics."
     )
-    return Figure(lambda name: _draw_differences(found, measure, name, alt), alt, caption)
 
+    def draw(name: str) -> str:
+        from matplotlib.collections import PolyCollection  # thousands of bars, each of which would be slow to add
 
-def _draw_differences(found: Sequence[Difference], measure: str, name: str, alt: str) -> str:
-    from matplotlib.collections import PolyCollection  # thousands of bars, each of which would be slow to add
+        columns = min(3, len(found))
+        rows = -(-len(found) // columns)
+        names = shortened({label for one in found for label in (one.condition, one.baseline)})
+        with canvas(rows, columns, 2.7 * rows, sharey=True) as (figure, axes):
+            panels = [ax for line in axes for ax in line]
+            for ax, one in zip(panels, found, strict=False):
+                ordered = sorted(one.by_topic, key=lambda topic: (-one.by_topic[topic], topic))
+                values = [one.by_topic[topic] for topic in ordered]
+                colours = ["#56B4E9" if value > 0 else "#D55E00" for value in values]
+                bars = [((x - 0.5, 0), (x - 0.5, y), (x + 0.5, y), (x + 0.5, 0)) for x, y in enumerate(values)]
+                ax.add_collection(PolyCollection(bars, facecolors=colours, edgecolors="black", linewidths=0.2))
+                ax.autoscale_view()
+                ax.axhline(0, color="black", linewidth=0.8)
+                ax.axhline(one.test.test.difference, color="black", linestyle="--", linewidth=0.9)
+                ax.set_title(f"{names[one.condition]}\nagainst {names[one.baseline]}", loc="left")
+                gained = [topic for topic in ordered[:3] if one.by_topic[topic] > 0]
+                lost = [topic for topic in ordered[:-4:-1] if one.by_topic[topic] < 0]
+                ends = f"most gained: {_named(gained)}\nmost lost: {_named(lost)}"
+                ax.set_xlabel(f"{one.mean}\n{one.words}\n{ends}", loc="left", fontsize=8)
+                ax.set_xticks([])
+            for ax in panels[len(found) :]:
+                ax.set_axis_off()
+            for line in axes:
+                line[0].set_ylabel(f"Difference in {measure}")
+            return svg(figure, name, alt)
 
-    columns = min(3, len(found))
-    rows = -(-len(found) // columns)
-    names = shortened({label for one in found for label in (one.condition, one.baseline)})
-    with canvas(rows, columns, 2.7 * rows, sharey=True) as (figure, axes):
-        panels = [ax for line in axes for ax in line]
-        for ax, one in zip(panels, found, strict=False):
-            ordered = sorted(one.by_topic, key=lambda topic: (-one.by_topic[topic], topic))
-            values = [one.by_topic[topic] for topic in ordered]
-            colours = ["#56B4E9" if value > 0 else "#D55E00" for value in values]
-            bars = [((x - 0.5, 0), (x - 0.5, y), (x + 0.5, y), (x + 0.5, 0)) for x, y in enumerate(values)]
-            ax.add_collection(PolyCollection(bars, facecolors=colours, edgecolors="black", linewidths=0.2))
-            ax.autoscale_view()
-            ax.axhline(0, color="black", linewidth=0.8)
-            ax.axhline(one.test.test.difference, color="black", linestyle="--", linewidth=0.9)
-            ax.set_title(f"{names[one.condition]}\nagainst {names[one.baseline]}", loc="left")
-            gained = [topic for topic in ordered[:3] if one.by_topic[topic] > 0]
-            lost = [topic for topic in ordered[:-4:-1] if one.by_topic[topic] < 0]
-            ends = f"most gained: {_named(gained)}\nmost lost: {_named(lost)}"
-            ax.set_xlabel(f"{one.mean}\n{one.words}\n{ends}", loc="left", fontsize=8)
-            ax.set_xticks([])
-        for ax in panels[len(found) :]:
-            ax.set_axis_off()
-        for line in axes:
-            line[0].set_ylabel(f"Difference in {measure}")
-        return svg(figure, name, alt)
+    return Figure(draw, alt, caption)

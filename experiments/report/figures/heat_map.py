@@ -162,46 +162,48 @@ def figure(
         "Similarities of the topic's virtual nodes (rows) and the document's (columns), all panels on one scale: F "
         "formulas, S sentences, D the document. Circles: the best column of each row, which MaxSim takes. Spread: "
         f"standard deviation of all similarities; a small one means nodes that are nearly equal. {shown}. In the "
-        "form of "
-        "Figure 4.1 of the thesis."
+        "form of Figure 4.1 of the thesis."
     )
-    panels = [(label, found) for label, (_, found) in maps.items()]
-    return Figure(lambda name: _draw(panels, queries, documents, name, alt), alt, caption)
 
+    def draw(name: str) -> str:
+        titles = shortened(maps)
+        columns = min(2, len(maps))
+        rows = -(-len(maps) // columns)
+        tallest = max(len(found.queries) for _, found in maps.values())
+        low = min(found.scores.min() for _, found in maps.values())
+        high = max(found.scores.max() for _, found in maps.values())
+        height = rows * min(6.0, max(1.9, 1.0 + 0.15 * tallest)) + 0.7
+        with canvas(rows, columns, height) as (drawing, axes):
+            panels = [ax for line in axes for ax in line]
+            for ax, (label, (_, found)) in zip(panels, maps.items(), strict=False):
+                image = ax.pcolormesh(
+                    found.scores, cmap="cividis", vmin=low, vmax=high, edgecolors="face", linewidth=0.2
+                )
+                best = found.scores.argmax(axis=1)
+                circle: dict[str, Any] = {
+                    "markerfacecolor": "white",
+                    "markeredgecolor": "black",
+                    "markeredgewidth": 0.7,
+                }
+                ax.plot(best + 0.5, np.arange(len(best)) + 0.5, "o", markersize=3.5, **circle)
+                for at in _borders(found.queries):
+                    ax.axhline(at, color="white", linewidth=1.2)
+                for at in _borders(found.documents):
+                    ax.axvline(at, color="white", linewidth=1.2)
+                _ticks(ax.yaxis, [queries[node] for node in found.queries], 30)
+                _ticks(ax.xaxis, [documents[node] for node in found.documents], 40 // columns)
+                ax.invert_yaxis()
+                ax.set_title(f"{titles[label]}\nMaxSim {found.score:.3f}, spread {found.spread:.3f}", loc="left")
+            for ax in panels[len(maps) :]:
+                ax.set_axis_off()
+            bar = drawing.colorbar(
+                image, ax=panels, location="top", shrink=0.4, aspect=40, pad=0.1 / height, label="Similarity"
+            )
+            if bar.solids is not None:
+                bar.solids.set_rasterized(False)  # a self-contained page loads no images
+            return svg(drawing, name, alt)
 
-def _draw(
-    maps: Sequence[tuple[str, HeatMap]], queries: Mapping[Node, str], documents: Mapping[Node, str], name: str, alt: str
-) -> str:
-    titles = shortened([label for label, _ in maps])
-    columns = min(2, len(maps))
-    rows = -(-len(maps) // columns)
-    tallest = max(len(found.queries) for _, found in maps)
-    low = min(found.scores.min() for _, found in maps)
-    high = max(found.scores.max() for _, found in maps)
-    height = rows * min(6.0, max(1.9, 1.0 + 0.15 * tallest)) + 0.7
-    with canvas(rows, columns, height) as (drawing, axes):
-        panels = [ax for line in axes for ax in line]
-        for ax, (label, found) in zip(panels, maps, strict=False):
-            image = ax.pcolormesh(found.scores, cmap="cividis", vmin=low, vmax=high, edgecolors="face", linewidth=0.2)
-            best = found.scores.argmax(axis=1)
-            circle: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": "black", "markeredgewidth": 0.7}
-            ax.plot(best + 0.5, np.arange(len(best)) + 0.5, "o", markersize=3.5, **circle)
-            for at in _borders(found.queries):
-                ax.axhline(at, color="white", linewidth=1.2)
-            for at in _borders(found.documents):
-                ax.axvline(at, color="white", linewidth=1.2)
-            _ticks(ax.yaxis, [queries[node] for node in found.queries], 30)
-            _ticks(ax.xaxis, [documents[node] for node in found.documents], 40 // columns)
-            ax.invert_yaxis()
-            ax.set_title(f"{titles[label]}\nMaxSim {found.score:.3f}, spread {found.spread:.3f}", loc="left")
-        for ax in panels[len(maps) :]:
-            ax.set_axis_off()
-        bar = drawing.colorbar(
-            image, ax=panels, location="top", shrink=0.4, aspect=40, pad=0.1 / height, label="Similarity"
-        )
-        if bar.solids is not None:
-            bar.solids.set_rasterized(False)  # a self-contained page loads no images
-        return svg(drawing, name, alt)
+    return Figure(draw, alt, caption)
 
 
 def _borders(nodes: Sequence[Node]) -> list[int]:

@@ -72,7 +72,7 @@ def score_files(run_file: Path, qrels_files: Sequence[Path], settings: ScoreSett
         searched = set(visual_ids.values())
     qrels, ids_note = in_ids_of(run, qrels, visual_ids)
     relevant, note = relevant_grade(judgments_of(qrels), settings.relevant_grade)
-    result = evaluate(run, qrels, regime=settings.regime, collection=searched, visual_ids=visual_ids, relevant=relevant)
+    result = evaluate(run, qrels, collection=searched, visual_ids=visual_ids, relevant=relevant)
     notes = [note, repeated_lines(run), ids_note]
     values = {name: result.aggregate[name] for name in PRINTED} | {"topics": result.topics}
     return Scored(values, "\n".join(filter(None, notes)))

@@ -1,4 +1,3 @@
-#!/usr/bin/env python
 """Agreement of the trees made from LaTeX with those of the official MathML.
 
     python scripts/bench.py formula_agreement --oracle ../shared/data/tangent/oracle_2020_2021.jsonl --part dev
@@ -30,7 +29,6 @@ from graphs.formulas.mathml import clean_plain
 from graphs.formulas.tree import FormulaTree, TreeKind
 
 _ENTITY = re.compile(r"&(lt|gt|amp|quot);")
-_PART = re.compile(r"\[|\]|,(?=[0-9A-Za-z]\[)|[^\[\],]+|,")
 
 Edges = Counter[tuple[str, str, str]]
 
@@ -164,7 +162,8 @@ def measure(oracle: Path, part: str) -> dict[str, Any]:
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
+    """Print the agreement of both kinds of tree, and the differences; return the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--oracle", type=Path, required=True, help="JSON lines with LaTeX and official trees")
     parser.add_argument("--part", choices=("dev", "heldout", "all"), default="dev")
@@ -176,8 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         agreement: Agreement = figures[kind]
         summary[kind] = {
             "compared": agreement.compared,
-            "identical": round(agreement.share, 4),
-            "edge_f1": round(agreement.edge_f1, 4),
+            "identical": agreement.share,
+            "edge_f1": agreement.edge_f1,
         }
         identical = f"{agreement.identical} of {agreement.compared} identical ({agreement.share:.2%})"
         print(f"{kind}: {identical}, edge F1 {agreement.edge_f1:.4f}")
@@ -185,8 +184,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for name, count in agreement.differences.most_common(options.differences):
                 print(f"  {count:4}  {name}\n      {agreement.examples[name]}")
     summary["formulas_per_second"] = round(figures["formulas_per_second"])
-    print(json.dumps(summary))
-
-
-if __name__ == "__main__":
-    main()
+    return summary

@@ -20,8 +20,6 @@ import argparse
 import gzip
 import html
 import json
-import os
-import sys
 import time
 import traceback
 from collections import Counter
@@ -32,13 +30,14 @@ from typing import Any
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.text.text_formulas import find
-from graphs.errors import CorpusError, MathAMRError
+from graphs.errors import CorpusError
 from graphs.formulas.latex import Macros, parse_latex, read_macros
 from graphs.formulas.latex.commands import read
 from graphs.formulas.latex.grammar import parse_list
 from graphs.formulas.latex.nodes import MathList, Unparsed
 from graphs.formulas.published import rows_of
 from graphs.formulas.tree import FormulaTree
+from mathamr.evaluation.efficiency import process_memory
 
 
 def posts(path: Path) -> Iterator[list[str]]:
@@ -89,11 +88,11 @@ def measure(path: Path, seen: dict[str, int] | None = None) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     raised: list[str] = []
     bits = bytearray(len(different))
-    grown = resident_mib()
+    grown = process_memory("VmRSS")
     start = time.process_time()
     for number, (latex, macros) in enumerate(different.items()):
         if number == len(different) // 10:
-            grown = resident_mib()
+            grown = process_memory("VmRSS")
         try:
             parsed = parse_latex(latex, macros)
         except Exception:  # noqa: BLE001 - this is what is being looked for
@@ -108,7 +107,7 @@ def measure(path: Path, seen: dict[str, int] | None = None) -> dict[str, Any]:
         counts["error"] += unread or empty
         counts["unread"] += unread
     seconds = max(time.process_time() - start, 1e-9)
-    grown = resident_mib() - grown
+    grown = process_memory("VmRSS") - grown
     if seen is not None:
         seen.update(zip(different, bits, strict=True))
     why = Counter(_reason(*pair) for pair, found in zip(different.items(), bits, strict=True) if found & UNREAD)
@@ -120,7 +119,7 @@ def measure(path: Path, seen: dict[str, int] | None = None) -> dict[str, Any]:
         "error_share": counts["error"] / max(len(different), 1),
         "unread_share": counts["unread"] / max(len(different), 1),
         "formulas_per_second": len(different) / seconds,
-        "grown_mib": grown,
+        "grown_mib": grown / 2**20,
         "why_unread": dict(why.most_common()),
         "raised": raised[:5],
     }
@@ -160,51 +159,35 @@ def _is_balanced(whole: MathList) -> bool:
     return depth == 0
 
 
-def resident_mib() -> float:
-    """Return the resident memory of this process (Linux), in MiB."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a line for each path, then the result as JSON; return the exit code."""
+def main(arguments: Sequence[str] | None = None) -> tuple[dict[str, Any], int]:
+    """Print a line for each path; return the result, and the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder of ARQMath, or JSON lines")
     options = parser.parse_args(arguments)
     results: dict[str, Any] = {}
     seen: dict[str, int] = {}
-    try:
-        for path in options.paths:
-            figures = measure(path, seen)
-            for report in figures.pop("raised"):
-                print(report)
-            print(
-                f"{path}: {figures['formulas']:,} formulas, {figures['exceptions']} exceptions, "
-                f"E! in {figures['error_share']:.2%} ({figures['unread_share']:.2%} unread, the others empty cells), "
-                f"without SLT {figures['no_slt']}, without OPT {figures['no_opt']}; "
-                f"{figures['formulas_per_second']:,.0f} formulas/s, grown by {figures['grown_mib']:.1f} MiB"
-            )
-            reasons = figures.pop("why_unread")
-            print("  unread for: " + ", ".join(f"{reason} {number:,}" for reason, number in reasons.items()))
-            results[str(path)] = {name: round(value, 5) for name, value in figures.items()} | {"why_unread": reasons}
-    except MathAMRError as error:
-        print(error, file=sys.stderr)
-        return 2
+    for path in options.paths:
+        figures = results[str(path)] = measure(path, seen)
+        for report in figures.pop("raised"):
+            print(report)
+        print(
+            f"{path}: {figures['formulas']:,} formulas, {figures['exceptions']} exceptions, "
+            f"E! in {figures['error_share']:.2%} ({figures['unread_share']:.2%} unread, the others empty cells), "
+            f"without SLT {figures['no_slt']}, without OPT {figures['no_opt']}; "
+            f"{figures['formulas_per_second']:,.0f} formulas/s, grown by {figures['grown_mib']:.1f} MiB"
+        )
+        reasons = ", ".join(f"{reason} {number:,}" for reason, number in figures["why_unread"].items())
+        print(f"  unread for: {reasons}")
     raised = any(figures["exceptions"] for figures in results.values())
     if len(results) > 1:
         together = {
             "formulas": len(seen),
-            "error_share": round(sum(bits > 0 for bits in seen.values()) / max(len(seen), 1), 5),
-            "unread_share": round(sum(bits & UNREAD for bits in seen.values()) / max(len(seen), 1), 5),
+            "error_share": sum(bits > 0 for bits in seen.values()) / max(len(seen), 1),
+            "unread_share": sum(bits & UNREAD for bits in seen.values()) / max(len(seen), 1),
         }
         print(
             f"together: {together['formulas']:,} different formulas, E! in {together['error_share']:.2%} "
             f"({together['unread_share']:.2%} unread)"
         )
         results["together"] = together
-    print(json.dumps(results))
-    return 1 if raised else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return results, int(raised)

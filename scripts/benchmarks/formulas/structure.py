@@ -24,10 +24,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import random
 import string
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -36,7 +34,6 @@ from typing import Any
 
 import numpy as np
 
-from experiments.command import command
 from graphs.corpus.corpus import open_corpus
 from graphs.errors import ConfigError
 from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
@@ -56,9 +53,8 @@ TWO_LETTERS = [f"{a}{b}" for a in LETTERS for b in LETTERS]
 Search = Callable[[ParsedFormula, int], list[int]]
 
 
-@command
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit code."""
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
+    """Print times of all searches, and the shares of the checks; return the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="mathdocs", help="kind of the collection")
     parser.add_argument("--root", type=Path, help="folder of the collection, if it has one")
@@ -107,8 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     result |= race(searches, queries, given.k)
     if given.proofs:
         result |= proofs(searches, formulas, given.proofs, generator)
-    print(json.dumps(result))
-    return 0
+    return result
 
 
 def unique(formulas: Iterable[ParsedFormula]) -> Iterator[ParsedFormula]:
@@ -263,7 +258,3 @@ def joined(parts: Sequence[tuple[FormulaTree, int, str]]) -> FormulaTree:
         parents += [parent if own < 0 else start + own for own in tree.parents]
         edges += [edge, *tree.edge_labels[1:]]
     return FormulaTree(parts[0][0].kind, tuple(labels), tuple(parents), tuple(edges))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

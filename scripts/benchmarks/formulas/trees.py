@@ -13,10 +13,8 @@ no MathML, so the MathML of latex2mathml is used for its layout trees. The last 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import resource
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +25,7 @@ from typing import Any
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import ConfigError, FormulaError, MathAMRError
+from graphs.errors import ConfigError, FormulaError
 from graphs.formulas.content import parse_opt
 from graphs.formulas.latex import parse_latex
 from graphs.formulas.latexml import LaTeXML
@@ -47,7 +45,7 @@ class Way:
     inputs: Callable[[PublishedFormula], bool]
 
 
-def sample(root: Path | None, number: int, seed: int) -> tuple[str, list[PublishedFormula]]:
+def sample(root: Path | None, number: int) -> tuple[str, list[PublishedFormula]]:
     """Return the collection's name and ``number`` formulas drawn from its posts."""
     if root is not None:
         files = open_corpus("arqmath", root).formulas()
@@ -65,7 +63,7 @@ def sample(root: Path | None, number: int, seed: int) -> tuple[str, list[Publish
             for formula in extract(post).formulas
         )
         found = [PublishedFormula(formula.formula_id, formula.latex, "", "") for formula in references]
-    drawn = random.Random(seed).sample(found, min(number, len(found)))
+    drawn = random.Random(0).sample(found, min(number, len(found)))
     if root is None:
         drawn = [PublishedFormula(f.formula_id, f.latex, _layout_mathml(f.latex), "") for f in drawn]
     return ("arqmath" if root else "mathdocs"), drawn
@@ -140,41 +138,12 @@ def measure_latexml(formulas: Sequence[PublishedFormula]) -> float:
     return len(formulas) / max(cpu_seconds() - start, 1e-9)
 
 
-def run(root: Path | None, *, number: int = 4000, rounds: int = 3, latexml: int = 20, seed: int = 0) -> dict[str, Any]:
-    """Return all figures.
-
-    Args:
-        root: ARQMath collection; ``None``: the embedded collection.
-        number: number of formulas drawn from it.
-        rounds: number of timings of each way.
-        latexml: number of formulas given to LaTeXML, if installed; 0: none.
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
+    """Print the speed of every way.
 
     Returns:
         ``formulas_per_second`` of ``all`` and ``short`` formulas, by way, and ``ratios``, of ours over other programs.
     """
-    collection, formulas = sample(root, number, seed)
-    short = [formula for formula in formulas if len(formula.latex) <= SHORT]
-    speed = {"all": measure(formulas, rounds), "short": measure(short, rounds)}
-    if latexml and program(LaTeXML().command, "latexml"):
-        speed["all"]["latexml"] = measure_latexml(formulas[:latexml])
-    ratios = {
-        f"{ours}_vs_{other}{'_short' if part == 'short' else ''}": figures[ours] / figures[other]
-        for part, figures in speed.items()
-        for ours in ("latex_both", "mathml_both")
-        for other in ("latex2mathml", "latexml")
-        if ours in figures and other in figures
-    }
-    return {
-        "collection": collection,
-        "formulas": len(formulas),
-        "short_formulas": len(short),
-        "formulas_per_second": speed,
-        "ratios": ratios,
-    }
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print every way's speed, then the result as JSON; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, help="folder in the layout of ARQMath; default: the embedded collection")
     parser.add_argument("--formulas", type=int, default=4000, help="number of formulas in the sample")
@@ -182,25 +151,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--latexml", type=int, default=20, help="number of formulas for LaTeXML, if it is installed; 0: none"
     )
-    options = parser.parse_args(arguments)
-    try:
-        result = run(options.root, number=options.formulas, rounds=options.rounds, latexml=options.latexml)
-    except MathAMRError as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(f"{result['formulas']:,} formulas of {result['collection']}, {result['short_formulas']:,} of them short")
-    for part, figures in result["formulas_per_second"].items():
+    given = parser.parse_args(arguments)
+    collection, formulas = sample(given.root, given.formulas)
+    short = [formula for formula in formulas if len(formula.latex) <= SHORT]
+    speed = {"all": measure(formulas, given.rounds), "short": measure(short, given.rounds)}
+    if given.latexml and program(LaTeXML().command, "latexml"):
+        speed["all"]["latexml"] = measure_latexml(formulas[: given.latexml])
+    ratios = {
+        f"{ours}_vs_{other}{'_short' if part == 'short' else ''}": figures[ours] / figures[other]
+        for part, figures in speed.items()
+        for ours in ("latex_both", "mathml_both")
+        for other in ("latex2mathml", "latexml")
+        if ours in figures and other in figures
+    }
+    print(f"{len(formulas):,} formulas of {collection}, {len(short):,} of them short")
+    for part, figures in speed.items():
         for name, value in figures.items():
             print(f"{part:>6} {name:>14} {value:>10,.1f} formulas/s {figures['latex_both'] / value:>9.2f} x")
-    print(json.dumps(_rounded(result)))
-    return 0
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _rounded(inner) for name, inner in value.items()}
-    return round(value, 2) if isinstance(value, float) else value
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sizes = {"collection": collection, "formulas": len(formulas), "short_formulas": len(short)}
+    return {**sizes, "formulas_per_second": speed, "ratios": ratios}

@@ -19,9 +19,7 @@ The labels whose counts differ most follow. The last line is one JSON object.
 from __future__ import annotations
 
 import argparse
-import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.corpus.corpus import open_corpus
-from graphs.errors import ConfigError, FormulaError, MathAMRError
+from graphs.errors import ConfigError, FormulaError
 from graphs.formulas.content import parse_opt
 from graphs.formulas.latex import parse_latex
 from graphs.formulas.presentation import parse_slt
@@ -162,17 +160,6 @@ def differences(mathml: Counter[str], latex: Counter[str], number: int) -> list[
     return [(label, mathml[label], latex[label]) for label in labels[:number] if mathml[label] != latex[label]]
 
 
-def run(root: Path, limit: int | None = None, number: int = 15) -> dict[str, Any]:
-    """Return figures for ``all`` and ``intact`` formulas, by kind of tree, with ``both`` kinds together.
-
-    A kind has the formulas compared and identical, ``labels`` and ``roles`` as :func:`compare` gives them, and
-    ``differences``, ``number`` labels."""
-    files = open_corpus("arqmath", root).formulas()
-    if files is None or not files.latex or not files.slt or not files.opt:
-        raise ConfigError(f"--root {root}: TSV folders are missing; all three representations are needed")
-    return {part: _figures(pairs, number) for part, pairs in count(islice(published(files), limit)).items()}
-
-
 def _figures(of_kind: dict[TreeKind, Pairs], number: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     both: list[Source] = [Source(), Source()]
@@ -194,22 +181,28 @@ def _figures(of_kind: dict[TreeKind, Pairs], number: int) -> dict[str, Any]:
     return result | {"both": {"labels": labels, "roles": roles}}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the figures, then the result as JSON; return the exit code."""
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
+    """Print and return figures for ``all`` and ``intact`` formulas, by kind of tree, with ``both`` kinds together.
+
+    A kind has the formulas compared and identical, ``labels`` and ``roles`` as :func:`compare` gives them, and
+    ``differences``, the labels whose counts differ most.
+
+    Raises:
+        ConfigError: a collection without all three representations.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, required=True, help="folder in the layout of ARQMath")
     parser.add_argument("--formulas", type=int, help="number of formulas; default: all")
     parser.add_argument("--differences", type=int, default=15, help="number of labels to print")
     options = parser.parse_args(arguments)
-    try:
-        result = run(options.root, options.formulas, options.differences)
-    except MathAMRError as error:
-        print(error, file=sys.stderr)
-        return 2
+    files = open_corpus("arqmath", options.root).formulas()
+    if files is None or not files.latex or not files.slt or not files.opt:
+        raise ConfigError(f"--root {options.root}: TSV folders are missing; all three representations are needed")
+    counted = count(islice(published(files), options.formulas))
+    result = {part: _figures(pairs, options.differences) for part, pairs in counted.items()}
     for part, figures in result.items():
         print_part(part, figures)
-    print(json.dumps(_rounded(result), ensure_ascii=False))
-    return 0
+    return result
 
 
 def print_part(part: str, of_kind: dict[str, Any]) -> None:
@@ -232,13 +225,3 @@ def print_part(part: str, of_kind: dict[str, Any]) -> None:
             )
         for label, mathml, latex in figures.get("differences", ()):
             print(f"    {label:<24} {mathml:>8,} from MathML {latex:>8,} from LaTeX")
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _rounded(inner) for name, inner in value.items()}
-    return round(value, 5) if isinstance(value, float) else value
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -83,8 +82,8 @@ def plaid(python: str, folder: Path, documents: VectorSets, queries: VectorSets)
     return result
 
 
-def main() -> int:
-    """Build every index over the same vectors, and search it with the same queries."""
+def main() -> dict[str, float]:
+    """Build every index over the same vectors, and search it with the same queries; return the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--encoded", type=Path, required=True, help="folder of token vectors beside a model")
     parser.add_argument("--qrels", type=Path, nargs="+", required=True, help="judgments of the topics")
@@ -126,9 +125,4 @@ def main() -> int:
                     int(measured[f"{bits}_bytes"]),
                     measured[f"{path.stem}_seconds"],
                 )
-    print(json.dumps({name: round(value, 4) for name, value in judged.result.items()}))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return judged.result

@@ -17,8 +17,6 @@ one JSON object.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -30,7 +28,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mathamr.evaluation.efficiency import Stopwatch
+from mathamr.evaluation.efficiency import Stopwatch, process_memory
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.approximate import ApproximateIndex
 from mathamr.retrieval.exact import scan
@@ -89,8 +87,7 @@ def memory(path: Path, queries: VectorSets, strategy: Strategy) -> tuple[float, 
     index = ApproximateIndex.open(path)
     for query in queries:
         search(index, VectorSets.of([query]), strategy, K)
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(status["RssAnon"].split()[0]) / 2**20, int(status["VmHWM"].split()[0]) / 2**20
+    return process_memory("RssAnon") / 2**30, process_memory("VmHWM") / 2**30
 
 
 def in_float(index: ApproximateIndex, query: VectorSets) -> None:
@@ -185,8 +182,8 @@ def updated(name: str, path: Path, new: VectorSets) -> Result:
     return {f"{name}_add_seconds": adding.seconds, f"{name}_remove_seconds": removing.seconds}
 
 
-def main() -> int:
-    """Measure both kinds of vectors."""
+def main() -> Result:
+    """Measure both kinds of vectors; return the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--index", type=Path, required=True, help="folder of mathamr index, to take vectors from")
     parser.add_argument("--vectors", nargs="+", default=["like", "repeated"], choices=["like", "repeated"])
@@ -231,9 +228,4 @@ def main() -> int:
             result |= measured(name, path, queries, qrels, given.rounds)
             result |= updated(name, path, new)
     print(f"load {Path('/proc/loadavg').read_text().split()[0]} at the end")
-    print(json.dumps({key: None if value is None else round(value, 4) for key, value in result.items()}))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return result

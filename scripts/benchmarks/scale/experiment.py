@@ -21,7 +21,6 @@ import argparse
 import json
 import multiprocessing
 import shlex
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -29,8 +28,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from typing import Any
 
 from experiments.command import setting
 from experiments.composition import parser_options
@@ -40,7 +38,7 @@ from graphs.processes import batched
 from graphs.shared_files import write_json
 from graphs.stores import collection
 from graphs.stores.collection import Collection
-from mathamr.evaluation.efficiency import bytes_on_disk, peak_memory, reset_peak_memory
+from mathamr.evaluation.efficiency import bytes_on_disk, peak_memory, process_memory, reset_peak_memory
 from mathamr.stages.console import Console, Stage
 from mathamr.stages.data.graphs import POSTS, GraphBuild, build_graphs
 from mathamr.stages.data.post_files import PostFiles
@@ -110,8 +108,7 @@ class MeasuringConsole(Console):
 
 def own_memory() -> float:
     """Return the resident memory of this process that is not mapped from files, in MiB."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith(("RssAnon:", "RssShmem:")))
+    return process_memory("RssAnon", "RssShmem") / _MIB
 
 
 def parse(out: Path, data: str, root: Path | None, number: int) -> None:
@@ -159,18 +156,13 @@ def repeat(parsed: Path, files: PostFiles, out: Path, source: str, console: Cons
 
 def run(folder: Path, changes: Sequence[str]) -> None:
     """Run the experiment on the tree of one size."""
-    from hydra import compose, initialize_config_dir
-
     from experiments import run as runs
-    from experiments.config import CONF, register, validated
+    from experiments.config import compose_words, validated
 
     words = [*RUN, setting("data.root", folder / "tree"), setting("data.collection", folder / "collection.db")]
     words += [setting("outputs", folder / "outputs"), "experiment.name=full_scale", *changes]
-    register()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        composed = validated(compose("config", words))
     console = MeasuringConsole(folder / "stages.jsonl")
-    ended = runs.run(composed, shlex.join(["python", "-m", "experiments.run", *words]), console)
+    ended = runs.run(validated(compose_words(words)), shlex.join(["python", "-m", "experiments.run", *words]), console)
     console.end()
     if ended.failed:
         raise SystemExit(ended.table)
@@ -217,8 +209,8 @@ def table(measured: dict[int, list[Row]], least: float) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Run every size in a new process, print the table."""
+def main() -> dict[int, list[dict[str, Any]]]:
+    """Run every size in a new process, print the table; return the rows of each size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="10000,100000,1000000", help="numbers of posts, growing")
     parser.add_argument("--out", type=Path, required=True, help="output folder (resumed if it exists)")
@@ -239,7 +231,7 @@ def main() -> None:
             _apart(run, folder, changes)
         measured[posts] = [*rows(given.out), *rows(folder)]
         print(table(measured, least=1.0), flush=True)
-    print(json.dumps({posts: [asdict(row) for row in some] for posts, some in measured.items()}))
+    return {posts: [asdict(row) for row in some] for posts, some in measured.items()}
 
 
 def _apart(work: object, *arguments: object) -> None:
@@ -249,7 +241,3 @@ def _apart(work: object, *arguments: object) -> None:
     process.join()
     if process.exitcode:
         raise SystemExit(f"{getattr(work, '__name__', work)} ended with exit code {process.exitcode}; see above")
-
-
-if __name__ == "__main__":
-    main()

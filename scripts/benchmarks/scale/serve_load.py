@@ -31,6 +31,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from mathamr.evaluation.efficiency import process_memory
 from mathamr.search.catalog import Catalog
 
 QUERIES = 500  # different ones; more than the engine remembers
@@ -49,8 +50,8 @@ class Load:
     errors: Counter[str] = field(default_factory=Counter)
 
 
-def main() -> int:
-    """Serve the index, load the server, print what came of it."""
+def main() -> tuple[dict[str, object], int]:
+    """Serve the index, load the server, print the errors; return the result, and the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--index", type=Path, required=True, help="folder of an index")
     parser.add_argument("--clients", type=int, default=50, help="clients at the same time")
@@ -64,14 +65,14 @@ def main() -> int:
             assert server.stdout is not None
             address = urlsplit(server.stdout.readline().strip()).netloc
             if not address:
-                return 1
+                raise SystemExit(1)  # the server has said why
             load, memory = run(address, queries, given.clients, given.seconds, server.pid)
         finally:
             server.terminate()
     for message, count in load.errors.most_common(10):
         print(f"{count:6,} x {message}")
-    print(json.dumps({"workers": given.workers, **summary(load, memory, given.clients, given.seconds)}))
-    return 1 if load.errors or not load.seconds else 0
+    result = {"workers": given.workers, **summary(load, memory, given.clients, given.seconds)}
+    return result, int(bool(load.errors) or not load.seconds)
 
 
 def queries_of(index: Path) -> list[str]:
@@ -144,20 +145,12 @@ def _status(connection: http.client.HTTPConnection, query: str) -> int:
 def resident(pid: int) -> float:
     """Return the memory of a process and its children in MiB, shared pages counted once; 0 where it is unknown."""
     children = Path(f"/proc/{pid}/task/{pid}/children")
-    with suppress(OSError, ValueError, StopIteration):
+    with suppress(OSError, ValueError):
         pids = [pid, *map(int, children.read_text(encoding="ascii").split())]
-        return (
-            sum(_field(f"/proc/{one}/smaps_rollup", "Pss:") for one in pids) / 1024
-            if len(pids) > 1
-            else (_field(f"/proc/{pid}/status", "VmRSS:") / 1024)
-        )
+        if len(pids) == 1:
+            return process_memory("VmRSS", process=pid) / 2**20
+        return sum(process_memory("Pss", process=one, file="smaps_rollup") for one in pids) / 2**20
     return 0.0
-
-
-def _field(path: str, name: str) -> int:
-    """Return a size of a file of /proc, in KiB."""
-    lines = Path(path).read_text(encoding="ascii").splitlines()
-    return int(next(line for line in lines if line.startswith(name)).split()[1])
 
 
 def summary(load: Load, memory: list[float], clients: int, seconds: float) -> dict[str, object]:
@@ -182,7 +175,3 @@ def summary(load: Load, memory: list[float], clients: int, seconds: float) -> di
             "peak": round(max(memory)),
         },
     }
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,7 +14,7 @@ from experiments.config import GeometryConfig
 from experiments.report import results
 from experiments.report.blocks import Figure, markdown
 from experiments.report.geometry import space as space_report
-from mathamr.analysis.confidence import EVIDENCE, read_confidence
+from mathamr.analysis.confidence import EVIDENCE
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.ranking.judged import year_of
 from tests.experiments.written_experiment import finish, write_plan
@@ -48,7 +48,7 @@ def test_each_year_is_tested_with_what_was_fitted_to_the_other() -> None:
     assert first["constant"] == pytest.approx(abs(first["succeeded"] - second["succeeded"]), abs=2e-5)
     assert list(found["evidence"]) == list(EVIDENCE)
     assert set(found["evidence"]["top"]) == {"2020", "2021"}
-    assert read_confidence(found["fitted"]).k == 3
+    assert found["fitted"]["k"] == 3
 
 
 def test_the_tested_year_does_not_change_what_is_fitted() -> None:

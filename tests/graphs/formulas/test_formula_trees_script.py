@@ -72,12 +72,15 @@ def test_a_wrong_encoding_is_read_as_utf_8(tmp_path: Path, encoding: str) -> Non
 def test_what_cannot_be_read_ends_with_code_2(tmp_path: Path) -> None:
     missing = run("--mathml", tmp_path / "none.xml")
     assert (missing.returncode, missing.stdout) == (2, "")
-    assert missing.stderr == f"cannot read {tmp_path / 'none.xml'}: No such file or directory\n"
+    assert missing.stderr == f"{tmp_path / 'none.xml'}: No such file or directory; give another path\n"
     (tmp_path / "text.xml").write_text("no formula")
     assert run("--mathml", tmp_path / "text.xml", "--figure", tmp_path / "out.svg").returncode == 2
     assert not (tmp_path / "out.svg").exists()
     assert "ends in .svg" in run("--latex", "x", "--figure", tmp_path / "out.png").stderr
-    assert "cannot write" in run("--latex", "x", "--figure", tmp_path / "no" / "out.svg").stderr
+    assert (
+        "out.svg: No such file or directory; give another path"
+        in run("--latex", "x", "--figure", tmp_path / "no" / "out.svg").stderr
+    )
     assert "--figure draws one formula" in run("--stdin", "--figure", tmp_path / "out.svg").stderr
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from graphs.errors import AnalysisError
-from mathamr.analysis.bootstrap import accuracy, hits_of_run, ndcg, of_run, reciprocal_rank
+from mathamr.analysis.bootstrap import accuracy, hits_of_run, ndcg, reciprocal_rank
 from mathamr.analysis.overlap import density, overlap
 from mathamr.analysis.similarities import Survey, cosine, survey
 from mathamr.analysis.thresholds import chosen, smallest_similarities, threshold_curve
@@ -35,12 +35,6 @@ def test_metrics_of_a_survey_equal_their_definitions(found: Survey) -> None:
         assert ndcg(found, 5)[i] == pytest.approx(gain / (1 + 1 / np.log2(3)))  # two right documents a query
     with pytest.raises(AnalysisError, match="k=9"):
         accuracy(found, 9)
-
-
-def test_a_run_file_is_bootstrapped_over_its_topics() -> None:
-    run = Run.from_results("demo", {"A.2": [("b", 1.0)]})
-    values = of_run(run, {"A.1": {"a": 3}, "A.2": {"b": 3}})
-    assert list(values) == [0.0, 1.0]
 
 
 def test_a_run_of_a_survey_has_the_survey_s_values(found: Survey) -> None:

@@ -91,8 +91,6 @@ def test_task_2_is_written_with_formula_and_post(tmp_path: Path) -> None:
     run = Run.from_results("me", {"B.1": [Hit("77", 0.5, "255")]}, task=2)
     write_run(run, tmp_path / "run.tsv")
     assert (tmp_path / "run.tsv").read_text() == "B.1\t77\t255\t1\t0.5\tme\n"
-    write_run(run, tmp_path / "trec.tsv", form="trec")
-    assert (tmp_path / "trec.tsv").read_text() == "B.1\tQ0\t77\t1\t0.5\tme\n"
     with pytest.raises(EvaluationError, match="no post id"):
         Run.from_results("me", {"B.1": [("77", 0.5)]}, task=2)
 

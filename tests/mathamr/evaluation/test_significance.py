@@ -59,8 +59,6 @@ def test_corrections_by_hand() -> None:
     assert holm(p) == pytest.approx([0.06, 0.04, 0.06, 0.06])
     assert bonferroni([0.9, 0.5]) == [1.0, 1.0]
     assert holm([]) == bonferroni([]) == []
-    with pytest.raises(EvaluationError, match="not a p-value"):
-        holm([1.2])
 
 
 def test_corrections_of_r() -> None:
@@ -130,7 +128,7 @@ def test_the_family_is_every_metric_of_every_other_condition() -> None:
         name: {m: topics(values + shift + generator.normal(0, 0.05, 30)) for m, values in base.items()}
         for name, shift in (("none", 0.0), ("circular", 0.2), ("sequential", 0.0))
     }
-    found = compare(scores, "none", resamples=200)
+    found = compare(scores, "none")
     assert [(c.condition, c.metric) for c in found] == [
         ("circular", "ndcg_prime"),
         ("circular", "bpref"),
@@ -155,7 +153,7 @@ def test_conditions_with_baselines_of_their_own() -> None:
         "single_beta": {"ndcg_prime": topics(other + generator.normal(0.0, 0.1, 20))},
     }
     own = {"maxsim": "maxsim", "maxsim_beta": "maxsim", "single": "single", "single_beta": "single"}
-    found = compare(scores, own, resamples=100)
+    found = compare(scores, own)
     assert [c.condition for c in found] == ["maxsim_beta", "single_beta"]
     alone = paired_t_test(scores["single"]["ndcg_prime"], scores["single_beta"]["ndcg_prime"])
     assert found[1].test == alone

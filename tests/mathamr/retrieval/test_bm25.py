@@ -87,7 +87,7 @@ def test_the_known_figure_on_arqmath_mini() -> None:
     rankings = index.search([tokens_of_post(topic.post) for topic in topics])
     run = Run.from_results("bm25", dict(zip((topic.topic_id for topic in topics), rankings, strict=True)))
     qrels = qrels_of(corpus.judgments(1, [2020, 2021]))
-    result = evaluate(run, qrels, regime="mini", collection=set(post_ids))
+    result = evaluate(run, qrels, collection=set(post_ids))
     assert result.topics == 104
     assert result.aggregate["ndcg_prime"] == pytest.approx(0.663, abs=0.01)
     assert result.aggregate["map_prime"] == pytest.approx(0.476, abs=0.01)

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from scripts.benchmarks import embedding_geometry
+from tests.scripts.in_process import run_script
 
 
-def test_every_part_runs_and_the_last_line_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_part_runs_and_the_last_line_is_json() -> None:
     sizes = "--documents 320 --queries 20 --dimension 12 --domain 40 --samples 50"
-    embedding_geometry.main(sizes.split())
-    printed = capsys.readouterr().out
-    assert "nearest distances of 40 documents, drawn at random, to the other 280" in printed  # sampled, and said
-    result = json.loads(printed.splitlines()[-1])
+    run = run_script("bench.py", "embedding_geometry", *sizes.split())
+    assert "nearest distances of 40 documents, drawn at random, to the other 280" in run.stdout  # sampled, and said
+    result = json.loads(run.stdout.splitlines()[-1])
     for part in ("survey", "overlap", "thresholds", "isoscore", "whitening_apply", "collapse", "mean_discrepancy"):
         assert {f"{part}_seconds", f"{part}_cpu_seconds", f"{part}_memory_gb"} <= result.keys()
     assert result["memory_gb"] > 0

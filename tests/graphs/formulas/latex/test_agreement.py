@@ -36,8 +36,7 @@ def test_a_file_of_two_formulas(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ]
     oracle = tmp_path / "oracle.jsonl"
     oracle.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    agreement.main(["--oracle", str(oracle), "--part", "all"])
-    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    summary = agreement.main(["--oracle", str(oracle), "--part", "all"])
     assert summary["slt"] == {"compared": 2, "identical": 0.5, "edge_f1": 0.8}
     assert summary["opt"] == {"compared": 1, "identical": 1.0, "edge_f1": 1.0}
     assert sum(summary["left_out"].values()) == 2
