@@ -394,7 +394,7 @@ def test_a_store_travels_to_other_processes(opened: FormulaStore) -> None:
 
 def looked_up_afresh(opened: FormulaStore, parents: sqlite3.Connection) -> tuple[str | None, bool, bool]:
     found = opened.visual_id("207")
-    reopened = opened.connection is not parents
+    reopened = opened._connection is not parents
     opened.close()
     return found, reopened, parents.execute("SELECT 1").fetchone() == (1,)
 
@@ -403,12 +403,13 @@ def test_a_fork_opens_the_file_for_itself_and_leaves_its_parents_connection_alon
     opened.visual_id("207")
     context = multiprocessing.get_context("fork")
     results = context.Queue()
-    parents = opened.connection
+    parents = opened._connection
+    assert parents is not None
     child = context.Process(target=lambda: results.put(looked_up_afresh(opened, parents)))
     child.start()
     assert results.get(timeout=60) == ("7", True, True)
     child.join()
-    assert opened.connection is parents
+    assert opened._connection is parents
     assert lookup(opened) == "7"
 
 
