@@ -34,12 +34,6 @@ HEADER = "id\tpost_id\tthread_id\ttype\tcomment_id\told_visual_id\tvisual_id\tis
 YEARS = {2020: 1, 2021: 201, 2022: 301}
 
 
-def notes_of(corpus: ArqMath) -> dict[str, str]:
-    """Return the reason why a file is not read, by its path below the root."""
-    layout = corpus._layout
-    return {layout.below(file): note for file, note in layout.notes.items()}
-
-
 def topics(task: int, year: int, title: str = "t") -> str:
     number = f"{'AB'[task - 1]}.{YEARS[year]}"
     formula = "<Formula_Id>q_1</Formula_Id><Latex>x</Latex>" if task == 2 else ""
@@ -318,8 +312,8 @@ def test_judgments_by_visual_id_are_preferred(root: Path) -> None:
     corpus = ArqMath(root)
     assert corpus.judgments(2, [2020]) == [Judgment("B.1", "6", 2)]
     assert corpus.judgment_files()[2, 2020] == "qrel_task2_2020_visual_id.tsv (official, by visual id)"
-    (left,) = [note for file, note in notes_of(corpus).items() if file.endswith("ids/qrel_task2.tsv")]
-    assert left == "by formula id; qrel_task2_2020_visual_id.tsv is by visual id"
+    (left,) = [file for file in corpus.inventory().files if file.place.endswith("ids/qrel_task2.tsv")]
+    assert (left.is_read, left.note) == (False, "by formula id; qrel_task2_2020_visual_id.tsv is by visual id")
 
 
 def test_visual_ids_of_an_earlier_release_are_not_read(root: Path) -> None:
@@ -329,10 +323,10 @@ def test_visual_ids_of_an_earlier_release_are_not_read(root: Path) -> None:
     assert corpus.judgment_files()[2, 2020].endswith("ids/qrel_task2.tsv (official, by formula id)")
     assert corpus.judgments(2, [2020]) == [Judgment("B.1", "6", 3)]
     assert corpus.fingerprints() == before
-    notes = notes_of(corpus)
-    assert not [file for file in notes if file.endswith("ids/qrel_task2.tsv")]
-    left = notes["qrel_task2_2020_visual_id.tsv"]
-    assert left.partition(";")[0] == "its visual ids are not those of the formula TSVs"
+    (read,) = [file for file in corpus.inventory().files if file.place.endswith("ids/qrel_task2.tsv")]
+    assert (read.is_read, read.note) == (True, "")
+    (left,) = [file for file in corpus.inventory().files if file.place == "qrel_task2_2020_visual_id.tsv"]
+    assert (left.is_read, left.note.partition(";")[0]) == (False, "its visual ids are not those of the formula TSVs")
 
 
 # -- editions --------------------------------------------------------------------------------------------------------
@@ -354,10 +348,11 @@ def test_the_edition_of_the_judgments_is_chosen_and_named(root: Path) -> None:
     assert official.other_editions() == {}
     assert official.fingerprints().judgments != everything.fingerprints().judgments
     assert official.fingerprints().searches == everything.fingerprints().searches
-    notes = notes_of(everything)
-    assert f"{place}/qrel_task1_2022_all.tsv" not in notes
-    assert notes[f"{place}/qrel_task1_2022_official.tsv"].endswith("data.judgments=official reads it")
-    assert "additional judgments" in notes[f"{place}/qrel_task1_2022_additional.tsv"]
+    by_place = {file.place: file for file in everything.inventory().files}
+    assert by_place[f"{place}/qrel_task1_2022_all.tsv"].other_years == 1
+    assert by_place[f"{place}/qrel_task1_2022_all.tsv"].is_read
+    assert by_place[f"{place}/qrel_task1_2022_official.tsv"].note.endswith("data.judgments=official reads it")
+    assert "additional judgments" in by_place[f"{place}/qrel_task1_2022_additional.tsv"].note
 
 
 def test_official_judgments_are_not_replaced_by_all(root: Path) -> None:
@@ -389,7 +384,7 @@ def test_two_candidates_for_one_place_are_an_error_that_lists_both(
     write(root / place, content)
     corpus = ArqMath(root)
     corpus.fingerprints()
-    conflicts = [file for file, note in notes_of(corpus).items() if "in conflict with" in note]
+    conflicts = [file.place for file in corpus.inventory().files if "in conflict with" in file.note]
     assert len(conflicts) > 1
     with pytest.raises(CorpusError, match="cannot tell which of") as raised:
         ask(corpus)
@@ -405,7 +400,7 @@ def test_equal_copies_and_older_versions_are_no_conflict(root: Path) -> None:
     corpus = ArqMath(root)
     assert corpus.fingerprints() == fingerprints
     assert len(corpus.judgments(1, [2020])) == 2
-    notes = notes_of(corpus)
+    notes = {file.place: file.note for file in corpus.inventory().files}
     assert notes["Posts.V1.2.xml"] == "older than version 1.3"
     assert notes["Formulas/slt_representation_v2/1.tsv"] == "older than version 3"
     assert notes["qrel_task1_2020_official"].startswith(
