@@ -80,7 +80,7 @@ class QueryCollection(ABC):
         self._relevant, self._test = relevant, test
 
     @cached_property
-    def _judged(self) -> list[Judgment]:
+    def _test_judgments(self) -> list[Judgment]:
         return self.read_judgments(training=False)
 
     @abstractmethod
@@ -138,7 +138,7 @@ class QueryCollection(ABC):
             CorpusError: a judged query is missing or broken, or two queries have one id.
         """
         self._check(task, years)
-        judged = dict.fromkeys(judgment.topic_id for judgment in self._judged)
+        judged = dict.fromkeys(judgment.topic_id for judgment in self._test_judgments)
         queries: dict[str, Post] = {}
         broken: list[Failure] = []
         for query in self.queries():
@@ -161,7 +161,7 @@ class QueryCollection(ABC):
     def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
         """Return the judgments of the test."""
         self._check(task, years)
-        return self._judged
+        return list(self._test_judgments)
 
     def formulas(self) -> None:
         """Return None: the trees are made from the LaTeX in the documents."""
@@ -177,7 +177,7 @@ class QueryCollection(ABC):
 
     def topics_hash(self) -> str:
         """Return a hash of the ids and texts of the test's queries: those that are judged, whatever the judgments."""
-        judged = {judgment.topic_id for judgment in self._judged}
+        judged = {judgment.topic_id for judgment in self._test_judgments}
         texts = {_text(one) for one in self.queries() if isinstance(one, Post) and one.post_id in judged}
         return _hash(sorted(texts))
 
@@ -188,7 +188,7 @@ class QueryCollection(ABC):
         if not judgments:
             return []
         relevant, _ = relevant_grade(judgments, self._relevant)
-        tested = {judgment.topic_id for judgment in self._judged}
+        tested = {judgment.topic_id for judgment in self._test_judgments}
         return [one for one in judgments if one.grade >= relevant and one.topic_id not in tested]
 
     def _check(self, task: int, years: Sequence[int]) -> None:

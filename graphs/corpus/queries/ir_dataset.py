@@ -83,7 +83,7 @@ class IrDataset(QueryCollection):
         return Fingerprints(
             posts=hashlib.sha256(f"{self.dataset_id}\0{documents}\0{self.learned_hash()}".encode()).hexdigest(),
             topics=self.topics_hash(),
-            judgments=_hash(self._judged),
+            judgments=_hash(self._test_judgments),
         )
 
     @cached_property
