@@ -124,7 +124,7 @@ class Failure:
 
 @contextmanager
 def faults_as(kind: type[MathAMRError], message: str, path: str | PathLike[str] | None = None) -> Iterator[None]:
-    """Turn every exception but lack of memory into one error, whose message has the reason in place of ``{}``.
+    """Turn every exception but lack of memory into one error, whose message has the reason in place of its last ``{}``.
 
     For files of arrays: numpy's errors in a damaged file, or one written by hand, are of many types.
 
@@ -139,7 +139,8 @@ def faults_as(kind: type[MathAMRError], message: str, path: str | PathLike[str] 
     except MemoryError:
         raise
     except Exception as error:
-        raise kind(message.replace("{}", str(error) or repr(error)), path=path) from error
+        before, _, after = message.rpartition("{}")
+        raise kind(f"{before}{str(error) or repr(error)}{after}", path=path) from error
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

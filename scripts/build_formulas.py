@@ -36,8 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> str:
 
     from graphs.errors import ConfigError
     from mathamr.stages.console import Console
-    from mathamr.stages.data.formulas import build_formula_trees, write_failures
+    from mathamr.stages.data.formulas import build_formula_trees, check_workers, write_failures
 
+    check_workers(given.workers)
     files = corpus_of(given).formulas()
     if files is None:
         raise ConfigError(

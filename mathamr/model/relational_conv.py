@@ -152,7 +152,7 @@ class RelationalConv(nn.Module):
         if num_blocks is not None and (num_blocks < 1 or in_dim % num_blocks or out_dim % num_blocks):
             raise ConfigError(f"num_blocks={num_blocks} must divide the dimensions {in_dim} and {out_dim}")
         self.in_dim, self.out_dim, self.num_relations = in_dim, out_dim, num_relations
-        self.num_blocks = num_blocks
+        self.num_bases, self.num_blocks = num_bases, num_blocks
         if num_bases is not None:
             self.weight = nn.Parameter(torch.empty(num_bases, in_dim, out_dim))
         elif num_blocks is not None:
@@ -200,6 +200,12 @@ class RelationalConv(nn.Module):
         messages: Tensor = _RelationalMeans.apply(x.to(dtype), weight.to(dtype), vectors, plan)
         target_states = x if plan.targets is None else x[plan.targets]
         return functional.linear(target_states, self.root.T, self.bias) + messages
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.in_dim}, {self.out_dim}, num_relations={self.num_relations}, num_bases={self.num_bases}, "
+            f"num_blocks={self.num_blocks}, edge_vectors={self.edge_vectors is not None}"
+        )
 
 
 def _xavier_uniform(parameter: Tensor) -> None:

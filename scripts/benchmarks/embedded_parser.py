@@ -93,4 +93,4 @@ def main() -> tuple[dict[str, Any], int]:
         "sentences_per_cpu_second": round(total["sentences"] / max(cpu, 1e-9), 1),
     }
     print(f"{total['sentences']:,} sentences: {total['invalid']} invalid graphs, {total['lost']} placeholders lost")
-    return result, int(total["invalid"] or total["lost"] > 0)
+    return result, int(total["invalid"] > 0 or total["lost"] > 0)

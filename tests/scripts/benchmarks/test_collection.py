@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from graphs.amr.embedded import EmbeddedParser
 from scripts.benchmarks.collection import usage
 from tests.scripts.in_process import run_script
 
@@ -66,3 +67,9 @@ def test_every_sentence_is_looked_at(corpus: Path) -> None:
     assert lines[-2] == "30 sentences: 0 invalid graphs, 0 placeholders lost"
     assert (result["posts"], result["placeholders"], result["invalid"], result["lost"]) == (10, 10, 0, 0)
     assert result["sentences_per_cpu_second"] > 0
+
+
+def test_invalid_graphs_are_exit_code_1(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EmbeddedParser, "parse", lambda self, chunks: ["(("] * len(chunks))
+    done = run_script("bench.py", "embedded_parser", "--data", "jsonl", "--root", corpus, "--limit", "1")
+    assert (done.returncode, json.loads(done.stdout.splitlines()[-1])["invalid"]) == (1, 3)
