@@ -36,7 +36,7 @@ from email.message import Message
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from graphs.corpus.download.intact import find_damage
+from graphs.corpus.download.intact import LARGER, find_damage
 from graphs.corpus.download.unfinished import UnfinishedFile, locked
 from graphs.errors import ConfigError, CorpusError
 
@@ -246,6 +246,9 @@ class Downloads:
             while block := _read(response):
                 part.write(block)
                 progress(len(block))
+                if offer.file.size is not None and part.size > LARGER * offer.file.size:
+                    progress(-part.drop())
+                    raise _Refused(f"sends more than {LARGER} times the {offer.file.size:,} bytes that are published")
                 if wanted is not None and part.size >= wanted:
                     return False
         if total is not None and part.size != total:

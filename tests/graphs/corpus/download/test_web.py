@@ -173,6 +173,13 @@ def test_a_file_of_another_size_than_the_published_one_is_refused(tmp_path: Path
         assert fetched(server, tmp_path, WebFile(PATH, size=310_000)) == BODY
 
 
+def test_a_body_without_an_end_is_left(tmp_path: Path) -> None:
+    with serve({PATH: Served(BODY, chunked=True)}) as server:
+        with pytest.raises(CorpusError, match="sends more than 2 times the 1,000 bytes that are published"):
+            fetched(server, tmp_path, WebFile(PATH, size=1_000))
+        assert left_behind(tmp_path) == []
+
+
 def test_archives_and_xml_are_read_to_their_end(tmp_path: Path) -> None:
     good = zipped()
     stored = bytearray(zipped(stored=True))
