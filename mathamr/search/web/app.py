@@ -33,6 +33,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
@@ -273,6 +274,10 @@ def create_app(
     async def metrics() -> Response:
         return Response(counts.text(), media_type="text/plain; version=0.0.4")
 
+    app.openapi()  # made before HEAD is added to GET, which it would list twice
+    for route in app.routes:
+        if isinstance(route, APIRoute) and route.methods == {"GET"}:
+            route.methods = {"GET", "HEAD"}
     app.mount("/katex", StaticFiles(directory=katex.FOLDER))
     app.mount("/mathlive", StaticFiles(directory=mathlive.FOLDER))
     app.mount("/", StaticFiles(directory=PAGE, html=True))
