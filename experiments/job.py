@@ -56,6 +56,7 @@ from mathamr.stages.console import Console
 from mathamr.stages.data.versions import mathamr_version
 from mathamr.stages.settings import SearchSettings
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet, Trained
+from mathamr.stages.vectors import EncodedPosts
 from mathamr.systems.judging import completed, judge, judged
 from mathamr.systems.parts import RANKINGS, run_left
 from mathamr.systems.system import System
@@ -181,6 +182,7 @@ def _run(
     left: list[str] = [] if kept is None else _take_along(place, *kept)
     costs_of: dict[str, Mapping[str, float]] = {}
     cut: dict[str, Sequence[str]] = {} if kept is None else kept[1].get("cut", {})
+    vectors: dict[str, str] = {}
     for search in searches:
         topic_set = search.topic_set
         if kept is None:
@@ -194,6 +196,9 @@ def _run(
             run, costs = _read_rankings(job, *kept, topic_set)
             visual_ids = system.visual_ids(job.settings) if topic_set.task == 2 else None
         costs_of[str(topic_set.test_name)] = costs
+        if isinstance(encoded.vectors, EncodedPosts):
+            asked = (topic.post.post_id for topic in topic_set.topics)
+            vectors[str(topic_set.test_name)] = encoded.vectors.identity(asked)
         scores = judge(run, topic_set, visual_ids)
         own_files = [place / file_name(topic_set.test_name, name) for name in ("run.tsv", "per_topic.csv")]
         write_run(run, own_files[0])
@@ -221,7 +226,7 @@ def _run(
             _show(job, place, system, encoded, topic_set, run)
             if search.queries is topic_set:  # else the vectors are those of questions
                 row.add("the analyses", _look_into(job, place, system, encoded, topic_set, run))
-    made = {"key": job.run_key, "source": source, "costs": costs_of, "left": left, "cut": cut}
+    made = {"key": job.run_key, "source": source, "costs": costs_of, "left": left, "cut": cut, "vectors": vectors}
     code = mathamr_version() if kept is None else kept[1].get("mathamr")
     write_json(place / RANKINGS, {**made, "mathamr": code})
     book.scores(row.columns)

@@ -255,7 +255,10 @@ def export(given: argparse.Namespace, console: Console) -> int:
             f"{written.failures:,} posts could not be read, or have the id of an earlier post, and are left out"
         )
     if written.judgments_left_out:
-        console.say(f"{written.judgments_left_out:,} judgments of missing documents are left out")
+        console.say(
+            f"{written.judgments_left_out:,} judgments of missing documents, or of topics without a relevant document, "
+            "are left out"
+        )
     print(
         f"{given.to}: {written.documents:,} documents, {written.queries:,} queries, {written.judgments:,} judgments, "
         f"{written.train_pairs:,} training pairs"

@@ -40,15 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> str:
     given = parser.parse_args(arguments)
 
     from experiments.composition import read_groups
-    from graphs.graph.virtual_nodes import VirtualNodeSpec
     from mathamr.stages.console import Console
     from mathamr.stages.data.tensors import TensorSettings
     from mathamr.stages.learning.training_files import prepare_training
+    from mathamr.stages.settings import GraphConfig
     from mathamr.training.config import TrainConfig
 
     graph, train = read_groups(given.settings, "graph", "train")
-    spec = VirtualNodeSpec.of(graph)
-    settings = TensorSettings(spec, graph["vocabulary_size"], graph["number_threshold"], given.workers)
+    settings = TensorSettings.of(GraphConfig(**graph), given.workers)
     corpus = corpus_of(given)
     return prepare_training(corpus, given.graphs_db, given.out, settings, TrainConfig(**train), Console())
 

@@ -50,7 +50,7 @@ class Experiment:
         rows: ``condition``, ``seed``, ``status`` (``done``, ``failed: REASON``, ``unfinished``: started and without a
             result, or ``missing``; a run also says ``running elsewhere``) and all of ``result.json``.
         places: (condition, seed) -> the job's folder, where there is one.
-        measures: column -> title of what is reported; the first one chooses best seeds.
+        measures: column -> title of what is reported; :attr:`first_measure` chooses best seeds.
         topic_labels: label -> topic -> its value, e.g. difficulty -> A.301 -> hard.
     """
 
@@ -70,8 +70,10 @@ class Experiment:
 
     @property
     def first_measure(self) -> str:
-        """Column of the first measure."""
-        return next(iter(self.measures))
+        """Column of the first measure that all finished jobs have, in one of the tasks; else of the first one."""
+        done = [row for rows in self.done().values() for row in rows]
+        shared = (m for m in self.measures if all(any(column(task, m) in row for task in self.tasks) for row in done))
+        return next(shared, next(iter(self.measures)))
 
     @property
     def several_baselines(self) -> bool:

@@ -6,7 +6,8 @@
 Documents are the answers. Texts are plain, with formulas as LaTeX between dollar signs (or in ``\\(..\\)`` if dollar
 signs would be misread); :func:`graphs.corpus.queries.beir.open_beir` reads the same ids, grades and formulas from them.
 The questions of training pairs become queries with judgments of one grade in ``train.tsv``; questions that are topics
-are left out. Of a part of a collection, only the documents in it are judged, so that every program finds the same.
+are left out. Of a part of a collection, only the documents in it are judged, and topics without a relevant one are left
+out: programs for BEIR score them 0, or divide by the number of their relevant documents.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any, TextIO
 from graphs.corpus.corpus import Corpus, answers_ask, benchmark, check_ids
 from graphs.corpus.leaks import pairs_without_topics
 from graphs.corpus.pairs import training_pairs
-from graphs.corpus.post import QUERY, Post, Topic
+from graphs.corpus.post import QUERY, Post
 from graphs.corpus.queries.collection import HeldOut, NamedTests
 from graphs.corpus.record_ids import identified
 from graphs.corpus.text.placeholders import extract
@@ -38,7 +39,7 @@ _HEADER = "query-id\tcorpus-id\tscore\n"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Numbers of written records, of posts left out, and of judgments of documents that are missing.
+    """Numbers of written records, and of posts and judgments left out.
 
     ``failures``: posts that could not be read, or that have the id of an earlier post.
     """
@@ -101,11 +102,6 @@ def export_beir(
             return stack.enter_context(partial.open("w", encoding="utf-8", newline="\n"))
 
         documents, queries = open_part(folder / "corpus.jsonl"), open_part(folder / "queries.jsonl")
-        first: dict[str, Topic] = {}
-        for topic in held_out.topics:
-            first.setdefault(topic.topic_id, topic)
-        for topic in first.values():
-            _write(queries, replace(topic.post, post_id=topic.topic_id), "text")
         failures = exported = 0
         missing = {post_id for pair in pairs for post_id in (pair.question_id, pair.answer_id)}
         absent = {judgment.doc_id for judgment in held_out.judgments}  # judged and no document
@@ -124,13 +120,18 @@ def export_beir(
                 _write(queries, replace(post, post_id=query_ids[post.post_id]), "text")
             if progress is not None:
                 progress(1)
-        rows = ((one.topic_id, one.doc_id, one.grade) for one in held_out.judgments if one.doc_id not in absent)
+        judgments = [one for one in held_out.judgments if one.doc_id not in absent]
+        relevant = {one.topic_id for one in judgments if one.grade > 0}
+        topics_by_id = {topic.topic_id: topic for topic in held_out.topics if topic.topic_id in relevant}
+        for topic in topics_by_id.values():
+            _write(queries, replace(topic.post, post_id=topic.topic_id), "text")
+        rows = ((one.topic_id, one.doc_id, one.grade) for one in judgments if one.topic_id in relevant)
         judged = _write_judgments(open_part(folder / "qrels" / f"{split}.tsv"), rows)
         written = [pair for pair in pairs if pair.question_id not in missing and pair.answer_id not in missing]
         grade = max(1, *(one.grade for one in held_out.judgments))  # relevant, whatever grade is said to be
         if written or train.exists():
             _write_judgments(open_part(train), ((query_ids[one.question_id], one.answer_id, grade) for one in written))
-    queries_written = len(topic_ids) + len({pair.question_id for pair in written})
+    queries_written = len(topics_by_id) + len({pair.question_id for pair in written})
     left_out = len(held_out.judgments) - judged
     return Exported(exported, queries_written, judged, len(written), failures, left_out)
 

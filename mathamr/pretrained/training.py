@@ -24,6 +24,7 @@ from mathamr.stages.data.graphs import GraphBuild, build_graphs
 from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, count_labels
 from mathamr.stages.learning.graph_model import TrainingData, train_graph_model
 from mathamr.stages.learning.reporting import only_trainer
+from mathamr.stages.settings import GraphConfig
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import FEWEST_QUESTIONS, smallest_fraction
 
@@ -56,7 +57,6 @@ def train_on_pairs(
     questions = len({pair.question_id for pair in known})
     if questions < FEWEST_QUESTIONS:
         raise TrainingError(f"answered questions: {questions}; give at least {FEWEST_QUESTIONS}")
-    graph = values("graph")
     encoder = encoder or EncoderConfig(**values("model", "thesis"))
     if training is None:
         training = TrainConfig(**values("train", "laptop"))
@@ -66,15 +66,15 @@ def train_on_pairs(
         learned = int(len(known) * (1 - fraction))  # the others are held out
         batch_size = max(2, min(training.batch_size, learned))
         training = replace(training, batch_size=batch_size, validation_fraction=fraction)
-    spec = spec or VirtualNodeSpec.of(graph)
     console = Console()
     folder.mkdir(parents=True, exist_ok=True)
     content = shared_files.key([[post.post_id, post.body] for post in posts])[:16]
     graphs, tensors = folder / "collection.db", folder / "preprocessed.db"
     build_graphs(posts, graphs, GraphBuild(workers=workers), console, source=content, total=len(posts))
-    settings = TensorSettings(spec, graph["vocabulary_size"], graph["number_threshold"], workers)
+    settings = TensorSettings.of(GraphConfig(**values("graph")), workers)
+    settings = replace(settings, spec=spec or settings.spec)
     with Collection(graphs) as source:
-        labels = build_vocabulary([count_labels(source.rows(), spec.formulas, console)], settings, console)
+        labels = build_vocabulary([count_labels(source.rows(), settings.spec.formulas, console)], settings, console)
         store = build_tensors(source.rows(), tensors, labels, settings, console, source=content, total=len(source))
     with only_trainer(folder / "model"):
         result = train_graph_model(TrainingData(store, known), training, encoder, folder / "model", console)

@@ -51,7 +51,7 @@ from mathamr.stages.data.graphs import POSTS
 from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, together
 from mathamr.stages.data.versions import graphs_version, is_done
 from mathamr.stages.needed import extent_of, needed_posts
-from mathamr.stages.settings import ParsedSettings, PreparationSettings
+from mathamr.stages.settings import PreparationSettings
 from mathamr.stages.topic_sets import TopicSet
 from mathamr.training.config import TrainConfig
 
@@ -183,7 +183,7 @@ class Preparation:
             posts = self._shared / f"preprocessed-{_digest(graph, identity)}.db"
             if not is_done(posts.with_suffix(".done"), posts, self._console):
                 counted = [parsed.counts(config) for parsed in (own, *further.values())]
-                labels = build_vocabulary(counted, tensor_settings(config), self._console)
+                labels = build_vocabulary(counted, TensorSettings.of(config.graph, config.workers), self._console)
                 paths = {"": own.path(config), **{name: parsed.path(config) for name, parsed in further.items()}}
                 self._build_tensors(posts, config, paths, POSTS, identity, labels, learned)
         tensors = GraphStore(posts, config.graph.spec())
@@ -268,7 +268,7 @@ class Preparation:
             with Collection(collection) as source:
                 total += sum(name != "" or chosen is None or post_id in chosen for post_id in source.post_ids(*kinds))
         rows = _rows(graphs, kinds, chosen)
-        settings = tensor_settings(config)
+        settings = TensorSettings.of(config.graph, config.workers)
         settings = replace(settings, spec=VirtualNodeSpec(formulas=settings.spec.formulas))  # as any job makes the file
         build_tensors(rows, path, labels, settings, self._console, source=content, total=total)
         path.with_suffix(".done").write_text(graphs_version(), encoding="utf-8")
@@ -289,12 +289,6 @@ def _rows(graphs: Mapping[str, Path], kinds: Sequence[str], chosen: frozenset[st
                         "source another name, there and in train.pairs"
                     )
                 yield sources.post_id_of(name, post_id) if name else post_id, penman, formula_map
-
-
-def tensor_settings(config: ParsedSettings) -> TensorSettings:
-    """Return how a job makes tensors."""
-    graph = config.graph
-    return TensorSettings(graph.spec(), graph.vocabulary_size, graph.number_threshold, config.workers)
 
 
 def _remove_begun_otherwise(path: Path, file_hash: str, content: str) -> None:

@@ -128,7 +128,8 @@ class EncodedPosts:
 
     def identity(self, post_ids: Iterable[str]) -> str:
         """Return the identity of vectors of these posts: of the model, and of the content that may change under it."""
-        content = sorted((name, self._current[name]) for name in post_ids if name in self._current)
+        known = {**self._digests, **self._current}
+        content = sorted((name, known[name]) for name in post_ids if name in known)
         return f"{self.model_hash} {key(content)}" if content else self.model_hash
 
     def extend(

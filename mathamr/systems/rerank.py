@@ -39,7 +39,7 @@ from mathamr.stages.console import Console
 from mathamr.stages.learning.collection_pairs import CollectionPairs
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.stages.vectors import EncodedPosts
-from mathamr.systems.parts import joint_size, joint_speed, places_of, run_left
+from mathamr.systems.parts import RANKINGS, joint_size, joint_speed, places_of, run_left
 from mathamr.systems.registry import system
 from mathamr.systems.settings.combined import RerankSettings
 from mathamr.systems.system import System
@@ -115,7 +115,7 @@ class RerankSystem(System[RerankSettings]):
         return score
 
     def _by_vectors(self, settings: RerankSettings, places: Sequence[Path], topic_set: TopicSet) -> Rescore:
-        vectors = self._vectors(settings, places)
+        vectors = self._vectors(settings, places, topic_set)
         scorer = self._trained(settings, vectors, self._searched(topic_set))
 
         def score(topic: Topic, names: Sequence[str]) -> NDArray[np.float64]:
@@ -126,11 +126,11 @@ class RerankSystem(System[RerankSettings]):
 
         return score
 
-    def _vectors(self, settings: RerankSettings, places: Sequence[Path]) -> EncodedPosts:
+    def _vectors(self, settings: RerankSettings, places: Sequence[Path], topic_set: TopicSet) -> EncodedPosts:
         """Open the vectors of the other conditions' model.
 
         Raises:
-            StoreError: they were removed.
+            StoreError: they were removed, or made again for other topics or by another model.
         """
         (key,) = {(read_json(place / RESULT) or {}).get("model_key") for place in places}
         folder = self.shared / "models" / str(key)
@@ -138,7 +138,14 @@ class RerankSystem(System[RerankSettings]):
         if encoded is None:
             message = f"no vectors of rerank.of={settings.rerank.of}; remove {places[0]} and run it again"
             raise StoreError(message, path=folder)
-        return EncodedPosts(folder, encoded["model_hash"])
+        vectors = EncodedPosts(folder, encoded["model_hash"])
+        identity = vectors.identity(topic.post.post_id for topic in topic_set.topics)
+        for place in places:
+            used = (read_json(place / RANKINGS) or {}).get("vectors", {}).get(str(topic_set.test_name), identity)
+            if used != identity:
+                message = f"the vectors are of other topics or another model than in {place}; remove it and run again"
+                raise StoreError(message, path=folder)
+        return vectors
 
     def _searched(self, topic_set: TopicSet) -> frozenset[str] | None:
         """Return the posts that are searched for the topics, with their questions; None: all."""

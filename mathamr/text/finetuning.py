@@ -96,7 +96,7 @@ def finetune(
     resume: Literal["auto", "never"] = "auto",
     progress: Progress | None = None,
 ) -> Finetuned:
-    """Fine-tune ``encoder`` in place, and save it to ``OUT/best``; both have the weights of the best epoch.
+    """Fine-tune ``encoder`` in place, and save it to ``out``/best; both have the weights of the best epoch.
 
     Args:
         pairs: training pairs; without ``validation``, the share ``config.validation_fraction`` of them is held out.
@@ -104,7 +104,7 @@ def finetune(
         log: function that receives records of the kinds start, step, epoch and negatives, on rank 0 only.
         validation: separate pairs that select the best epoch.
         mining: source of hard negatives for the training pairs; required if ``config.negatives`` is above 0.
-        resume: ``auto`` resumes an interrupted run from ``OUT``, ``never`` starts anew.
+        resume: ``auto`` resumes an interrupted run from ``out``, ``never`` starts anew.
         progress: function called with the number of steps done since its last call.
 
     Raises:

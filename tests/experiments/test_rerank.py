@@ -115,6 +115,20 @@ def test_attention_does_not_depend_on_vectors_that_other_experiments_made(
         assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in other[topic]], abs=1e-3)
 
 
+def test_attention_reads_no_vectors_of_topics_that_have_changed_since(collection: Path, tmp_path: Path) -> None:
+    conditions = {"text": TEXT, "question": QUESTION, "again": AGAIN}
+    topics = collection / "topics.jsonl"
+    before = topics.read_text()
+    jobs = run(conditions, collection, tmp_path / "out", "rerank.epochs=1")
+    topics.write_text(before.replace("Is every", "Which"))
+    run(conditions, collection, tmp_path / "out", "rerank.epochs=1")
+    topics.write_text(before)
+    with pytest.raises(AssertionError, match=r"the vectors are of other topics or another model than in .*text-seed1"):
+        run(conditions, collection, tmp_path / "out", "rerank.epochs=2")
+    shutil.rmtree(jobs / "text-seed1")
+    run(conditions, collection, tmp_path / "out", "rerank.epochs=2")
+
+
 def test_keys_of_attention_depend_on_the_seed_and_the_pairs() -> None:
     conditions = {"text": TEXT, "question": QUESTION, "again": AGAIN}
     jobs = planned(conditions)

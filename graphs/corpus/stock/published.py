@@ -16,11 +16,12 @@ import io
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast, get_args
 
-from graphs.corpus.arqmath.judgments import read_packed
+from graphs.corpus.arqmath.judgments import Judgments, read_packed
 from graphs.corpus.arqmath.layout import Layout, Place
 from graphs.corpus.arqmath.recognition import Edition, Representation, topic_year
 from graphs.corpus.arqmath.tsv_rows import MAX_ROW_BYTES, columns_of, formula_column, quoted_rows
@@ -78,9 +79,14 @@ class PublishedStock:
         """Return what the steps have found."""
         missing = [*self._missing, *self._absent()]
         layout = self._layout
+        with suppress(CorpusError):  # a damaged file
+            Judgments(layout, "official", self._tables).files_read()  # notes the others
         unread = {layout.below(file): note for file, note in layout.notes.items()}
         counts = {key: self._counts[key] for key in _ordered(self._counts)}
         return Holdings("arqmath", counts, tuple(missing), unread, self._reason(missing))
+
+    def _tables(self) -> Sequence[PackedFile]:
+        return next((place.candidates[0].files for place in self._layout.formulas.values()), ())
 
     # -- counting ----------------------------------------------------------------------------------------------------
 

@@ -171,7 +171,7 @@ class Root(Node):
 
 @dataclass(slots=True, eq=False)
 class Accent(Node):
-    """A mark over (or under) a base: hats, bars, braces, arrows. ``mid``: its scripts go over and under it too."""
+    """A mark over (or under) a base: hats, bars, braces, arrows. ``limits``: its scripts go over and under it too."""
 
     mark: Node
     base: Node
@@ -191,7 +191,7 @@ class Enclosure(Node):
 
 @dataclass(slots=True, eq=False)
 class Table(Node):
-    """Rows of cells; ``name`` is ``matrix`` or ``cases``."""
+    """Rows of cells."""
 
     rows: Sequence[Sequence[Node]]
     name: str = "matrix"

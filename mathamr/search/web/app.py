@@ -33,6 +33,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
@@ -132,27 +133,32 @@ class Gone(Exception):
 class Turns:
     """Queue of tasks for the engine, done one by one in a separate thread; its length is limited.
 
-    A task is left out if its client has gone when its turn comes.
+    A task is left out if its client has gone when its turn comes; before that, it takes no place from others.
     """
 
     def __init__(self, places: int) -> None:
         self._places = places
-        self.taken = 0  # tasks that wait or are being done
+        self._asked: list[Request] = []  # tasks that wait or are being done
         self._turn = asyncio.Lock()  # is given in the order of asking
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
+    def __len__(self) -> int:
+        return len(self._asked)
+
     async def __call__(self, request: Request, work: Callable[[], T]) -> T:
         """Return the result of ``work``; raise :class:`Busy` if the queue is full, :class:`Gone` without a client."""
-        if self.taken >= self._places:
-            raise Busy
-        self.taken += 1
+        if len(self) >= self._places:
+            left = [one for one in self._asked if not await one.is_disconnected()]
+            if len(left) >= self._places:
+                raise Busy
+        self._asked.append(request)
         try:
             async with self._turn:
                 if await request.is_disconnected():
                     raise Gone
                 return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         finally:
-            self.taken -= 1
+            self._asked.remove(request)
 
 
 def create_app(
@@ -186,7 +192,7 @@ def create_app(
     )
     _explain_errors(app)
     turns = Turns(MAX_WAITING)
-    counts = counts_of(lambda: turns.taken)
+    counts = counts_of(lambda: len(turns))
     begun = time.monotonic()
     usual = settings.strategy
     all_indexes = [(engine, settings), *more]
@@ -262,7 +268,7 @@ def create_app(
     @app.get("/api/health", summary="Say that the server answers")
     async def health() -> dict[str, Any]:
         seconds = round(time.monotonic() - begun, 3)
-        return {"status": "ok", "posts": len(engine), "waiting": turns.taken, "seconds": seconds, **counts.about}
+        return {"status": "ok", "posts": len(engine), "waiting": len(turns), "seconds": seconds, **counts.about}
 
     @app.get(
         "/api/metrics",
@@ -273,6 +279,10 @@ def create_app(
     async def metrics() -> Response:
         return Response(counts.text(), media_type="text/plain; version=0.0.4")
 
+    app.openapi()  # made before HEAD is added to GET, which it would list twice
+    for route in app.routes:
+        if isinstance(route, APIRoute) and route.methods == {"GET"}:
+            route.methods = {"GET", "HEAD"}
     app.mount("/katex", StaticFiles(directory=katex.FOLDER))
     app.mount("/mathlive", StaticFiles(directory=mathlive.FOLDER))
     app.mount("/", StaticFiles(directory=PAGE, html=True))

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from graphs.graph import mathamr_plus, vocabulary
 from graphs.graph.virtual_nodes import FormulaMode, VirtualNodeSpec
@@ -20,6 +21,7 @@ from graphs.stores import store
 from graphs.stores.store import GraphStore
 from mathamr.stages.console import Console
 from mathamr.stages.data.formulas import check_workers
+from mathamr.stages.settings import GraphConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,11 @@ class TensorSettings:
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
+
+    @classmethod
+    def of(cls, graph: GraphConfig, workers: int) -> Self:
+        """Return the settings of the group ``graph``."""
+        return cls(graph.spec(), graph.vocabulary_size, graph.number_threshold, workers)
 
 
 def count_labels(

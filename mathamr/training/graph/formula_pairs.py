@@ -14,7 +14,7 @@ Khosla et al. 2020, "Supervised Contrastive Learning", Eq. 2, without other posi
 
 **Views** (``train.formula_view_weight``): a formula is encoded once from its operator tree and once from its symbol
 layout tree, without the text around it. The two vectors are to find each other among those of the batch
-(:func:`views`). Both losses have weight 0 by default.
+(:func:`view_loss`). Both losses have weight 0 by default.
 """
 
 from __future__ import annotations

@@ -73,6 +73,15 @@ def test_documents_of_another_part_are_not_judged(root: Path, tmp_path: Path) ->
     assert {one.doc_id for one in open_beir(tmp_path / "out").judgments(1)} == {"a/0", "a/1", "a/2"}
 
 
+def test_topics_without_a_relevant_document_are_left_out(root: Path, tmp_path: Path) -> None:
+    """BEIR's capped recall divides by the number of relevant documents of a query."""
+    (root / "qrels.tsv").write_text("2 0 a/0 0\n2 0 elsewhere 3\nt 0 a/2 1\nt 0 a/3 0\n")
+    exported = export_beir(open_corpus("jsonl", root), tmp_path / "out")
+    assert (exported.queries, exported.judgments, exported.judgments_left_out) == (1, 2, 2)
+    queries = (tmp_path / "out" / "queries.jsonl").read_text().splitlines()
+    assert [json.loads(line)["_id"] for line in queries] == ["t"]
+
+
 def test_training_pairs_leave_topics_out(root: Path, tmp_path: Path) -> None:
     """Question 1 has the text of topic t, question 2 is named by topic 2."""
     out = tmp_path / "out"

@@ -233,6 +233,16 @@ def test_a_table_that_is_not_recognised_is_named(tmp_path: Path, place: str, con
     assert holdings(tmp_path).unread == {place: note}
 
 
+def test_judgments_that_others_replace_are_named(tmp_path: Path) -> None:
+    for name, document in (("task2_2020_formula_id", "11"), ("task2_2020_visual_id", "6"), ("task1_2021_all", "7")):
+        topic = "A.201" if "2021" in name else "B.1"
+        (tmp_path / f"qrel_{name}.tsv").write_text(f"{topic}\t0\t{document}\t3\n")
+    assert holdings(tmp_path).unread == {
+        "qrel_task2_2020_formula_id.tsv": "by formula id; qrel_task2_2020_visual_id.tsv is by visual id",
+        "qrel_task1_2021_all.tsv": "edition all: data.judgments=all reads it",
+    }
+
+
 def test_other_files_are_not_named(tmp_path: Path) -> None:
     (tmp_path / "notes.tsv").write_text("day\tnote\n")
     (tmp_path / "empty.tsv").touch()

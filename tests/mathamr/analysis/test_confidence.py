@@ -42,7 +42,7 @@ def test_the_fit_is_that_of_a_library() -> None:
 def test_evidence_without_meaning_has_little_weight() -> None:
     scores, success = questions(60, seed=0)
     shuffled = np.random.default_rng(1).permutation(success).tolist()
-    chosen, loose = (Confidence.fit(scores, shuffled, **given) for given in ({}, {"penalties": [1.0]}))
+    chosen, loose = Confidence.fit(scores, shuffled), Confidence.fit(scores, shuffled, penalties=[1.0])
     assert np.linalg.norm(chosen.weights) < 0.5 * np.linalg.norm(loose.weights)
 
 

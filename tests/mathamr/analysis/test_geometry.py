@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from graphs.errors import AnalysisError
 from mathamr.analysis import components
@@ -201,6 +202,8 @@ def test_a_correlation_equals_its_definition() -> None:
     assert correlation(one * 3 + 1, other).pearson == pytest.approx(result.pearson)
     assert result.interval[0] < result.pearson < result.interval[1]
     assert result.permuted == pytest.approx(result.p, abs=0.05)
+    method = stats.PermutationMethod(n_resamples=9_999, rng=np.random.default_rng(0))
+    assert result.permuted == stats.pearsonr(other, one, method=method).pvalue
 
 
 def test_a_permutation_test_counts_orders() -> None:

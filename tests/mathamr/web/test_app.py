@@ -467,8 +467,8 @@ def test_an_address_that_is_no_text_is_refused(client: TestClient, path: str) ->
     ("path", "methods", "message"),
     [
         ("/api/search", "POST", "use POST"),
-        ("/api/index", "GET", "use GET"),
-        ("/api/posts/11", "GET", "use GET"),
+        ("/api/index", "GET, HEAD", "use GET or HEAD"),
+        ("/api/posts/11", "GET, HEAD", "use GET or HEAD"),
         ("/", "GET, HEAD", "use GET or HEAD"),
         ("/katex/katex.min.js", "GET, HEAD", "use GET or HEAD"),
     ],
@@ -481,6 +481,13 @@ def test_another_method_is_answered_with_those_of_the_path(
         assert (response.status_code, response.headers["allow"]) == (405, methods)
         if method != "HEAD":
             assert response.json() == {"error": f"{path}: {method} is not answered; {message}"}
+
+
+@pytest.mark.parametrize("path", ["/api/health", "/api/index", "/api/posts/11", "/api/metrics", "/api/openapi.json"])
+def test_head_is_answered_as_get_without_a_body(client: TestClient, path: str) -> None:
+    response = client.head(path)
+    assert (response.status_code, response.content) == (200, b"")
+    assert response.headers["content-type"] == client.get(path).headers["content-type"]
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])

@@ -214,6 +214,7 @@ def test_results_are_saved_and_a_post_has_an_address(page: Page, tmp_path: Path)
     page.driver.back()
     page.until(lambda: len(page.all("#results article")) == 5)
     assert not page.one("#single").is_displayed()
+    assert page.driver.switch_to.active_element.text == "post 14"
     assert page.complaints() == []
 
 

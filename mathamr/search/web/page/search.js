@@ -31,6 +31,7 @@ let beside = null; // and of the one it is compared with
 let first = 0; // number of results before the page that is shown
 let listed = null; // the request whose results are shown
 let search = null; // the AbortController of the search under way
+let opened = ""; // the address of the last post that was shown
 
 async function start() {
   try {
@@ -252,6 +253,7 @@ async function showPost(postId) {
     single.hidden = false;
     showTitle(title.textContent);
     typeset(single);
+    opened = location.hash;
     title.tabIndex = -1; // so that a screen reader reads on from here
     title.focus();
   } catch (problem) {
@@ -319,6 +321,9 @@ async function submit(start = 0, write = "pushState") {
     show(inOrder(answer).map(([result, rank]) => shown(result, rank, answer, asked, index)));
     showPages(answer);
     typeset(results);
+    const link = [...results.querySelectorAll(".origin a")].find((one) => one.hash === opened);
+    if (write === "replaceState") link?.focus(); // Back from the post
+    opened = "";
     report(answer, asked, performance.now() - begun);
   } catch (problem) {
     if (problem.name === "AbortError") return;
