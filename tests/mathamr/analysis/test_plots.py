@@ -41,6 +41,8 @@ def test_a_ring_stands_at_the_chosen_threshold(ax: Axes) -> None:
     lines = [line for line in ax.lines if line not in rings]
     assert len({line.get_linestyle() for line in lines}) == 2
     assert places(lines[0])[:, 0].tolist() == sorted(one.tau for one in curve)
+    plots.line_with_interval(ax, 0, "turned", [2.0, 1.0], [[0.2, 0, 1], [0.1, 0, 1]])
+    assert places(ax.lines[-1]).tolist() == [[1.0, 0.1], [2.0, 0.2]]
 
 
 def test_a_matrix_parts_its_groups(ax: Axes) -> None:
