@@ -269,7 +269,7 @@ def _note(
         setting = "in the same setting" if same else f"in another setting ({_setting(experiment, thesis)})"
         parts.append(f"thesis: Table {thesis.number}, {printed[thesis.statistic]}, {setting}")
     if left_out := not_run(experiment.rows):
-        parts.append(f"not run: {', '.join(map(experiment.label, left_out))}")
+        parts.append(f"not run: {'; '.join(map(experiment.label, left_out))}")
     return "; ".join(parts) + "." if parts else ""
 
 

@@ -49,6 +49,9 @@ def test_each_year_is_tested_with_what_was_fitted_to_the_other() -> None:
     assert list(found["evidence"]) == list(EVIDENCE)
     assert set(found["evidence"]["top"]) == {"2020", "2021"}
     assert found["fitted"]["k"] == 3
+    assert first["chance"][0] < first["chance"][1]
+    last = Run.from_results("demo", {"A.1": [("a", 3.0), ("b", 2.0), ("c", 1.0), ("right", 0.5)]})
+    assert [one.success for one in confidence._asked(last, {"A.1": {"right": 3}}, 3, 2)] == [0]
 
 
 def test_the_tested_year_does_not_change_what_is_fitted() -> None:
@@ -95,6 +98,7 @@ def test_the_report_has_the_tests_and_a_reliability_plot(tmp_path: Path) -> None
         (finish(folder, condition, 1, 0.5) / "geometry.json").write_text(json.dumps(content(names)))
     built = space_report.blocks(results.read(folder))
     text = markdown(built)
+    assert "*Confidence of single topics, tested on topics outside the fit*" in text
     assert "| words | 2021 | 2020 | 60 |" in text
     assert "few: no confidence: 5 topics of 2020" in text
     assert "Share of successes over confidence. Expected calibration errors: words: 0." in text

@@ -134,6 +134,8 @@ def test_a_condition_that_was_not_run_is_named_without_a_row_of_dashes(tmp_path:
     assert [line for line in text.splitlines() if line.startswith("| full")] == ["| full | all | not run |"]
     lines = tables.mean_table(results.read(folder).rows, {"ndcg_prime": ("nDCG'", 1.0)})
     assert [line[0] for line in lines] == ["Condition", "none", "ring"]
+    write_plan(folder, ["none", "full", "star"], [1, 2], labels={"full": "Graph, full", "star": "Graph, star"})
+    assert "; not run: Graph, full; Graph, star." in written(folder)
 
 
 @pytest.mark.usefixtures("without_rendering")
@@ -463,7 +465,7 @@ def test_models_that_are_shared_share_a_learning_curve(tmp_path: Path) -> None:
             finish(folder, condition, 1, 0.4), [(3.0, 2.0, 0.2), (2.0, 1.0, 0.7 if condition == "other" else 0.4)]
         )
     text = written(folder)
-    assert "Validation MRR after the last epoch: exact, hnsw 0.400; other 0.700." in text
+    assert "Validation MRR after the last epoch: exact and hnsw 0.400; other 0.700." in text
 
 
 def test_terms_of_the_loss_have_a_plot(tmp_path: Path) -> None:
