@@ -25,7 +25,7 @@ from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, StoreError
 from mathamr.analysis.isotropy import isoscore, partition_isotropy
 from mathamr.analysis.overlap import overlap
-from mathamr.analysis.shift import nearest_distances
+from mathamr.analysis.shift import nearest_distances, shift
 from mathamr.analysis.similarities import cosine, survey
 from mathamr.analysis.thresholds import chosen, threshold_curve
 from mathamr.evaluation.result_names import ARQMATH, is_reserved
@@ -272,7 +272,9 @@ def test_the_report_has_the_tables_of_the_paper(folder: Path) -> None:
     assert "| graph | all kinds |" in text
     assert "No correlations: 2 conditions with vectors, and 3 are needed." in text
     assert "text: tokens 5.00, pooled 3.00" in text
-    assert re.search(r"\| text \| 0\.\d+ \| graph \| \d", text)  # mean distance from posts with formulas, baseline, D
+    distances = (np.array(content_of(one)["words"]["distances"]) for one in (space(), space(single=True)))
+    moved = shift(*distances)
+    assert f"| text | {moved.after.mean():.3f} | graph | {moved.statistic:.3f} |" in text  # baseline, D
     assert "between its distribution and that of the baseline" in text
     assert "The paper: Roychowdhury et al., arXiv:2406.12336." in text
     drawn = [block.draw(f"part-{number}") for number, block in enumerate(built) if isinstance(block, Figure)]
@@ -281,10 +283,23 @@ def test_the_report_has_the_tables_of_the_paper(folder: Path) -> None:
     assert drawn == [block.draw(f"part-{number}") for number, block in enumerate(built) if isinstance(block, Figure)]
 
 
+def test_thresholds_are_those_of_the_paper_and_the_best(folder: Path) -> None:
+    content = content_of(space(single=True, moved=2.0))
+    head, line = space_report._thresholds(results.read(folder), {"text": [content]}, 3).rows
+    shown = dict(zip(head, line, strict=True))
+    for rule, name in (("paper", "of_paper"), ("best", "chosen")):
+        one = content["thresholds"][content[name]]
+        values = [f"{value:.3f}" for value in (one["tau"], one["metric"][0], one["removed"])]
+        assert [shown[f"{what}, {rule}"] for what in ("τ", "Accuracy@3", "Removed")] == values
+    assert shown["τ, paper"] != shown["τ, best"]
+    above = content["at_threshold"]
+    assert [shown["COE, best"], shown["ROE, best"]] == [f"{above[name][0]:.3f}" for name in ("coe", "roe")]
+    assert shown["COE, best"] != shown["ROE, best"]
+
+
 def test_long_ids_of_topics_fit_into_the_legend_of_statements() -> None:
     one = content_of(space())["statements"]
-    one["topics"] = [f"sympy.functions.combinatorial.{topic}" for topic in one["topics"]]
-    drawn = figures.statements({"graph": one}).draw("part")
+    drawn = figures.statements({"graph": one | {"topics": ["sympy.functions.combinatorial.A.0"] * 6}}).draw("part")
     assert "sympy.fun…ombinatorial.A.0" in drawn
     assert "sympy.functions" not in drawn.partition(">")[2]
 
@@ -371,9 +386,8 @@ def test_failures_name_what_lifts_a_post_and_what_is_missed(bench: Any) -> None:
     assert re.search(r"1\. \d+\.\d\d, grade 3, 3 vectors: Let it be\.", said)
     assert re.search(r"   - \+\d+\.\d\d to \d+\.\d\d: `x\^2` finds ", said)
     assert "Missed, at " in said
-    lifts = failures._lifts(
-        Explanation(nodes, nodes, torch.eye(3)), np.array([0.9, 0.8, 0.1]), np.array([0.9, 0.1, 0.0])
-    )
+    same = Explanation(nodes, nodes, torch.eye(3))
+    lifts = failures._lifts(same, np.array([0.9, 0.8, 0.1]), np.array([0.9, 0.1, 0.0]))
     assert (
         next(lifts) == '   - +0.70 to 0.80: the sentence "Look." finds the sentence "Look."'
     )  # furthest above its mean
