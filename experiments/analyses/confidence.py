@@ -51,8 +51,10 @@ def of_run(run: Run, qrels: Qrels, config: GeometryConfig, relevant: int = RELEV
     parts = sorted({one.part for one in asked})
     years = not any(part.startswith("fold") for part in parts)
     try:
+        if len(asked) < 2:
+            raise AnalysisError("fewer than two topics have results")
         if len(parts) < 2:
-            raise AnalysisError(f"{len(asked)} topics of {' and '.join(parts) or 'no year'}; name two years or more")
+            raise AnalysisError(f"{len(asked)} topics of {parts[0]}; name two years or more")
         held = {part: _held_out(asked, part, config) for part in parts}
         groups = {part: [part] for part in parts} if years else {"each fold": parts}
         return {

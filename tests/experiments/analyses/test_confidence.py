@@ -81,6 +81,8 @@ def test_topics_without_a_year_are_tested_in_folds() -> None:
 def test_topics_that_cannot_be_fitted_say_why() -> None:
     run, qrels = judged_run(TWO_YEARS[:60])
     assert "60 topics of 2020; name two years or more" in confidence.of_run(run, qrels, CONFIG)["left_out"]
+    run, qrels = judged_run(["q1"])
+    assert confidence.of_run(run, qrels, CONFIG)["left_out"] == "fewer than two topics have results"
     run, qrels = judged_run(TWO_YEARS)
     all_right = {name: {"p0": 3} for name in qrels}
     assert "questions succeed" in confidence.of_run(run, all_right, CONFIG)["left_out"]
