@@ -85,6 +85,7 @@ def test_the_report_compares_with_the_baseline(tmp_path: Path) -> None:
     tuned = copy.deepcopy(content)
     tuned["corpora"]["general.txt"]["distances"] = [3.0] * 23  # beyond all others
     text = markdown(domains.blocks(results.read(folder), {"base": content, "tuned": tuned}))
+    assert "23 posts with formulas, and as texts 200 of general.txt and 23 of prose; " in text
     assert "| tuned | general.txt | 3.000 | " in text
     assert "| base | 1.000 | < 0.001 | " in text
     assert "| base | general.txt | 1." in text
