@@ -27,7 +27,7 @@ def test_densities_differ_in_their_dashes(ax: Axes) -> None:
     plots.densities(ax, at, {"random": at, "correct": at * 2, "top-k": at * 3, "another": at})
     assert [line.get_label() for line in ax.lines] == ["random", "correct", "top-k", "another"]
     assert [line.get_linestyle() for line in ax.lines[:3]] == [":", "-", "--"]
-    assert ax.get_ylim()[0] == 0
+    assert (ax.get_ylim()[0], ax.get_ylabel()) == (0, "Density")
 
 
 def test_a_ring_stands_at_the_chosen_threshold(ax: Axes) -> None:
