@@ -476,8 +476,12 @@ def test_terms_of_the_loss_have_a_plot(tmp_path: Path) -> None:
     (place / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     text = written(tmp_path / "rings")
     assert "Terms of the training loss by epoch: Maxsim loss, Formula loss." in text
+    assert "Warning: 0 in every epoch" not in text
     figures = [block for block in learning_curves.blocks(results.read(tmp_path / "rings")) if isinstance(block, Figure)]
     assert "Formula loss" in figures[1].draw("p")
+    log = place / "log.jsonl"
+    log.write_text(log.read_text().replace('"formula_loss": 1.0', '"formula_loss": 0.0'))
+    assert "Warning: 0 in every epoch, so without effect: formula loss of none." in written(tmp_path / "rings")
 
 
 def test_a_training_that_was_resumed_has_each_epoch_once(tmp_path: Path) -> None:
