@@ -111,6 +111,7 @@ def test_a_failed_baseline_leaves_the_others_standing(tmp_path: Path) -> None:
     text = written(folder)
     assert "No tests: the baseline has no result" in text
     assert "| none † | failed, missing | – |" in text
+    assert "| done |" not in text  # the last table has the other jobs
     assert "| ring | 0.500 ± 0.000 |" in text
 
 
