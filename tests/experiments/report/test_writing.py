@@ -501,6 +501,13 @@ def test_the_first_results_of_each_condition(rings: Path) -> None:
     assert "| A.2 |  | 1 |" in text
     assert "| none | 17 (relevance 3) | 18 (relevance –) | 19 (relevance 0) |" in text
     assert "| ring | 21 (relevance 2) | – | – |" in text
+    assert "Relevance: 3 high, 2 medium, 1 low, 0 not relevant, – not judged." in text
+
+
+def test_examples_of_a_collection_with_other_grades_name_the_lowest_relevant_one(tmp_path: Path) -> None:
+    finish(write_plan(tmp_path / "rings", ["none"], [1]), "none", 1, 0.4, relevant_grade=1)
+    text = written(tmp_path / "rings")
+    assert "Relevance: grades of the collection, relevant from 1, – not judged." in text
 
 
 def test_many_tests_are_folded(tmp_path: Path) -> None:
