@@ -471,16 +471,17 @@ def test_models_that_are_shared_share_a_learning_curve(tmp_path: Path) -> None:
 
 def test_terms_of_the_loss_have_a_plot(tmp_path: Path) -> None:
     place = finish(write_plan(tmp_path / "rings", ["none"], [1]), "none", 1, 0.4)
+    log = place / "log.jsonl"
+    log.write_text(json.dumps({"kind": "epoch", "epoch": 0, "train_loss": 2.0, "maxsim_loss": 2.0}))
     assert "Terms of the training loss" not in written(tmp_path / "rings")
     terms = {"maxsim_loss": 2.0, "formula_loss": 1.0}
     records = [{"kind": "epoch", "epoch": number, "train_loss": 2.5, **terms} for number in range(2)]
-    (place / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    log.write_text("".join(json.dumps(record) + "\n" for record in records))
     text = written(tmp_path / "rings")
     assert "Terms of the training loss by epoch: Maxsim loss, Formula loss." in text
     assert "Warning: 0 in every epoch" not in text
     figures = [block for block in learning_curves.blocks(results.read(tmp_path / "rings")) if isinstance(block, Figure)]
     assert "Formula loss" in figures[1].draw("p")
-    log = place / "log.jsonl"
     log.write_text(log.read_text().replace('"formula_loss": 1.0', '"formula_loss": 0.0'))
     assert "Warning: 0 in every epoch, so without effect: formula loss of none." in written(tmp_path / "rings")
 
