@@ -14,6 +14,7 @@ from experiments.report.blocks import Figure, Folded, Table, Text, markdown
 from experiments.report.learning_curves import epochs
 from experiments.report.topic_scores import of_conditions
 from graphs.errors import ConfigError, StoreError
+from mathamr.evaluation import completeness
 from mathamr.evaluation.result_names import ARQMATH
 from tests.experiments.written_experiment import example, fail, finish, write_examples, write_log, write_plan
 
@@ -40,6 +41,15 @@ def test_means_and_deviations(rings: Path) -> None:
     # (0.40 + 0.42) / 2 and the sample deviation 0.02 / sqrt(2)
     assert table[1] == ["none", "0.410 ± 0.014", "11.5 ± 0.7", "2"]
     assert table[3] == ["full", "–", "–", "0"]
+
+
+def test_the_report_counts_gains_and_names_the_last_job_and_what_a_condition_lacks(rings: Path) -> None:
+    counts = dict.fromkeys(completeness.COLUMNS, 12) | {"topics_read": 10}
+    finish(rings, "ring", 2, 0.52, finished="2026-02-01T00:00:00+00:00", **counts)
+    text = written(rings)
+    assert "ring against none: 12 better, 0 worse, 0 equal" in text
+    assert "last job finished 2026-02-01" in text
+    assert "Warning: Task 1: 2 of 12 topics could not be read (no graph) and score 0 (ring)." in text
 
 
 @pytest.mark.usefixtures("without_rendering")
