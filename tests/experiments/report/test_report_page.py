@@ -253,3 +253,7 @@ def test_a_plot_of_densities_names_the_highest_place() -> None:
     way = {"points": [0.1, 0.5, 0.9], "densities": {"random": [0.2, 1.0, 0.1], "correct": [0.0, 0.1, 2.0]}}
     figure = geometry.densities({"graph": {"own": "maxsim", "ways": {"maxsim": way}}})
     assert figure.alt.endswith("highest: graph: random 0.50, correct 0.90.")
+
+
+def test_the_spread_of_a_heat_map_is_a_standard_deviation() -> None:
+    assert heat_map.HeatMap("A.1", "7", 3, 0.8, (), (), np.array([[0.0, 0.8]])).spread == 0.4
