@@ -8,7 +8,7 @@ Success is a relevant document among the first k; documents without a judgment d
      "fitted": {"k": 10, "theta": 0.41, ...}}                                           # to the topics of all years
 
 ``auc`` has a 95 % interval. ``error`` is the expected calibration error, ``constant`` that of the share of successes of
-the other years as the confidence of every topic, ``chance`` the mean and 95th percentile of the error where the
+the other years as the confidence of every topic, ``chance`` the mean and 95th percentile of the error if the
 confidences are exactly the probabilities. Topics without a year are split into five folds by their order, and tested
 together.
 """
@@ -35,7 +35,7 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class _Asked:
-    """A topic: the year or fold that it is of, the scores of its results, and its success."""
+    """Topic with its year or fold, the scores of its results, and its success."""
 
     part: str
     scores: Sequence[float]
@@ -43,16 +43,18 @@ class _Asked:
 
 
 def of_run(run: Run, qrels: Qrels, config: GeometryConfig, relevant: int = RELEVANT) -> dict[str, Any]:
-    """Return what confidences of a run's topics are worth; topics without a result are left out.
+    """Return tests of the confidences of a run's topics; topics without a result are left out.
 
-    Where topics cannot be fitted or tested (all succeed, one year), ``left_out`` says why.
+    If topics cannot be fitted or tested (all succeed, one year), ``left_out`` has the reason.
     """
     asked = _asked(run, qrels, config.k, relevant)
     parts = sorted({one.part for one in asked})
     years = not any(part.startswith("fold") for part in parts)
     try:
+        if len(asked) < 2:
+            raise AnalysisError("fewer than two topics have results")
         if len(parts) < 2:
-            raise AnalysisError(f"{len(asked)} topics of {' and '.join(parts) or 'no year'}; name two years or more")
+            raise AnalysisError(f"{len(asked)} topics of {parts[0]}; name two years or more")
         held = {part: _held_out(asked, part, config) for part in parts}
         groups = {part: [part] for part in parts} if years else {"each fold": parts}
         return {

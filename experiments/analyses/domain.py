@@ -1,7 +1,7 @@
-"""Domain shift: how far a model sets mathematical posts apart from text without mathematics.
+"""Domain shift: distances of mathematical posts from text without mathematics.
 
-Two corpora of such text: the lines of the file ``geometry.general``, and the prose of the posts without their formulas.
-Part of ``geometry.json``, for models that encode texts:
+Such text are the lines of the file ``geometry.general``, and the prose of the posts without their formulas. This is a
+part of ``geometry.json``, for models that encode texts:
 
     {"posts": 200, "corpora": {"general.txt": {"texts": 200, "distances": [0.91, ...], "mmd": [0.31, 0.001],
                                                "lengths": {"posts": 5.1, "corpus": 5.4, "d": 0.2, "wasserstein": 0.3}},
@@ -79,7 +79,7 @@ def read_corpus(path: Path) -> list[str]:
 
 
 def prose_of(post: PostText) -> str:
-    """Return the words of a post with formulas, without these; "" if it has none, or fewer than five words."""
+    """Return the words of a post without its formulas; "" if it has no formula, or fewer than five words."""
     if not post.text.formulas:
         return ""
     pieces = (piece for sentence in post.text.sentences for piece in parts(sentence, post.text))

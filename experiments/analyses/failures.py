@@ -8,10 +8,10 @@ r"""First results of some topics, why they were found, and missed posts (``exper
        - +0.57 to 0.91: `\cos(18) = \frac{y}{z}` finds `=\dfrac{c^{2}+a^{2}-b^{2}}{2ca}`
     Missed, at 531: ...
 
-Twenty judged topics are drawn, the same ones of every model. Under each of the first five posts stand the three vectors
-of the topic whose match there is furthest above their mean over all posts: what lifts the post. Missed are the two
-relevant posts that come last. Posts are ranked by MaxSim, whatever the job searches with; of a large collection the
-judged ones and others drawn at random (``geometry.posts``), which is what their ranks then count.
+Twenty judged topics are drawn, the same ones for every model. Below each of the first five posts are the three vectors
+of the topic whose best match in this post is furthest above their mean over all posts: they lift the post. Missed posts
+are the two relevant ones with the lowest ranks. Posts are ranked by MaxSim, also if the job searches by another
+strategy. Of a large collection, only the judged posts and others drawn at random (``geometry.posts``) are ranked.
 """
 
 from __future__ import annotations

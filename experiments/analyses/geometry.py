@@ -1,8 +1,9 @@
 """Geometry of a job's vectors: ``geometry.json``, and columns of the results.
 
-An experiment asks for it with ``experiment.analyses``: ``[collapse]`` is cheap (thesis 4.3.3), ``[geometry]`` is all of
-it (:mod:`mathamr.analysis`). Both look at the posts of Task 1; a right document is one of grade 2 or 3. For
-``[weighting]`` see :mod:`experiments.analyses.weighting`, for ``[failures]`` :mod:`experiments.analyses.failures`.
+``experiment.analyses=[collapse]`` selects the cheap part (thesis 4.3.3), ``[geometry]`` all of it
+(:mod:`mathamr.analysis`). Both analyse the posts of Task 1; a right document is a relevant one (grade 2 or 3 in
+ARQMath). For ``[weighting]`` see :mod:`experiments.analyses.weighting`, for ``[failures]``
+:mod:`experiments.analyses.failures`.
 
     {"settings": {"k": 10, "psi": 25, "samples": 1000, "size": null}, "sampled": {"posts": 2863, "of_posts": 2863},
      "collapse": {"formula": {"cosine": 0.48, "rank": 5.8, "vectors": 14.3, "documents": 2399}, ...},
@@ -18,9 +19,8 @@ it (:mod:`mathamr.analysis`). Both look at the posts of Task 1; a right document
      "lengths": {"tokens": [5.6, ...], "of_tokens": 4120, "pooled": [3.1, ...]},                # of text encoders
      "projection": {"posts": ["7", ...], "places": {...}, ...}}                  # see experiments.analyses.projection
 
-A system without vectors has ``run`` and ``confidence`` alone. Of a large collection a sample is looked at, which
-``sampled`` says: every right document is in it, and others drawn at random, so that accuracies in the sample are higher
-than those of ``run``.
+A system without vectors has only ``run`` and ``confidence``. Of a large collection, a sample is analysed (``sampled``).
+It has every right document, and others drawn at random, so accuracies in it are higher than those of ``run``.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ from mathamr.training.limits import check_bounds
 
 ANALYSES = ("collapse", "geometry", "weighting", "failures")
 OWN = "maxsim"
-POINTS = 121  # where densities are told
-DRAWN = 2_000  # largest number of nearest distances, or lengths of tokens, are kept
-FEWEST_STATEMENTS = 3  # that a picture shows
+POINTS = 121  # of a density
+DRAWN = 2_000  # largest number of nearest distances, or of lengths of tokens, that are kept
+FEWEST_STATEMENTS = 3  # of a picture
 
 
 def check(analyses: Sequence[str], config: GeometryConfig) -> None:
-    """Raise for an unknown analysis, or for settings that cannot be.
+    """Raise for an unknown analysis or an invalid setting.
 
     Raises:
         ConfigError: names the known analyses, or the setting.
@@ -86,9 +86,10 @@ def check(analyses: Sequence[str], config: GeometryConfig) -> None:
 def measure(
     system: System[Any], job: Job, encoded: Encoded, topic_set: TopicSet, qrels: Qrels, run: Run
 ) -> dict[str, Any]:
-    """Return the content of ``geometry.json``: the analyses that the experiment asks for, of one job.
+    """Return the content of ``geometry.json`` for one job, with the analyses that the experiment names.
 
-    What cannot be measured (no right document, a vector of zeros) says why in ``left_out``: the job has its result.
+    If something cannot be measured (no right document, a vector of zeros), ``left_out`` has the reason, and the job
+    keeps its result.
     """
     whole, config = "geometry" in job.experiment.analyses, job.config.geometry
     content: dict[str, Any] = {}
@@ -116,7 +117,7 @@ def measure(
 
 
 def of_run(run: Run, qrels: Qrels, config: GeometryConfig, relevant: int = RELEVANT) -> dict[str, Any]:
-    """Accuracy@k, MRR and nDCG@k of what was retrieved, with bootstrap intervals over topics."""
+    """Return accuracy@k, MRR and nDCG@k of the results, with bootstrap intervals over topics."""
     found = hits_of_run(run, qrels, config.k, relevant=relevant)
     return _scores(config, accuracy(found, config.k), reciprocal_rank(found), ndcg(found, config.k))
 
@@ -135,7 +136,7 @@ def of_space(
     """Return all measures except collapse.
 
     Args:
-        with_formulas: of each of the space's posts whether it has a formula.
+        with_formulas: True for each of the space's posts that has a formula.
 
     Raises:
         AnalysisError: no topic has a right document among the posts.
@@ -192,7 +193,7 @@ _COLLAPSE = ("cosine", "rank")
 
 @dataclass(frozen=True)
 class _Judged:
-    """Topics with a right document among the posts: ``topics`` (Q,) and, of each, the right ones, as numbers."""
+    """Topics that have a right document among the posts, and these documents, as numbers in the space."""
 
     topics: list[int]
     correct: list[list[int]]
@@ -257,7 +258,7 @@ def _survey(way: _Way, judged: _Judged, config: GeometryConfig) -> Survey | None
 
 
 def _way(found: Survey, config: GeometryConfig) -> dict[str, Any]:
-    """Accuracies, overlaps and the three distributions of one way to compare."""
+    """Return accuracies, overlaps and the three distributions of a comparison."""
     k = min(config.k, found.top.shape[1])
     estimates = overlap(found, psi=config.psi, samples=config.samples, size=config.size)
     distributions = {"random": found.random, "correct": found.correct, "top-k": found.top}
@@ -277,7 +278,7 @@ def _way(found: Survey, config: GeometryConfig) -> dict[str, Any]:
 
 
 def _isotropy(way: _Way, judged: _Judged, config: GeometryConfig) -> dict[str, Any]:
-    """Accuracy and both measures, of the vectors as they are and transformed; fitted on those of the posts."""
+    """Return accuracy and both measures of the vectors, as they are and transformed; fits use the posts."""
     vectors = way.documents.vectors.float().numpy()
     moves: dict[str, Callable[[Floats], Floats]] = {AS_THEY_ARE: lambda array: array}
     if len(vectors) > 1:
@@ -315,7 +316,7 @@ def _words(vectors: Floats, with_formulas: Sequence[bool]) -> dict[str, Any] | N
 
 
 def _statements(space: EmbeddingSpace, qrels: Qrels, config: GeometryConfig, relevant: int) -> dict[str, Any] | None:
-    """Cosines of the right documents of a few topics, those with most, and their places in a plane."""
+    """Return cosines of the right documents of the topics that have most, and their places in a plane."""
     number = {post_id: place for place, post_id in enumerate(space.posts)}
     taken: set[str] = set()
     groups: list[tuple[str, list[str]]] = []
@@ -357,7 +358,7 @@ def _lengths(space: EmbeddingSpace, statements: dict[str, Any] | None) -> dict[s
 
 
 def _one_each(sets: VectorSets, kinds: NDArray[np.integer]) -> Floats:
-    """A vector for each set: the document's, or the mean for virtual nodes of structure none."""
+    """Return a vector for each set: that of the document, or the mean for virtual nodes of structure none."""
     last = (sets.ptr[1:] - 1).numpy()
     if (np.asarray(kinds)[last] == KINDS.index("document")).all():
         return sets.document_vectors().float().numpy()
@@ -378,7 +379,7 @@ def _sampled(values: Floats, config: GeometryConfig) -> Bootstrapped:
 
 
 def _interval(sampled: Bootstrapped) -> list[float | None]:
-    """Mean over the samples, lower and upper end of the 95 % interval."""
+    """Return the mean over the samples, and the lower and upper end of the 95 % interval."""
     return [_round(value) for value in (sampled.mean, *sampled.interval())]
 
 
@@ -387,5 +388,5 @@ def _rounded(one: Collapse) -> dict[str, float | None]:
 
 
 def _round(value: float) -> float | None:
-    """Five digits, as files keep it; None for what is not defined, which JSON has no number for."""
+    """Round to five digits; None for a value that is not finite, which JSON cannot hold."""
     return round(float(value), 5) if np.isfinite(value) else None

@@ -44,9 +44,9 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
 
 
 def candidates(qrels: Qrels, topic: str | None, post: str | None) -> Iterator[tuple[str, str]]:
-    """Return the named topic and post of the heat map; else judged topics in order, their posts by grade.
+    """Yield the named topic and post of the heat map, or else judged topics in order, with their posts by grade.
 
-    The first that has a graph is taken; so all conditions show the same.
+    The first pair with graphs is shown, so all conditions show the same.
 
     >>> qrels = {"A.10": {"1": 3}, "A.9": {"1": 1, "20": 2, "3": 2, "4": 3}}
     >>> list(candidates(qrels, None, None))

@@ -24,7 +24,7 @@ def of_posts(
     tags: Mapping[str, Sequence[str]],
     methods: Sequence[str],
 ) -> dict[str, Any] | None:
-    """Return the posts and their places; None without a method that can place them.
+    """Return the posts and their places; None if no method can place them.
 
     Args:
         posts: ids (n,).

@@ -1,4 +1,4 @@
-"""Part of the posts that is looked at: all judged ones that matter, and others drawn at random.
+"""Sample of the posts for an analysis: all that are relevant, or judged, and others drawn at random.
 
 >>> sampled = sampler({"A.1": {"7": 3}}, 3)
 >>> len(sampled.select([str(number) for number in range(9)])), "7" in sampled.select([str(n) for n in range(9)])
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A choice of posts, and its ``counts`` once it was made: ``posts`` of ``of_posts``."""
+    """Choice of posts; after it is made, ``counts`` has the numbers of ``posts`` chosen and ``of_posts`` in all."""
 
     select: SelectPosts
     counts: dict[str, int]
 
 
 def sampler(qrels: Qrels, limit: int, relevant: int = RELEVANT) -> Sampled:
-    """Return a choice of all relevant posts, and of others drawn at random up to ``limit``."""
+    """Return a choice of all relevant posts, and of others drawn at random, ``limit`` posts in all."""
     right = {post for grades in qrels.values() for post, grade in grades.items() if grade >= relevant}
     counts: dict[str, int] = {}
 

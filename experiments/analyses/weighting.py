@@ -2,9 +2,9 @@
 
     outputs/weighting/jobs/base-seed42/weighting.json      {"as it is": 0.709, "idf, 0.7": 0.704, ...}
 
-The ways are those of :mod:`mathamr.analysis.weighting`. Of a large collection the judged posts are scored, and others
-drawn at random that say how common a vector is; nDCG' passes over what is not judged. "As it is" is normalised MaxSim,
-whatever strategy the job itself searches with.
+The ways are those of :mod:`mathamr.analysis.weighting`. Of a large collection, the judged posts are scored, and others
+drawn at random, from which the frequency of a vector follows; nDCG' ignores posts without a judgment. "As it is" is
+normalised MaxSim, also if the job searches by another strategy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE = "weighting.json"
 
 
 def weighted_scores(space: EmbeddingSpace, qrels: Qrels) -> dict[str, float]:
-    """nDCG' of each way, as ``weighting.json`` has them, by :func:`experiments.analyses.sampling.judged_space`."""
+    """Return nDCG' of each way for a space of :func:`experiments.analyses.sampling.judged_space`."""
     found = {}
     for name, scores in weighted(space.queries, space.query_kinds, space.documents).items():
         rankings = {}

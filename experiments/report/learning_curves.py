@@ -39,6 +39,14 @@ def blocks(experiment: Experiment) -> list[Block]:
     plots: list[Block] = [charts.curves(labelled)]
     if len(terms) > 1:
         plots += [Text(_NOTE), charts.loss_terms(labelled, terms)]
+    idle = [
+        f"{title.lower()} of {label}"
+        for name, title in terms.items()
+        for label, seeds in labelled.items()
+        if (values := [record[name] for own in seeds for record in own if name in record]) and not any(values)
+    ]
+    if idle:
+        plots.append(Text(f"Warning: 0 in every epoch, so without effect: {'; '.join(idle)}."))
     return plots
 
 

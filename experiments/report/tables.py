@@ -269,7 +269,7 @@ def _note(
         setting = "in the same setting" if same else f"in another setting ({_setting(experiment, thesis)})"
         parts.append(f"thesis: Table {thesis.number}, {printed[thesis.statistic]}, {setting}")
     if left_out := not_run(experiment.rows):
-        parts.append(f"not run: {', '.join(map(experiment.label, left_out))}")
+        parts.append(f"not run: {'; '.join(map(experiment.label, left_out))}")
     return "; ".join(parts) + "." if parts else ""
 
 
@@ -316,9 +316,10 @@ def significance_table(experiment: Experiment, tests: Sequence[Comparison]) -> T
 
 
 def p_value(value: float) -> str:
-    """
-    >>> p_value(0.0432), p_value(0.00004)
-    ('0.043', '< 0.001')
+    """Return a p-value as tables show it.
+
+    >>> p_value(0.0432), p_value(0.004), p_value(0.00004)
+    ('0.043', '0.004', '< 0.001')
     """
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 

@@ -21,7 +21,7 @@ def warnings(experiment: Experiment) -> list[Block]:
     blocks: list[Block] = []
     for line, some in found.items():
         names = dict.fromkeys(experiment.label(str(row["condition"])) for row in some)
-        where = "" if len(some) == len(rows) else f" ({', '.join(names)})"
+        where = "" if len(some) == len(rows) else f" ({'; '.join(names)})"
         blocks.append(Text(f"Warning: {line}{where}."))
     lines = [*of_other_graphs(experiment), *_of_other_seeds(experiment)]
     return [*blocks, *(Text(f"Warning: {line}.") for line in lines)]

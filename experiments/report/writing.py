@@ -197,7 +197,8 @@ def _has_seeds(experiment: Experiment, task: TestName) -> bool:
 
 
 def _title(before: str, title: str) -> str:
-    """
+    """Return a heading, after the task if there are several.
+
     >>> _title("", "best seed"), _title("Task 2: ", "best seed")
     ('Best seed', 'Task 2: best seed')
     """

@@ -47,6 +47,7 @@ def densities(ax: Axes, points: ArrayLike, curves: Mapping[str, ArrayLike]) -> N
         ax.fill_between(at, np.asarray(curve), color=colour, alpha=0.12, linewidth=0)
     ax.set_ylim(bottom=0)
     ax.set_xlabel("Similarity")
+    ax.set_ylabel("Density")
 
 
 def threshold_lines(ax: Axes, curves: Mapping[str, Sequence[Threshold]]) -> None:
@@ -103,6 +104,7 @@ def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:
             values[name], edges, density=True, facecolor=face, edgecolor=colour, hatch=hatch, linewidth=0.6, label=name
         )
     ax.set_xlabel("Vector length")
+    ax.set_ylabel("Density")
 
 
 def matrix(ax: Axes, cosines: ArrayLike, groups: Sequence[str] = (), low: float = -1.0) -> QuadMesh:

@@ -16,7 +16,7 @@ Ways with equal rankings are left out, such as a sum and a mean over query vecto
 ==================  ===========================================================================================
 formulas alone      only vectors of formulas; also sentences alone, the document alone
 kinds alike         the same weight for each kind of virtual node, however many vectors it has
-idf, S              log of (documents + 1) / (documents that match with more than S + 1); Spärck Jones (1972)
+idf, S              log of (1 + documents) / (1 + documents that match with more than S); Spärck Jones (1972)
 1 - mean            one minus the vector's mean best match over the documents
 cubed               the third power of each match: near matches count most
 both ways           plus the mean best match of the document's vectors among the query's

@@ -130,9 +130,9 @@ def together(labels: Sequence[str]) -> str:
     """Join the labels of conditions with the same curve or map.
 
     >>> together(["exact", "hnsw"]), together(["a", "b", "c", "d"])
-    ('exact, hnsw', 'a and 3 more')
+    ('exact and hnsw', 'a and 3 more')
     """
-    return ", ".join(labels) if len(labels) < 3 else f"{labels[0]} and {len(labels) - 1} more"
+    return " and ".join(labels) if len(labels) < 3 else f"{labels[0]} and {len(labels) - 1} more"
 
 
 def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from experiments.report.blocks import Figure
-from experiments.report.figures.charts import canvas, shortened, svg
+from experiments.report.figures.charts import canvas, short, shortened, svg
 from mathamr.analysis import plots
 
 Content = dict[str, Any]
@@ -113,7 +113,9 @@ def statements(panels: Mapping[str, Content]) -> Figure:
             bar = figure.colorbar(mesh, ax=axes[0], shrink=0.8, label="Cosine")
             if bar.solids is not None:
                 bar.solids.set_rasterized(False)  # a self-contained page loads no images
-            figure.legend(*axes[1][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+            marks, topics = axes[1][0].get_legend_handles_labels()
+            topics = [short(topic, 25) for topic in topics]
+            figure.legend(marks, topics, loc="outside lower center", ncols=4, frameon=False)
             return svg(figure, name, alt)
 
     return Figure(draw, alt, caption)
@@ -155,7 +157,7 @@ def reliability(panels: Mapping[str, list[Content]]) -> Figure:
     alt = f"Share of successes over confidence. Expected calibration errors: {'; '.join(summaries)}."
     caption = (
         "Topics of similar confidence, and the share of them that succeeds; on the dotted line both are equal. A line "
-        "for each year that was not fitted, a marker as large as its number of topics."
+        "for each year, or for all folds, outside the fit; a marker as large as its number of topics."
     )
 
     def draw(name: str) -> str:

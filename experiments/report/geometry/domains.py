@@ -22,7 +22,7 @@ def blocks(experiment: Experiment, found: Mapping[str, Content]) -> list[Block]:
     """Return a table for the distances and one for the lengths of token vectors; nothing without text encoders."""
     if not found:
         return []
-    distances = [["Condition", "Corpus", "Mean distance", "MMD²", "p", "Before", "D", "p", "Wasserstein"]]
+    distances = [["Condition", "Corpus", "Mean distance", "MMD²", "p", "Baseline", "D", "p", "Wasserstein"]]
     lengths = [["Condition", "Corpus", "Posts", "Corpus' tokens", "D", "Wasserstein"]]
     for condition, content in found.items():
         for corpus, one in content["corpora"].items():
@@ -41,12 +41,13 @@ def blocks(experiment: Experiment, found: Mapping[str, Content]) -> list[Block]:
             of = one["lengths"]
             numbers = [f"{of[name]:.3f}" for name in ("posts", "corpus", "d", "wasserstein")]
             lengths.append([experiment.label(condition), corpus, *numbers])
-    posts = next(iter(found.values()))["posts"]
+    first = next(iter(found.values()))
+    texts = " and ".join(f"{one['texts']} of {corpus}" for corpus, one in first["corpora"].items())
     note = (
-        f"{posts} posts with formulas, drawn at random, and as many texts of each corpus. Prose: the same posts "
-        "without formulas. Distance: of each post to the nearest text, at unit length (the paper, section II-F). MMD²: "
-        "squared mean discrepancy of both sets of vectors, p over 999 permutations. D, p and Wasserstein: distances "
-        "against those before training (Kolmogorov and Smirnov)."
+        f"{first['posts']} posts with formulas, and as texts {texts}; larger sets are sampled at random. Prose: the "
+        "same posts without formulas. Distance: of each post to the nearest text, at unit length (the paper, section "
+        "II-F). MMD²: squared mean discrepancy of both sets of vectors, p over 999 permutations. D, p and Wasserstein: "
+        "distances against those of the baseline (Kolmogorov and Smirnov)."
     )
     second = "Medians; D and Wasserstein: of the tokens of posts against those of the corpus."
     return [

@@ -57,7 +57,7 @@ def _blocks(experiment: Experiment, found: Contents) -> list[Block]:
         parts.append(("Confidence of single topics", confidence.blocks(experiment, confidence.first_seeds(whole))))
     if spaces:
         parts.append(("Isotropy", _isotropy(experiment, spaces)))
-        parts.append(("What goes with accuracy", _correlations(spaces)))
+        parts.append(("Correlations with accuracy", _correlations(spaces)))
         parts.append(("By kind of vector", _kinds(experiment, spaces)))
     parts.append(("Representation collapse", _collapse(experiment, found)))
     if spaces:
@@ -148,6 +148,7 @@ def _overlaps(experiment: Experiment, whole: Contents, spaces: Contents) -> list
         f"Means over {settings['samples']} bootstrap samples of {size}, ± over seeds. A right answer is "
         "relevant; an unjudged one is wrong. Width: that of the interval of accuracy. COE, ROE: share of "
         f"right and of random answers that are more similar than percentile {psi:g} of the first {k}.{_sampled(spaces)}"
+        " The paper: Roychowdhury et al., arXiv:2406.12336."
     )
     table = _table(experiment, whole, columns, "In the form of Table II of the paper", note)
     built: list[Block] = [table]
@@ -301,7 +302,7 @@ def _collapse(experiment: Experiment, found: Contents) -> list[Block]:
 
 
 def _words(experiment: Experiment, spaces: Contents) -> list[Block]:
-    rows = [["Condition", "Mean distance", "Before", "D", "p"]]
+    rows = [["Condition", "Mean distance", "Baseline", "D", "p"]]
     for condition, contents in spaces.items():
         if contents[0]["words"] is None:
             continue
@@ -322,7 +323,7 @@ def _words(experiment: Experiment, spaces: Contents) -> list[Block]:
     note = (
         f"The domain shift of the paper's section II-F, with {one['with_formulas']:,} posts with formulas{some} as the "
         f"domain and {one['without']:,} without as general text: the distance from each of the first to the nearest of "
-        "the second, at unit length. D: the largest gap between its distribution and that before training (first "
+        "the second, at unit length. D: the largest gap between its distribution and that of the baseline (first "
         "seeds; Kolmogorov and Smirnov)."
     )
     return [Table(rows, "Distance from posts with formulas to posts without", note)]

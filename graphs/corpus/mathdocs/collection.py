@@ -1,27 +1,27 @@
 """Embedded collection: mathematics in the docstrings of the installed scientific packages.
 
-Needs no download. The docstring of an object that holds formulas becomes a question and its answer:
+It needs no download. A docstring with formulas becomes a question and its answer:
 
     title      the summary line                               "Compute the Katz centrality for the nodes of ..."
     question   the extended summary                           "Katz centrality computes the centrality for ..."
-    answer     Notes, Explanation and the like, and from other sections the paragraphs with formulas
+    answer     sections such as Notes and Explanation, and the paragraphs of other sections that have formulas
 
-Code, signatures, references and tables are dropped. Where no section gives an answer, as in mpmath's running prose, the
+Code, signatures, references and tables are dropped. If no section gives an answer, as in mpmath's running prose, the
 first paragraph is the question and the others are the answer. A question names no object of the collection: its own
-name becomes "this function", another one's "another function"; a name that is also a word (``center``, ``Maxwell``) is
-masked only where it is written as code.
+name becomes "this function", any other name "another function". A name that is also a word (``center``, ``Maxwell``)
+is masked only if it is written as code.
 
-Not used: an object whose question says too little, whose question or answer is empty, whose docstring keeps no formula,
-whose question another object has already, or whose answer is nearly another's (aliases, copies, the same notes for six
-families of polynomials); the public object with the shortest dotted name stays.
+An object is left out if its question has too few words, its question or answer is empty, neither has a formula, another
+object has the same question, or another has nearly the same answer (aliases, copies, notes that families of polynomials
+share). Of equal ones, the public object with the shortest dotted name is kept.
 
-Topics are the objects whose name's SHA-256 falls into the first :data:`TOPIC_SHARE`; the others are the training pairs.
-The answers of all objects are searched. **Judgments** are complete: an object's own answer has grade 3, that of one
-that names it in See Also and is named there 2, that of one that only names it or only is named 1, every other answer 0.
+An object is a topic if the SHA-256 of its name falls into the first :data:`TOPIC_SHARE`; the others are training pairs.
+The answers of all objects are searched. **Judgments** are complete. The object's own answer has grade 3. Of another
+object, the answer has grade 2 if each names the other in See Also, 1 if only one of them does, and 0 otherwise.
 
-Reading takes some seconds, so its result is kept: ``~/.cache/mathamr/mathdocs-VERSION.json`` (``XDG_CACHE_HOME`` moves
-it), where VERSION is the fingerprint of the packages and of the code that reads them. Where nothing can be written,
-each process reads the docstrings.
+Reading takes some seconds, so the result is kept in ``~/.cache/mathamr/mathdocs-VERSION.json`` (``XDG_CACHE_HOME``
+moves it), where VERSION is the fingerprint of the packages and of the code that reads them. If this file cannot be
+written, each process reads the docstrings.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 
 from graphs.corpus.files import Fingerprints
@@ -49,17 +49,17 @@ from graphs.corpus.text import text_formulas
 from graphs.errors import ConfigError, CorpusError, Failure
 from graphs.shared_files import read_json, write_json
 
-#: Packages whose docstrings are read, as far as they are installed.
+#: Packages whose docstrings are read, if they are installed.
 PACKAGES = ("scipy", "sympy", "numpy", "networkx", "mpmath")
-#: The share of the objects that are test topics.
+#: Share of objects that are topics.
 TOPIC_SHARE = 0.15
-#: Words of a question (title and body), at least, not counting those that every question has.
+#: Smallest number of different words in a question (title and body), without words that most questions have.
 MIN_QUESTION_WORDS = 4
-#: Words of a question, about: of a longer extended summary, what follows its first two paragraphs joins the answer.
+#: Number of words of a question; of a longer one, the paragraphs after the second join the answer.
 MAX_QUESTION_WORDS = 150
-#: Words of an answer, about: a longer one ends with the paragraph that reaches the bound.
+#: Number of words and formulas of an answer after which no further paragraph is taken.
 MAX_ANSWER_WORDS = 400
-#: Answers as like as this (Jaccard similarity of word triples) are one: nobody could tell which of them is meant.
+#: Jaccard similarity of word triples from which two answers count as one, because no question could separate them.
 MAX_SIMILARITY = 0.75
 
 _PROSE = re.compile(
@@ -80,7 +80,7 @@ _EMPTY_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Question and answer of an object, with the names in its See Also."""
+    """Question and answer of an object, and the names in its See Also."""
 
     name: str
     title: str
@@ -90,12 +90,12 @@ class _Entry:
 
 
 class MathDocs:
-    """Collection in the docstrings of :data:`PACKAGES`; it depends only on their versions."""
+    """Collection in the docstrings of :data:`PACKAGES`; it depends only on their versions and on this code."""
 
     name = "mathdocs"
 
     def posts(self) -> Iterator[Post | Failure]:
-        """Yield every training question and answer, by name; questions of test objects are topics, not posts."""
+        """Yield all answers and the questions that are not topics, by name."""
         for entry in self._entries:
             if not is_topic(entry.name):
                 yield Post(_question_id(entry), "question", entry.title, entry.question, tags=_tags(entry))
@@ -103,11 +103,11 @@ class MathDocs:
             yield Post(_answer_id(entry), "answer", body=entry.answer, parent_id=question)
 
     def tasks(self) -> list[int]:
-        """Return the tasks that there are topics of."""
+        """Return the tasks that have topics."""
         return [1]
 
     def topics(self, task: int, years: Sequence[int] = ()) -> list[Topic]:
-        """Return the questions of the test objects; the topic id is the object's name."""
+        """Return the questions that are topics; the topic id is the object's name."""
         _check(task, years)
         return [
             Topic(entry.name, Post(entry.name, "topic", entry.title, entry.question, tags=_tags(entry)))
@@ -116,7 +116,7 @@ class MathDocs:
         ]
 
     def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
-        """A grade for every answer of the collection, for every topic."""
+        """Return a grade for each topic and answer."""
         _check(task, years)
         links = _links(self._entries)
         answers = [(entry.name, _answer_id(entry)) for entry in self._entries]
@@ -130,13 +130,13 @@ class MathDocs:
         return judgments
 
     def pairs(self) -> Iterator[Pair]:
-        """(question, answer) of every object that is no topic."""
+        """Yield question and answer of each object that is not a topic."""
         for entry in self._entries:
             if not is_topic(entry.name):
                 yield Pair(_question_id(entry), _answer_id(entry))
 
     def formulas(self) -> None:
-        """Return None: the trees are made from the LaTeX in the posts."""
+        """Return None: formula trees are made from the LaTeX in the posts."""
         return
 
     def fingerprints(self) -> Fingerprints:
@@ -159,7 +159,7 @@ class MathDocs:
 
 
 def is_topic(name: str) -> bool:
-    """Return whether the object of this dotted name is a test topic: decided by the name alone, so for good."""
+    """Return whether the object of this dotted name is a topic; this depends only on the name."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") < TOPIC_SHARE * 2**32
 
 
@@ -184,7 +184,7 @@ def _tags(entry: _Entry) -> tuple[str, ...]:
 
 @functools.cache
 def _entries(version: str) -> tuple[_Entry, ...]:
-    """Return all usable objects by name, from the user's cache if an earlier process has read them."""
+    """Return all usable objects by name, from the user's cache if they are there."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 (Path's raises an error)
     path = Path(cache, "mathamr", f"mathdocs-{version[:16]}.json")
     with suppress(OSError, KeyError, TypeError):  # a folder that cannot be read, or a file that someone has changed
@@ -199,7 +199,7 @@ def _entries(version: str) -> tuple[_Entry, ...]:
 
 
 def _read_all() -> tuple[_Entry, ...]:
-    """Read all usable objects by name; takes some seconds."""
+    """Read all usable objects by name; this takes some seconds."""
     documented = [docstring for package in PACKAGES for docstring in docstrings.read_package(package)]
     if not documented:
         message = f"none of {', '.join(PACKAGES)} is installed with its sources; mathdocs is read from their docstrings"
@@ -215,7 +215,7 @@ def _read_all() -> tuple[_Entry, ...]:
         if entry is None:
             continue
         question = " ".join(_key(entry.title + " " + entry.question))
-        if question not in questions and not answers.has_like(_key(entry.answer)):
+        if question not in questions and not answers.has_similar(_key(entry.answer)):
             questions.add(question)
             answers.add(_key(entry.answer))
             entries.append(entry)
@@ -227,20 +227,20 @@ def _key(markup: str) -> list[str]:
 
 
 class _Texts:
-    """Texts so far, asked whether one much like a new one is among them: Jaccard similarity of word triples."""
+    """Texts that are searched for one nearly equal to a new one, by the Jaccard similarity of word triples."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
-        self.having: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+        self.texts_of: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
 
     def add(self, words: list[str]) -> None:
         for triple in (triples := _triples(words)):
-            self.having[triple].append(len(self.sizes))
+            self.texts_of[triple].append(len(self.sizes))
         self.sizes.append(len(triples))
 
-    def has_like(self, words: list[str]) -> bool:
+    def has_similar(self, words: list[str]) -> bool:
         triples = _triples(words)
-        common = Counter(chain.from_iterable(self.having.get(triple, ()) for triple in triples))
+        common = Counter(chain.from_iterable(self.texts_of.get(triple, ()) for triple in triples))
         least = MAX_SIMILARITY * len(triples)  # a text has at least as many triples as it shares
         return any(
             shared >= MAX_SIMILARITY * (len(triples) + self.sizes[number] - shared)
@@ -263,7 +263,7 @@ def _entry(docstring: Docstring, names: Names) -> _Entry | None:
     at = 1
     while at < len(lead) and not _words(lead[:at]):
         at += 1
-    if not answer:  # running prose: the summary and its first paragraph ask, the rest answers
+    if not answer:  # running prose: the summary and perhaps one paragraph are the question, the others the answer
         cut = at + (1 if len(lead) > at + 2 else 0)
         lead, answer = lead[:cut], lead[cut:]
     elif len(_words(lead)) > MAX_QUESTION_WORDS:
@@ -290,7 +290,7 @@ def _answering(section: Section, is_math_role: bool) -> list[Paragraph]:
         return []
     text = section.text
     is_entries = _ENTRIES.fullmatch(section.title) is not None
-    if is_entries:  # "x : array_like" stands at the margin, what it means below
+    if is_entries:  # "x : array_like" is at the margin, its description is indented
         text = "\n".join(line if line[:1].isspace() else "" for line in text.splitlines())
     paragraphs = rst.paragraphs(text, backticks_are_math=is_math_role)
     if _PROSE.fullmatch(section.title) and not is_entries:
@@ -336,7 +336,7 @@ def _see_also(text: str) -> list[str]:
 
 
 def _links(entries: Sequence[_Entry]) -> dict[str, set[str]]:
-    """Object -> the objects that its See Also names; among several of that name, the one in the nearest module."""
+    """Return object -> objects in its See Also; of several with that name, the one in the nearest module."""
     by_short: defaultdict[str, list[str]] = defaultdict(list)
     for entry in entries:
         by_short[short_name(entry.name)].append(entry.name)
@@ -350,7 +350,7 @@ def _links(entries: Sequence[_Entry]) -> dict[str, set[str]]:
 
 
 def _may_be(name: str, written: str, namer: str) -> bool:
-    """Return whether ``written`` in the See Also of ``namer`` means ``name``: of its package, unless it names one."""
+    """Return whether ``written`` in the See Also of ``namer`` can be ``name``: they share a package."""
     package = written.partition(".")[0] if "." in written else ""
     package = {"np": "numpy", "nx": "networkx"}.get(package, package)
     return name.partition(".")[0] == (package if package in PACKAGES else namer.partition(".")[0])
@@ -358,12 +358,8 @@ def _may_be(name: str, written: str, namer: str) -> bool:
 
 def _shared(name: str, other: str) -> int:
     """Return the number of leading parts that two dotted names share."""
-    count = 0
-    for part, same in zip(name.split("."), other.split("."), strict=False):
-        if part != same:
-            break
-        count += 1
-    return count
+    pairs = zip(name.split("."), other.split("."), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _html(paragraphs: Sequence[Paragraph]) -> str:

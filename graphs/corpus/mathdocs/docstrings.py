@@ -4,8 +4,8 @@
 >>> names
 ['networkx.algorithms.centrality.katz.katz_centrality']
 
-Three ways in which the packages write docstrings are understood: in the object itself, as ``add_newdoc(.., name,
-text)`` (compiled functions of NumPy and SciPy), and as ``name = text`` in mpmath's ``function_docs``.
+Docstrings are found in the object itself, in ``add_newdoc(..., name, text)`` (compiled functions of NumPy and SciPy),
+and in ``name = text`` of mpmath's ``function_docs``.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-#: A formula in reStructuredText.
+#: Start of a formula in reStructuredText, or a formula between dollar signs.
 FORMULA = re.compile(r"\.\.\s+math\s*::|:math:`|\$[^$\n]+\$")
 _SKIPPED = frozenset(["tests", "testing", "benchmarks", "bench", "examples", "conftest.py", "setup.py"])
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_KINDS: dict[type, str] = {ast.Module: "module", ast.ClassDef: "class"}  # others are functions and methods
 
 
 @dataclass(frozen=True, slots=True)
 class Docstring:
-    """Docstring with a formula, and the dotted name of its object without private modules."""
+    """Docstring with a formula, and the dotted name of its object, in which private modules are left out."""
 
     name: str
     kind: str  # function, class, method or module
@@ -35,9 +36,9 @@ class Docstring:
 
 
 def read_package(package: str) -> list[Docstring]:
-    """Return the docstrings with formulas of ``package``, by file and line; none if it is not installed.
+    """Return the docstrings of ``package`` that contain formulas, by file and line; none if it is not installed.
 
-    A file that Python cannot parse is passed over: it belongs to another version of Python than this one.
+    A file that this version of Python cannot parse is skipped.
     """
     spec = importlib.util.find_spec(package)  # of a name without dots: finds, does not import
     if spec is None or spec.origin is None:
@@ -74,19 +75,13 @@ def read_package(package: str) -> list[Docstring]:
 
 
 def _docstrings(tree: ast.Module, is_index: bool) -> Iterator[tuple[list[str], str, str]]:
-    """``(qualified name, kind, docstring)`` of everything in a module, outer before inner."""
+    """Yield ``(qualified name, kind, docstring)`` of all objects in a module, outer before inner."""
     stack: list[tuple[ast.AST, list[str], bool]] = [(tree, [], False)]
     while stack:
         node, qualified, in_class = stack.pop()
         if isinstance(node, _DOCUMENTED):
-            text = ast.get_docstring(node)
-            if text:
-                if isinstance(node, ast.Module):
-                    kind = "module"
-                elif isinstance(node, ast.ClassDef):
-                    kind = "class"
-                else:
-                    kind = "method" if in_class else "function"
+            if text := ast.get_docstring(node):
+                kind = _KINDS.get(type(node), "method" if in_class else "function")
                 yield qualified, kind, text
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             yield from _added(node.value)
@@ -102,7 +97,7 @@ def _docstrings(tree: ast.Module, is_index: bool) -> Iterator[tuple[list[str], s
 
 
 def _added(call: ast.Call) -> Iterator[tuple[list[str], str, str]]:
-    """Docstring in ``add_newdoc(name, text)``, ``add_newdoc(module, name, text)``, or ``.., (method, text))``."""
+    """Yield the docstring of ``add_newdoc(name, text)``, ``(module, name, text)`` or ``(..., (method, text))``."""
     function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if function not in ("add_newdoc", "add_docstring") or len(call.args) < 2:
         return
@@ -117,7 +112,7 @@ def _added(call: ast.Call) -> Iterator[tuple[list[str], str, str]]:
 
 
 def _string(node: ast.AST) -> str | None:
-    """Return the string constant, alone or as the receiver of a call such as ``"...".replace(..)``; else None."""
+    """Return a string constant, alone or as the receiver of a call such as ``"...".replace(...)``; else None."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         node = node.func.value
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None

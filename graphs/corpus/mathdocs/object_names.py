@@ -1,4 +1,4 @@
-"""Names of objects in the questions of :mod:`graphs.corpus.mathdocs.collection`, and their masking.
+"""Masking of the names of objects in the questions of :mod:`graphs.corpus.mathdocs.collection`.
 
 >>> found = [Docstring("scipy.special.jv", "function", "Bessel."), Docstring("a.center", "function", "Its center.")]
 >>> names = Names(found)
@@ -21,7 +21,7 @@ _PATHS = frozenset(["scipy", "sympy", "numpy", "networkx", "mpmath", "np", "nx",
 
 
 class Names:
-    """Names of the objects, and those that are everyday words."""
+    """Names of the documented objects, and those that are also everyday words."""
 
     def __init__(self, found: Sequence[Docstring]) -> None:
         written = {docstring.name.rpartition(".")[2].removesuffix("_gen") for docstring in found}
@@ -37,7 +37,7 @@ class Names:
         self.everyday = {name for name in self.all if used[name] + used[f"{name}s"] >= 2}
 
     def masked(self, paragraph: Paragraph, docstring: Docstring) -> Paragraph:
-        """``paragraph`` without the names of objects."""
+        """Replace the names of objects in a paragraph; ``docstring`` is that of the paragraph."""
         own = {short_name(docstring.name)}
         if docstring.kind == "method":
             own.add(docstring.name.split(".")[-2].lower())
@@ -45,18 +45,16 @@ class Names:
         this = f"this {'function' if docstring.kind == 'function' else docstring.kind}"
         out: Paragraph = []
         for span in paragraph:
+            shown = span
             if span.kind == "text":
-                out.append(Span("text", self._masked_text(span.text, own, this)))
+                shown = Span("text", self._masked_text(span.text, own, this))
             elif span.kind == "code":
                 called = {name.rpartition(".")[2] for name in re.findall(r"[A-Za-z_][\w.]*", span.text)}
                 if {short_name(name) for name in called} & own:
-                    out.append(Span("text", this))
+                    shown = Span("text", this)
                 elif (called & self.written) - parameters and (_IDENTIFIER.match(span.text) or "(" in span.text):
-                    out.append(Span("text", "another function"))
-                else:
-                    out.append(span)
-            else:
-                out.append(span)
+                    shown = Span("text", "another function")
+            out.append(shown)
         return out
 
     def _masked_text(self, text: str, own: set[str], this: str) -> str:
@@ -73,9 +71,9 @@ class Names:
         return re.sub(r"\bthis (function|class|method|module) \1\b", r"this \1", masked)
 
     def is_code(self, word: str) -> bool:
-        """Return whether a word of the prose is a name and no word of the language: ``besselj``, ``hyp2f1``, ``kv``.
+        """Return whether a word in prose is a name and not an English word, such as ``besselj``, ``hyp2f1`` or ``kv``.
 
-        The words that are names too (``center``, ``Maxwell``, ``reciprocity``) carry what a question asks.
+        Names that are also words (``center``, ``Maxwell``, ``reciprocity``) carry the meaning of a question.
         """
         name = word.lower()
         if re.search(r"\d|_|[a-z][A-Z]", word):
@@ -87,5 +85,5 @@ class Names:
 
 
 def short_name(name: str) -> str:
-    """Return the last part of a dotted name, as prose has it: ``scipy.stats.alpha_gen`` -> ``alpha``."""
+    """Return the last part of a dotted name as prose spells it: ``scipy.stats.alpha_gen`` -> ``alpha``."""
     return name.rpartition(".")[2].lower().strip("_").removesuffix("_gen")

@@ -8,8 +8,8 @@ r"""Docstrings in reStructuredText: their sections, and the paragraphs of a sect
 >>> paragraphs(sections(doc)[1].text)
 [[Span(kind='formula', text='y = \\sin x')]]
 
-Only what a reader of the prose needs survives: doctests, literal blocks, tables, references, footnote marks, version
-notes and unknown directives are dropped. Nothing recurses, and no file or role is looked up.
+Doctests, literal blocks, tables, references, footnote marks, version notes and unknown directives are dropped. Nothing
+recurses, and no file or role is looked up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from graphs.corpus.text.text_formulas import is_formula
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of a docstring; the text before the first title has the title ''."""
+    """Section of a docstring; the text before the first title has the title ''."""
 
     title: str
     text: str
@@ -32,7 +32,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of a paragraph: running ``text``, a ``formula`` (LaTeX), or ``code`` (a name or an expression)."""
+    """Part of a paragraph: ``text``, a ``formula`` (LaTeX), or ``code`` (a name or an expression)."""
 
     kind: Literal["text", "formula", "code"]
     text: str
@@ -64,16 +64,16 @@ _INLINE = re.compile(
 _WANTS_NOUN = re.compile(
     r"(?:\b(?:in|see|by|from|to|of|with|and|or|and in|following|example,?|per)|[.!?;(])\s*\Z", re.I
 )
-_STRAY = re.compile(r":(?:math|func|class|meth|mod|ref|obj|doc):|`+_{0,2}")  # markup that its author left unbalanced
+_STRAY = re.compile(r":(?:math|func|class|meth|mod|ref|obj|doc):|`+_{0,2}")  # unbalanced markup
 _ROLE_TARGET = re.compile(r"(.*?)\s*<([^<>]*)>\Z", re.DOTALL)
 _CODE_ROLES = frozenset("func class meth attr mod obj data const exc py:func py:class py:meth py:mod any".split())  # noqa: SIM905
-# A command of LaTeX whose backslash Python has read, in a docstring that is not raw: "\alpha", "\beta", "\frac".
+# Backslashes of LaTeX commands that Python has read as escapes, in docstrings that are not raw: \alpha, \beta, \frac.
 _EATEN_TAB = re.compile(r"\t(?=(?:imes|heta|au|ilde|ext|anh?|o)\b)")
 _EATEN = str.maketrans({"\x07": "\\a", "\x08": "\\b", "\x0c": "\\f", "\x0b": "\\v"})
 
 
 def sections(docstring: str) -> list[Section]:
-    """Yield the sections of a docstring in order: titles are underlined, or a bold line (mpmath)."""
+    """Return the sections of a docstring in order; a title is an underlined line, or a bold one (mpmath)."""
     restored = _EATEN_TAB.sub(r"\\t", docstring.translate(_EATEN))
     lines = restored.expandtabs().splitlines()
     lines = textwrap.dedent("\n".join(lines)).splitlines()
@@ -95,7 +95,7 @@ def sections(docstring: str) -> list[Section]:
 
 
 def paragraphs(text: str, *, backticks_are_math: bool = False) -> list[Paragraph]:
-    """Yield the paragraphs of a section; with ``backticks_are_math`` (SymPy, mpmath) ```x^2``` is a formula."""
+    """Return the paragraphs of a section; with ``backticks_are_math`` (SymPy, mpmath) ```x^2``` is a formula."""
     return [
         spans
         for block, is_formula_block in _blocks(text)
@@ -104,7 +104,7 @@ def paragraphs(text: str, *, backticks_are_math: bool = False) -> list[Paragraph
 
 
 def _blocks(text: str) -> list[tuple[str, bool]]:
-    """``(text, whether it is a display formula)`` of every paragraph, list item and ``math`` directive."""
+    """Return text, and True for a display formula, of each paragraph, list item and ``math`` directive."""
     lines = textwrap.dedent(text).splitlines()
     out: list[tuple[str, bool]] = []
     number = 0
@@ -144,7 +144,7 @@ def _blocks(text: str) -> list[tuple[str, bool]]:
 
 
 def _without_announcement(text: str) -> str:
-    """``text`` without its last sentence, which announces code that is dropped; kept if it holds a formula."""
+    """Remove the last sentence, which announces code that is dropped, unless it has a formula."""
     last = re.search(r"(?:(?<=[.!?])\s+|\A)(?:[^.!?]|[.!?](?!\s))*\Z", text)
     if last is None or re.search(r":math:|`|\$", last.group()):
         return text
@@ -156,7 +156,7 @@ def _indent(line: str) -> int:
 
 
 def _content(lines: list[str], number: int, indent: int) -> tuple[list[str], int]:
-    """Return the lines below ``number`` with more than ``indent`` indentation, and the number of the next line."""
+    """Return the lines below line ``number`` indented by more than ``indent``, and the number of the next line."""
     content: list[str] = []
     number += 1
     while number < len(lines) and (not lines[number].strip() or _indent(lines[number]) > indent):
@@ -174,7 +174,7 @@ def _paragraph(lines: list[str], number: int) -> tuple[list[str], int]:
         line = lines[number].strip()
         if not line or (block and (line.startswith(">>>") or _DIRECTIVE.match(line))):
             break
-        if _RULE.match(line):  # a table: its rows are no sentences
+        if _RULE.match(line):  # a table, whose rows are not sentences
             while number < len(lines) and lines[number].strip():
                 number += 1
             return [], number
@@ -245,7 +245,7 @@ def _inline(text: str, backticks_are_math: bool) -> Paragraph:
                 add("formula", content.strip())
             else:
                 add("text", match.group())
-        elif match["footnote"]:  # "see [1]_" is about a reference, "the method [1]_ is" has one
+        elif match["footnote"]:  # "see [1]_" needs a noun, "the method [1]_ is" does not
             written = spans[-1].text if spans and spans[-1].kind == "text" else ""
             if not spans or _WANTS_NOUN.search(written):
                 add("text", " a reference" if written and not written[-1].isspace() else "a reference")

@@ -13,6 +13,7 @@ from experiments.analyses import confidence
 from experiments.config import GeometryConfig
 from experiments.report import results
 from experiments.report.blocks import Figure, markdown
+from experiments.report.geometry import confidence as confidence_report
 from experiments.report.geometry import space as space_report
 from mathamr.analysis.confidence import EVIDENCE
 from mathamr.evaluation.runs import Qrels, Run
@@ -49,6 +50,9 @@ def test_each_year_is_tested_with_what_was_fitted_to_the_other() -> None:
     assert list(found["evidence"]) == list(EVIDENCE)
     assert set(found["evidence"]["top"]) == {"2020", "2021"}
     assert found["fitted"]["k"] == 3
+    assert first["chance"][0] < first["chance"][1]
+    last = Run.from_results("demo", {"A.1": [("a", 3.0), ("b", 2.0), ("c", 1.0), ("right", 0.5)]})
+    assert [one.success for one in confidence._asked(last, {"A.1": {"right": 3}}, 3, 2)] == [0]
 
 
 def test_the_tested_year_does_not_change_what_is_fitted() -> None:
@@ -77,6 +81,8 @@ def test_topics_without_a_year_are_tested_in_folds() -> None:
 def test_topics_that_cannot_be_fitted_say_why() -> None:
     run, qrels = judged_run(TWO_YEARS[:60])
     assert "60 topics of 2020; name two years or more" in confidence.of_run(run, qrels, CONFIG)["left_out"]
+    run, qrels = judged_run(["q1"])
+    assert confidence.of_run(run, qrels, CONFIG)["left_out"] == "fewer than two topics have results"
     run, qrels = judged_run(TWO_YEARS)
     all_right = {name: {"p0": 3} for name in qrels}
     assert "questions succeed" in confidence.of_run(run, all_right, CONFIG)["left_out"]
@@ -95,9 +101,16 @@ def test_the_report_has_the_tests_and_a_reliability_plot(tmp_path: Path) -> None
         (finish(folder, condition, 1, 0.5) / "geometry.json").write_text(json.dumps(content(names)))
     built = space_report.blocks(results.read(folder))
     text = markdown(built)
+    assert "*Confidence of single topics, tested on topics outside the fit*" in text
     assert "| words | 2021 | 2020 | 60 |" in text
     assert "few: no confidence: 5 topics of 2020" in text
     assert "Share of successes over confidence. Expected calibration errors: words: 0." in text
+    bad = [
+        one | {"error": error}
+        for one, error in zip(content(TWO_YEARS)["confidence"]["tested"], (0.05, 0.2), strict=True)
+    ]
+    table = confidence_report._tests(results.read(folder), {"words": {"tested": bad}})
+    assert [row[-1] for row in table.rows] == ["Shown", "no", "no"]  # one year is enough
     (drawn,) = [block.draw("part") for block in built if isinstance(block, Figure)]
     assert "2021" in drawn
     assert "http" not in drawn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -76,12 +77,17 @@ def test_a_corpus_without_texts_is_refused(tmp_path: Path, content: str | None, 
         domain.read_corpus(tmp_path / "c.txt")
 
 
-def test_the_report_compares_with_the_model_before_training(tmp_path: Path) -> None:
+def test_the_report_compares_with_the_baseline(tmp_path: Path) -> None:
     folder = write_plan(tmp_path / "spaces", ["base", "tuned"], [1])
     for condition in ("base", "tuned"):
         finish(folder, condition, 1, 0.5)
     content = measured(corpus_of(tmp_path))
-    text = markdown(domains.blocks(results.read(folder), {"base": content, "tuned": content}))
+    tuned = copy.deepcopy(content)
+    tuned["corpora"]["general.txt"]["distances"] = [3.0] * 23  # beyond all others
+    text = markdown(domains.blocks(results.read(folder), {"base": content, "tuned": tuned}))
+    assert "23 posts with formulas, and as texts 200 of general.txt and 23 of prose; " in text
+    assert "| tuned | general.txt | 3.000 | " in text
+    assert "| base | 1.000 | < 0.001 | " in text
     assert "| base | general.txt | 1." in text
-    assert "| base | 0.000 | 1.000 | 0.000 |" in text  # the same distances as before
+    assert "| base | 0.000 | 1.000 | 0.000 |" in text  # prose has the same distances
     assert "| tuned | prose | 5.000 | 2.500 | 1.000 | 2.500 |" in text

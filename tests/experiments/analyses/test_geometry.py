@@ -18,10 +18,16 @@ from experiments.config import GeometryConfig
 from experiments.plan import plan
 from experiments.report import results, writing
 from experiments.report.blocks import Figure, markdown
+from experiments.report.figures import geometry as figures
 from experiments.report.geometry import space as space_report
 from graphs.corpus.files import Fingerprints
 from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, StoreError
+from mathamr.analysis.isotropy import isoscore, partition_isotropy
+from mathamr.analysis.overlap import overlap
+from mathamr.analysis.shift import nearest_distances
+from mathamr.analysis.similarities import cosine, survey
+from mathamr.analysis.thresholds import chosen, threshold_curve
 from mathamr.evaluation.result_names import ARQMATH, is_reserved
 from mathamr.evaluation.runs import Run
 from mathamr.maxsim import VectorSets
@@ -37,12 +43,12 @@ QRELS = {f"A.{n}": {f"p{n}": 3, f"p{n + 6}": 2, f"p{n + 12}": 1} for n in range(
 SETTINGS = GeometryConfig(k=3, samples=20, size=None, psi=25, posts=100, topics=3, statements=4, projections=[])
 
 
-def space(*, single: bool = False, single_vector: bool = False) -> EmbeddingSpace:
+def space(*, single: bool = False, single_vector: bool = False, moved: float = 0.1) -> EmbeddingSpace:
     """Posts around six subjects, each of a formula, a sentence and the document; topics are posts 0 to 5, moved."""
     generator = np.random.default_rng(0)
     subjects = generator.normal(size=(6, 1, 8))
     vectors = np.tile(subjects, (4, 3, 1)) + 0.4 * generator.normal(size=(24, 3, 8))
-    asked = vectors[:6] + 0.1 * generator.normal(size=(6, 3, 8))
+    asked = vectors[:6] + moved * generator.normal(size=(6, 3, 8))
     if single:
         vectors, asked = vectors[:, 2:], asked[:, 2:]
     kinds = [2] if single else [0, 1, 2]
@@ -94,6 +100,34 @@ def test_a_space_of_virtual_nodes_is_compared_in_every_way() -> None:
     assert {"mrr_at_k", "roe", "i_a", "i_b", "threshold", "collapse_all_rank", "accuracy_interval"} <= row.keys()
 
 
+def test_numbers_are_those_of_the_similarities_and_the_chosen_threshold() -> None:
+    one = space(single=True, moved=2.0)
+    content, vectors = content_of(one), one.documents.vectors.numpy()
+    found = survey(cosine(one.queries.vectors.numpy(), vectors), [[n, n + 6] for n in range(6)], 3)
+    assert 0 < content["ways"]["document"]["accuracy"][0] < 1
+    curve = threshold_curve(found, 3, samples=20)
+    best = chosen(curve)
+    assert content["chosen"] == curve.index(best) != content["of_paper"]
+    above = overlap(found, psi=100 * best.removed, samples=20)
+    row = {"threshold": best.tau, "threshold_removed": best.removed, "threshold_accuracy": best.metric.mean}
+    row |= {"i_a": partition_isotropy(vectors), "i_b": isoscore(vectors)}
+    assert {name: geometry.columns(content)[name] for name in row} == pytest.approx(row, abs=1e-5)
+    assert content["at_threshold"]["roe"][0] == pytest.approx(above.roe.mean, abs=1e-5)
+    domain = np.arange(24) % 3 > 0
+    assert content["words"]["distances"] == pytest.approx(
+        nearest_distances(vectors[domain], vectors[~domain]), abs=1e-5
+    )
+
+
+def test_a_lowest_relevant_grade_holds_for_the_run_and_the_space() -> None:
+    run = Run.from_results("demo", {topic: [(f"p{int(topic[2:]) + 6}", 1.0)] for topic in QRELS})  # of grade 2
+    assert [geometry.of_run(run, QRELS, SETTINGS, grade)["mrr"][0] for grade in (2, 3)] == [1.0, 0.0]
+    counted = {topic: {f"p{n}": 2} for n, topic in enumerate(QRELS)}
+    assert geometry.of_space(space(), counted, [True] * 24, SETTINGS)["judged"] == 6
+    run = Run.from_results("demo", {topic: [("p0", 1.0)] for topic in QRELS})
+    assert 0 < geometry.columns({"run": geometry.of_run(run, QRELS, SETTINGS)})["accuracy_interval"] <= 1
+
+
 def test_the_way_of_the_search_comes_first() -> None:
     assert content_of(space(single_vector=True))["own"] == "document"
     content = content_of(space(single=True))
@@ -111,6 +145,15 @@ def test_a_sample_has_every_right_document_and_says_its_size() -> None:
     assert sampling.sampler(QRELS, 24).select(POSTS) == POSTS
 
 
+def test_a_space_of_judged_posts_has_those_of_any_grade(bench: Any) -> None:
+    one = bench.job(analyses=("weighting",))
+    one = replace(one, config=replace(one.config, geometry=replace(SETTINGS, posts=1)))
+    taken: list[str] = []
+    bench.track.space = lambda *given: taken.extend(given[-1](POSTS))
+    sampling.judged_space(bench.track, one, None, None, {"A.1": {"p3": 0, "p9": 1, "p7": 3}})  # type: ignore[arg-type]
+    assert taken == ["p3", "p7", "p9"]
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -119,6 +162,7 @@ def test_a_sample_has_every_right_document_and_says_its_size() -> None:
         ({"psi": 120}, "geometry.psi=120"),
         ({"samples": 0}, "geometry.samples=0"),
         ({"size": 0}, "geometry.size=0 must be at least 1"),
+        ({"posts": 0}, "geometry.posts=0 must be at least 1"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
@@ -227,11 +271,37 @@ def test_the_report_has_the_tables_of_the_paper(folder: Path) -> None:
     assert "| graph | all kinds |" in text
     assert "No correlations: 2 conditions with vectors, and 3 are needed." in text
     assert "text: tokens 5.00, pooled 3.00" in text
-    assert "| text | 0." in text  # mean distance from posts with formulas
+    assert re.search(r"\| text \| 0\.\d+ \| graph \| 0\.000 \|", text)  # mean distance, baseline, D
+    near = content_of(space()) | {"words": {"distances": [0.001] * 16, "with_formulas": 16, "without": 8}}
+    (table,) = space_report._words(results.read(folder), {"graph": [content_of(space())], "text": [near]})
+    assert table.rows[2][:4] == ["text", "0.001", "graph", "1.000"]
+    assert "between its distribution and that of the baseline" in text
+    assert "The paper: Roychowdhury et al., arXiv:2406.12336." in text
     drawn = [block.draw(f"part-{number}") for number, block in enumerate(built) if isinstance(block, Figure)]
     assert len(drawn) == 4
     assert not any("<image" in one or "http" in one for one in drawn)
     assert drawn == [block.draw(f"part-{number}") for number, block in enumerate(built) if isinstance(block, Figure)]
+
+
+def test_thresholds_are_those_of_the_paper_and_the_best(folder: Path) -> None:
+    content = content_of(space(single=True, moved=2.0))
+    head, line = space_report._thresholds(results.read(folder), {"text": [content]}, 3).rows
+    shown = dict(zip(head, line, strict=True))
+    for rule, name in (("paper", "of_paper"), ("best", "chosen")):
+        one = content["thresholds"][content[name]]
+        values = [f"{value:.3f}" for value in (one["tau"], one["metric"][0], one["removed"])]
+        assert [shown[f"{what}, {rule}"] for what in ("τ", "Accuracy@3", "Removed")] == values
+    assert shown["τ, paper"] != shown["τ, best"]
+    above = content["at_threshold"]
+    assert [shown["COE, best"], shown["ROE, best"]] == [f"{above[name][0]:.3f}" for name in ("coe", "roe")]
+    assert shown["COE, best"] != shown["ROE, best"]
+
+
+def test_long_ids_of_topics_fit_into_the_legend_of_statements() -> None:
+    one = content_of(space())["statements"]
+    drawn = figures.statements({"graph": one | {"topics": ["sympy.functions.combinatorial.A.0"] * 6}}).draw("part")
+    assert "sympy.fun…ombinatorial.A.0" in drawn
+    assert "sympy.functions" not in drawn.partition(">")[2]
 
 
 @pytest.mark.usefixtures("without_rendering")
@@ -316,6 +386,11 @@ def test_failures_name_what_lifts_a_post_and_what_is_missed(bench: Any) -> None:
     assert re.search(r"1\. \d+\.\d\d, grade 3, 3 vectors: Let it be\.", said)
     assert re.search(r"   - \+\d+\.\d\d to \d+\.\d\d: `x\^2` finds ", said)
     assert "Missed, at " in said
+    same = Explanation(nodes, nodes, torch.eye(3))
+    lifts = failures._lifts(same, np.array([0.9, 0.8, 0.1]), np.array([0.9, 0.1, 0.0]))
+    assert (
+        next(lifts) == '   - +0.70 to 0.80: the sentence "Look." finds the sentence "Look."'
+    )  # furthest above its mean
 
 
 def test_best_matches_are_those_of_every_pair() -> None:

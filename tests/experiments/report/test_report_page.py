@@ -16,6 +16,7 @@ from experiments.report import page, results, writing
 from experiments.report.blocks import Code, Examples, Figure, Found, Heading, Legend, Table, Text, markdown
 from experiments.report.figures import charts, geometry, heat_map
 from mathamr.analysis.plot_styles import plot_style
+from mathamr.evaluation.significance import compare
 from tests.experiments.written_experiment import (
     example,
     fail,
@@ -225,3 +226,34 @@ def test_plots_do_not_depend_on_the_users_style(tmp_path: Path) -> None:
     before = plot.draw("p")
     with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.facecolor": "black"}):
         assert plot.draw("p") == before
+
+
+def test_differences_name_the_topics_that_gained_and_lost_most() -> None:
+    gains = {"A": 0.3, "B": 0.0, "C": -0.1, "D": -0.3, "E": -0.2, "F": -0.4}
+    scores = {"base": {"m": dict.fromkeys(gains, 0.0)}, "ring": {"m": gains}}
+    (test,) = compare(scores, {"base": "base", "ring": "base"})
+    difference = charts.Difference("ring", "base", test, gains)
+    assert difference.words == "1 better, 4 worse, 1 equal"
+    drawn = charts.differences([difference], "nDCG'").draw("p")
+    assert "most gained: A" in drawn
+    assert "most lost: F, D, E" in drawn
+
+
+def test_epochs_are_counted_from_1() -> None:
+    records = [{"epoch": 0, "val_mrr": 0.5}, {"epoch": 1, "val_mrr": 0.7}]
+    assert charts._means([records, records[:1]], "val_mrr") == [(1, 0.5), (2, 0.7)]
+
+
+def test_cosines_of_a_topic_are_those_of_different_answers() -> None:
+    one = {"cosines": [[1.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 1.0]], "topics": ["A.1", "A.1", "A.2"]}
+    assert geometry._within_and_between(one) == pytest.approx((0.5, 0.2))
+
+
+def test_a_plot_of_densities_names_the_highest_place() -> None:
+    way = {"points": [0.1, 0.5, 0.9], "densities": {"random": [0.2, 1.0, 0.1], "correct": [0.0, 0.1, 2.0]}}
+    figure = geometry.densities({"graph": {"own": "maxsim", "ways": {"maxsim": way}}})
+    assert figure.alt.endswith("highest: graph: random 0.50, correct 0.90.")
+
+
+def test_the_spread_of_a_heat_map_is_a_standard_deviation() -> None:
+    assert heat_map.HeatMap("A.1", "7", 3, 0.8, (), (), np.array([[0.0, 0.8]])).spread == 0.4

@@ -14,6 +14,7 @@ from experiments.report.blocks import Figure, Folded, Table, Text, markdown
 from experiments.report.learning_curves import epochs
 from experiments.report.topic_scores import of_conditions
 from graphs.errors import ConfigError, StoreError
+from mathamr.evaluation import completeness
 from mathamr.evaluation.result_names import ARQMATH
 from tests.experiments.written_experiment import example, fail, finish, write_examples, write_log, write_plan
 
@@ -40,6 +41,15 @@ def test_means_and_deviations(rings: Path) -> None:
     # (0.40 + 0.42) / 2 and the sample deviation 0.02 / sqrt(2)
     assert table[1] == ["none", "0.410 ± 0.014", "11.5 ± 0.7", "2"]
     assert table[3] == ["full", "–", "–", "0"]
+
+
+def test_the_report_counts_gains_and_names_the_last_job_and_what_a_condition_lacks(rings: Path) -> None:
+    counts = dict.fromkeys(completeness.COLUMNS, 12) | {"topics_read": 10}
+    finish(rings, "ring", 2, 0.52, finished="2026-02-01T00:00:00+00:00", **counts)
+    text = written(rings)
+    assert "ring against none: 12 better, 0 worse, 0 equal" in text
+    assert "last job finished 2026-02-01" in text
+    assert "Warning: Task 1: 2 of 12 topics could not be read (no graph) and score 0 (ring)." in text
 
 
 @pytest.mark.usefixtures("without_rendering")
@@ -111,6 +121,7 @@ def test_a_failed_baseline_leaves_the_others_standing(tmp_path: Path) -> None:
     text = written(folder)
     assert "No tests: the baseline has no result" in text
     assert "| none † | failed, missing | – |" in text
+    assert "| done |" not in text  # the last table has the other jobs
     assert "| ring | 0.500 ± 0.000 |" in text
 
 
@@ -134,6 +145,8 @@ def test_a_condition_that_was_not_run_is_named_without_a_row_of_dashes(tmp_path:
     assert [line for line in text.splitlines() if line.startswith("| full")] == ["| full | all | not run |"]
     lines = tables.mean_table(results.read(folder).rows, {"ndcg_prime": ("nDCG'", 1.0)})
     assert [line[0] for line in lines] == ["Condition", "none", "ring"]
+    write_plan(folder, ["none", "full", "star"], [1, 2], labels={"full": "Graph, full", "star": "Graph, star"})
+    assert "; not run: Graph, full; Graph, star." in written(folder)
 
 
 @pytest.mark.usefixtures("without_rendering")
@@ -465,19 +478,24 @@ def test_models_that_are_shared_share_a_learning_curve(tmp_path: Path) -> None:
             finish(folder, condition, 1, 0.4), [(3.0, 2.0, 0.2), (2.0, 1.0, 0.7 if condition == "other" else 0.4)]
         )
     text = written(folder)
-    assert "Validation MRR after the last epoch: exact, hnsw 0.400; other 0.700." in text
+    assert "Validation MRR after the last epoch: exact and hnsw 0.400; other 0.700." in text
 
 
 def test_terms_of_the_loss_have_a_plot(tmp_path: Path) -> None:
     place = finish(write_plan(tmp_path / "rings", ["none"], [1]), "none", 1, 0.4)
+    log = place / "log.jsonl"
+    log.write_text(json.dumps({"kind": "epoch", "epoch": 0, "train_loss": 2.0, "maxsim_loss": 2.0}))
     assert "Terms of the training loss" not in written(tmp_path / "rings")
     terms = {"maxsim_loss": 2.0, "formula_loss": 1.0}
     records = [{"kind": "epoch", "epoch": number, "train_loss": 2.5, **terms} for number in range(2)]
-    (place / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    log.write_text("".join(json.dumps(record) + "\n" for record in records))
     text = written(tmp_path / "rings")
     assert "Terms of the training loss by epoch: Maxsim loss, Formula loss." in text
+    assert "Warning: 0 in every epoch" not in text
     figures = [block for block in learning_curves.blocks(results.read(tmp_path / "rings")) if isinstance(block, Figure)]
     assert "Formula loss" in figures[1].draw("p")
+    log.write_text(log.read_text().replace('"formula_loss": 1.0', '"formula_loss": 0.0'))
+    assert "Warning: 0 in every epoch, so without effect: formula loss of none." in written(tmp_path / "rings")
 
 
 def test_a_training_that_was_resumed_has_each_epoch_once(tmp_path: Path) -> None:
@@ -496,6 +514,13 @@ def test_the_first_results_of_each_condition(rings: Path) -> None:
     assert "| A.2 |  | 1 |" in text
     assert "| none | 17 (relevance 3) | 18 (relevance –) | 19 (relevance 0) |" in text
     assert "| ring | 21 (relevance 2) | – | – |" in text
+    assert "Relevance: 3 high, 2 medium, 1 low, 0 not relevant, – not judged." in text
+
+
+def test_examples_of_a_collection_with_other_grades_name_the_lowest_relevant_one(tmp_path: Path) -> None:
+    finish(write_plan(tmp_path / "rings", ["none"], [1]), "none", 1, 0.4, relevant_grade=1)
+    text = written(tmp_path / "rings")
+    assert "Relevance: grades of the collection, relevant from 1, – not judged." in text
 
 
 def test_many_tests_are_folded(tmp_path: Path) -> None:

@@ -107,6 +107,19 @@ def test_other_weights_stand_in_the_report(folder: Path, tmp_path: Path) -> None
     assert "| idf, 0.7 | 0.520 ± 0.014 (+0.020) |" in (tmp_path / "out" / "report.md").read_text()
 
 
+def test_learned_weights_are_means_over_seeds(folder: Path) -> None:
+    for seed, weight in ((1, 0.2), (2, 0.4)):
+        learned = {
+            "learner": "ridge",
+            "features": ["wide"],
+            "rankers": [{"left_out": 2020, "weights": {"wide": weight}}],
+        }
+        (folder / "jobs" / f"base-seed{seed}" / "weights.json").write_text(json.dumps(learned))
+    table, _ = weight_tables.learned_weights(results.read(folder))
+    assert isinstance(table, Table)
+    assert table.rows == [["Feature", "2020 left out"], ["wide", "+0.300"]]
+
+
 @pytest.mark.parametrize(("tasks", "files"), [([2], ["weights-task2.json"]), (["easy"], ["weights-easy.json"])])
 def test_learned_weights_of_any_task_are_in_the_report(
     tmp_path: Path, tasks: list[int | str], files: list[str]

@@ -11,7 +11,7 @@ from scipy import stats
 from graphs.errors import AnalysisError
 from mathamr.analysis.bootstrap import accuracy, hits_of_run, ndcg, reciprocal_rank
 from mathamr.analysis.overlap import density, overlap
-from mathamr.analysis.similarities import Survey, cosine, survey
+from mathamr.analysis.similarities import Hits, Survey, cosine, survey
 from mathamr.analysis.thresholds import chosen, smallest_similarities, threshold_curve
 from mathamr.evaluation.resampling import sample_counts
 from mathamr.evaluation.runs import Hit, Run
@@ -35,6 +35,8 @@ def test_metrics_of_a_survey_equal_their_definitions(found: Survey) -> None:
         assert ndcg(found, 5)[i] == pytest.approx(gain / (1 + 1 / np.log2(3)))  # two right documents a query
     with pytest.raises(AnalysisError, match="k=9"):
         accuracy(found, 9)
+    many = Hits(np.ones((1, 2), bool), np.ones(1, int), np.array([5]))  # more right documents than results
+    assert ndcg(many, 2) == 1.0
 
 
 def test_a_run_of_a_survey_has_the_survey_s_values(found: Survey) -> None:
@@ -55,6 +57,7 @@ def test_results_of_a_run_are_ordered_by_score() -> None:
     lines = [Hit("wrong", 1.0), Hit("right", 3.0), Hit("right", 0.5), Hit("other", 2.0)]
     found = hits_of_run(Run("demo", {"A.1": lines}), {"A.1": {"right": 3, "other": 2}}, 3)
     assert found.hits.tolist() == [[True, True, False]]
+    assert hits_of_run(Run("demo", {"A.1": lines}), {"A.1": {"other": 2}}, 2).hits.tolist() == [[False, True]]
     assert reciprocal_rank(found).tolist() == [1.0]
     first = hits_of_run(Run("demo", {"A.1": lines}), {"A.1": {"other": 2}}, 1)
     assert (first.hits.tolist(), first.rank.tolist()) == ([[False]], [2.0])
@@ -110,8 +113,18 @@ def test_overlaps_equal_a_naive_loop(found: Survey) -> None:
         assert result.theta[sample] == pytest.approx(theta)
         assert result.coe.means[sample] == pytest.approx((found.correct[drawn] > theta).mean())
         assert result.roe.means[sample] == pytest.approx((found.random[drawn] > theta).mean())
+    theta = np.percentile(found.top, 40, method="inverted_cdf")
+    assert result.coe.point == (found.correct > theta).mean() != (found.random > theta).mean() == result.roe.point
     with pytest.raises(AnalysisError, match="psi=101"):
         overlap(found, psi=101)
+
+
+def test_a_similarity_equal_to_theta_does_not_count() -> None:
+    ones = np.ones(2)
+    equal = Survey(np.ones((2, 1), bool), ones, ones.astype(int), ones[:, None], np.zeros((2, 1), int), ones, ones)
+    result = overlap(equal, psi=50, samples=5)
+    assert [result.coe.point, result.coe.mean, result.roe.point, result.roe.mean] == [0.0] * 4
+    assert chosen(threshold_curve(equal, 1, samples=5)).psi == 0  # of equal thresholds the lowest percentile
 
 
 def test_thresholds_and_overlaps_take_another_metric_and_samples_of_another_size(found: Survey) -> None:

@@ -59,6 +59,8 @@ def test_transformations_do_what_they_say_also_to_other_vectors() -> None:
     removal = TopRemoval.fit(vectors, 2)
     assert np.linalg.matrix_rank(removal(vectors)) == 4
     assert removal(vectors[:1]).shape == (1, 6)
+    assert TopRemoval.fit(cloud(300, 250)).top.shape == (250, 2)  # a hundredth of the dimensions
+    assert Whitening.fit(vectors * [1, 1, 1, 1, 1, 0.01])(vectors).shape == (400, 6)  # small variances are kept
     assert isoscore(whitened) > isoscore(standardized) > isoscore(vectors)
 
 
@@ -117,6 +119,7 @@ def test_a_mean_discrepancy_equals_its_definition() -> None:
 
     expected = kernel(one, one) + kernel(other, other) - 2 * kernel(one, other)
     assert mean_discrepancy(one * 7, other).squared == pytest.approx(expected, rel=1e-5)
+    assert mean_discrepancy(np.ones((20, 4)), [*np.ones((19, 4)), [-1, 1, 1, 1]]).p == 1.0  # median distance 0
 
 
 def test_collapse_by_kind_equals_a_naive_loop() -> None:

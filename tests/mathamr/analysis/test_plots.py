@@ -27,7 +27,7 @@ def test_densities_differ_in_their_dashes(ax: Axes) -> None:
     plots.densities(ax, at, {"random": at, "correct": at * 2, "top-k": at * 3, "another": at})
     assert [line.get_label() for line in ax.lines] == ["random", "correct", "top-k", "another"]
     assert [line.get_linestyle() for line in ax.lines[:3]] == [":", "-", "--"]
-    assert ax.get_ylim()[0] == 0
+    assert (ax.get_ylim()[0], ax.get_ylabel()) == (0, "Density")
 
 
 def test_a_ring_stands_at_the_chosen_threshold(ax: Axes) -> None:
@@ -41,6 +41,8 @@ def test_a_ring_stands_at_the_chosen_threshold(ax: Axes) -> None:
     lines = [line for line in ax.lines if line not in rings]
     assert len({line.get_linestyle() for line in lines}) == 2
     assert places(lines[0])[:, 0].tolist() == sorted(one.tau for one in curve)
+    plots.line_with_interval(ax, 0, "turned", [2.0, 1.0], [[0.2, 0, 1], [0.1, 0, 1]])
+    assert places(ax.lines[-1]).tolist() == [[1.0, 0.1], [2.0, 0.2]]
 
 
 def test_a_matrix_parts_its_groups(ax: Axes) -> None:

@@ -27,6 +27,7 @@ def test_a_survey_in_blocks_equals_the_naive_one(monkeypatch: pytest.MonkeyPatch
     whole = naive(queries, documents)
     monkeypatch.setattr(similarities, "BLOCK", 7 * 80)
     found = survey(cosine(queries, documents), correct, k=9)
+    randoms = set()
     for i, line in enumerate(whole):
         order = np.argsort(-line)
         np.testing.assert_array_equal(found.results[i], order[:9])
@@ -35,7 +36,11 @@ def test_a_survey_in_blocks_equals_the_naive_one(monkeypatch: pytest.MonkeyPatch
         assert found.correct[i] == pytest.approx(best, abs=1e-6)
         assert found.rank[i] == 1 + int((line > best + 1e-9).sum())
         assert list(found.hits[i]) == [document in correct[i] for document in order[:9]]
-        assert np.abs(line - found.random[i]).min() < 1e-6
+        drawn = np.flatnonzero(np.abs(line - found.random[i]) < 1e-6)
+        assert len(drawn) == 1
+        randoms.add(int(drawn[0]))
+    assert len(randoms) > 20  # of 30 topics
+    assert survey(cosine(queries[:1], documents), [[4, 4]], k=3).num_correct.tolist() == [1]
 
 
 def test_nothing_changes_when_the_space_is_rotated_or_vectors_are_scaled() -> None:
