@@ -3,7 +3,8 @@
     outputs/vn_connectivity/jobs/none-seed42/
         result.json                          key, scores, costs; appears last, so a job that was killed has none
         run.tsv, run-task2.tsv               the rankings, as submissions; run-NAME.tsv of a test NAME
-        rankings.json                        key, costs and code of the rankings, and the topics whose lists are cut
+        rankings.json                        key, costs and code of the rankings, identity of the topics' vectors,
+                                             and the topics whose lists are cut
         per_topic.csv, per_topic-task2.csv   scores topic by topic
         leaks.tsv                            questions that are topics: their pairs are not learned from
         log.jsonl                            the records of training
@@ -198,7 +199,7 @@ def _run(
         costs_of[str(topic_set.test_name)] = costs
         if isinstance(encoded.vectors, EncodedPosts):
             asked = (topic.post.post_id for topic in topic_set.topics)
-            vectors[str(topic_set.test_name)] = encoded.vectors.identity(asked)
+            vectors[str(topic_set.test_name)] = encoded.vectors.kept_identity(asked)
         scores = judge(run, topic_set, visual_ids)
         own_files = [place / file_name(topic_set.test_name, name) for name in ("run.tsv", "per_topic.csv")]
         write_run(run, own_files[0])

@@ -254,11 +254,10 @@ def export(given: argparse.Namespace, console: Console) -> int:
         console.say(
             f"{written.failures:,} posts could not be read, or have the id of an earlier post, and are left out"
         )
+    if written.topics_left_out:
+        console.say(f"{written.topics_left_out:,} topics without a relevant document are left out")
     if written.judgments_left_out:
-        console.say(
-            f"{written.judgments_left_out:,} judgments of missing documents, or of topics without a relevant document, "
-            "are left out"
-        )
+        console.say(f"{written.judgments_left_out:,} judgments of missing documents, or of such topics, are left out")
     print(
         f"{given.to}: {written.documents:,} documents, {written.queries:,} queries, {written.judgments:,} judgments, "
         f"{written.train_pairs:,} training pairs"

@@ -39,9 +39,10 @@ _HEADER = "query-id\tcorpus-id\tscore\n"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Numbers of written records, and of posts and judgments left out.
+    """Numbers of written records, and of posts, topics and judgments left out.
 
     ``failures``: posts that could not be read, or that have the id of an earlier post.
+    ``topics_left_out``: topics without a relevant document among the exported ones.
     """
 
     documents: int
@@ -49,6 +50,7 @@ class Exported:
     judgments: int
     train_pairs: int
     failures: int
+    topics_left_out: int
     judgments_left_out: int
 
 
@@ -73,8 +75,8 @@ def export_beir(
 
     Raises:
         ConfigError: Task 2, because BEIR has no form for formulas in context; or a split that cannot be a file name.
-        CorpusError: no judged topics, two topics with one id and different texts, or ids that cannot be written to a
-            file of judgments.
+        CorpusError: no judged topics, no topic with a relevant document, two topics with one id and different texts, or
+            ids that cannot be written to a file of judgments.
     """
     if task == 2:
         raise ConfigError("task 2 finds formulas in posts, which BEIR's form cannot tell; export task 1")
@@ -122,6 +124,9 @@ def export_beir(
                 progress(1)
         judgments = [one for one in held_out.judgments if one.doc_id not in absent]
         relevant = {one.topic_id for one in judgments if one.grade > 0}
+        if not topic_ids & relevant:
+            message = f"no topic of collection {corpus.name} has a relevant document among those to export"
+            raise CorpusError(f"{message}; is the collection complete?")
         topics_by_id = {topic.topic_id: topic for topic in held_out.topics if topic.topic_id in relevant}
         for topic in topics_by_id.values():
             _write(queries, replace(topic.post, post_id=topic.topic_id), "text")
@@ -132,8 +137,8 @@ def export_beir(
         if written or train.exists():
             _write_judgments(open_part(train), ((query_ids[one.question_id], one.answer_id, grade) for one in written))
     queries_written = len(topics_by_id) + len({pair.question_id for pair in written})
-    left_out = len(held_out.judgments) - judged
-    return Exported(exported, queries_written, judged, len(written), failures, left_out)
+    left_out = len(topic_ids) - len(topics_by_id), len(held_out.judgments) - judged
+    return Exported(exported, queries_written, judged, len(written), failures, *left_out)
 
 
 def plain_text(post: Post) -> str:

@@ -127,9 +127,15 @@ class EncodedPosts:
         return costs
 
     def identity(self, post_ids: Iterable[str]) -> str:
-        """Return the identity of vectors of these posts: of the model, and of the content that may change under it."""
-        known = {**self._digests, **self._current}
-        content = sorted((name, known[name]) for name in post_ids if name in known)
+        """Return the identity of vectors to be made: of the model, and of the content that may change under it."""
+        return self._identity(post_ids, self._current)
+
+    def kept_identity(self, post_ids: Iterable[str]) -> str:
+        """Return the identity of the vectors that these posts have here; posts without vectors do not count."""
+        return self._identity(post_ids, self._digests)
+
+    def _identity(self, post_ids: Iterable[str], digests: Mapping[str, str]) -> str:
+        content = sorted((name, digests[name]) for name in post_ids if name in digests)
         return f"{self.model_hash} {key(content)}" if content else self.model_hash
 
     def extend(

@@ -139,7 +139,7 @@ class RerankSystem(System[RerankSettings]):
             message = f"no vectors of rerank.of={settings.rerank.of}; remove {places[0]} and run it again"
             raise StoreError(message, path=folder)
         vectors = EncodedPosts(folder, encoded["model_hash"])
-        identity = vectors.identity(topic.post.post_id for topic in topic_set.topics)
+        identity = vectors.kept_identity(topic.post.post_id for topic in topic_set.topics)
         for place in places:
             used = (read_json(place / RANKINGS) or {}).get("vectors", {}).get(str(topic_set.test_name), identity)
             if used != identity:

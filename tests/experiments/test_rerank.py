@@ -129,6 +129,15 @@ def test_attention_reads_no_vectors_of_topics_that_have_changed_since(collection
     run(conditions, collection, tmp_path / "out", "rerank.epochs=2")
 
 
+def test_attention_reads_vectors_beside_a_topic_without_a_text(collection: Path, tmp_path: Path) -> None:
+    with (collection / "topics.jsonl").open("a") as topics:
+        topics.write('{"post_id": "T.none", "body": "<p></p>"}\n')
+    with (collection / "qrels.tsv").open("a") as qrels:
+        qrels.write("T.none\t0\ta1\t3\n")
+    jobs = run({"text": TEXT, "question": QUESTION, "again": AGAIN}, collection, tmp_path / "out", "rerank.epochs=1")
+    assert "T.none" not in read_run(jobs / "again-seed1" / "run.tsv", task=1).rankings
+
+
 def test_keys_of_attention_depend_on_the_seed_and_the_pairs() -> None:
     conditions = {"text": TEXT, "question": QUESTION, "again": AGAIN}
     jobs = planned(conditions)

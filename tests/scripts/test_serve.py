@@ -258,10 +258,15 @@ def test_a_search_is_left_out_if_its_client_has_gone(
     monkeypatch.setattr(Engine, "answer", wait)
     with ask("Is $a$ odd?") as first:
         assert going.wait(60)
-        for _ in range(web_app.MAX_WAITING - 1):
-            ask("Is $b$ odd?").close()
-        until(lambda: waiting(address) == web_app.MAX_WAITING)
-        until(lambda: len(server.server_state.connections) == 1)
+        for _ in range(2):
+            with ExitStack() as others:
+                for _ in range(web_app.MAX_WAITING - 1):
+                    others.enter_context(ask("Is $b$ odd?"))
+                until(lambda: waiting(address) == web_app.MAX_WAITING)
+                with ask("Is $b$ odd?") as refused:
+                    assert refused.recv(12) == b"HTTP/1.1 503"
+            until(lambda: waiting(address) == 1)
+        assert len(server.server_state.tasks) <= 2  # uvicorn would refuse all requests at MAX_CONNECTIONS of them
         with ask("Is $c$ odd?") as last:
             may_answer.set()
             for client in (first, last):

@@ -79,9 +79,10 @@ class PublishedStock:
         """Return what the steps have found."""
         missing = [*self._missing, *self._absent()]
         layout = self._layout
+        settled = dict(layout.notes)  # of older files, copies and conflicts, in every edition
         with suppress(CorpusError):  # a damaged file
             Judgments(layout, "official", self._tables).files_read()  # notes the others
-        unread = {layout.below(file): note for file, note in layout.notes.items()}
+        unread = {layout.below(file): note for file, note in (layout.notes | settled).items()}
         counts = {key: self._counts[key] for key in _ordered(self._counts)}
         return Holdings("arqmath", counts, tuple(missing), unread, self._reason(missing))
 

@@ -133,32 +133,37 @@ class Gone(Exception):
 class Turns:
     """Queue of tasks for the engine, done one by one in a separate thread; its length is limited.
 
-    A task is left out if its client has gone when its turn comes; before that, it takes no place from others.
+    A task leaves the queue as soon as its client has gone. One that is being done keeps its place to its end.
     """
 
     def __init__(self, places: int) -> None:
         self._places = places
-        self._asked: list[Request] = []  # tasks that wait or are being done
+        self.taken = 0  # tasks that wait or are being done
         self._turn = asyncio.Lock()  # is given in the order of asking
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
-    def __len__(self) -> int:
-        return len(self._asked)
-
     async def __call__(self, request: Request, work: Callable[[], T]) -> T:
         """Return the result of ``work``; raise :class:`Busy` if the queue is full, :class:`Gone` without a client."""
-        if len(self) >= self._places:
-            left = [one for one in self._asked if not await one.is_disconnected()]
-            if len(left) >= self._places:
-                raise Busy
-        self._asked.append(request)
+        if self.taken >= self._places:
+            raise Busy
+        self.taken += 1
+        turn, gone = asyncio.create_task(self._turn.acquire()), asyncio.create_task(_gone(request))
         try:
-            async with self._turn:
-                if await request.is_disconnected():
-                    raise Gone
-                return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            await asyncio.wait((turn, gone), return_when=asyncio.FIRST_COMPLETED)
+            if gone.done():
+                raise Gone
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         finally:
-            self._asked.remove(request)
+            self.taken -= 1
+            gone.cancel()
+            if not turn.cancel():  # it has come
+                self._turn.release()
+
+
+async def _gone(request: Request) -> None:
+    """Wait until the client has closed the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def create_app(
@@ -192,7 +197,7 @@ def create_app(
     )
     _explain_errors(app)
     turns = Turns(MAX_WAITING)
-    counts = counts_of(lambda: len(turns))
+    counts = counts_of(lambda: turns.taken)
     begun = time.monotonic()
     usual = settings.strategy
     all_indexes = [(engine, settings), *more]
@@ -268,7 +273,7 @@ def create_app(
     @app.get("/api/health", summary="Say that the server answers")
     async def health() -> dict[str, Any]:
         seconds = round(time.monotonic() - begun, 3)
-        return {"status": "ok", "posts": len(engine), "waiting": len(turns), "seconds": seconds, **counts.about}
+        return {"status": "ok", "posts": len(engine), "waiting": turns.taken, "seconds": seconds, **counts.about}
 
     @app.get(
         "/api/metrics",

@@ -77,9 +77,14 @@ def test_topics_without_a_relevant_document_are_left_out(root: Path, tmp_path: P
     """BEIR's capped recall divides by the number of relevant documents of a query."""
     (root / "qrels.tsv").write_text("2 0 a/0 0\n2 0 elsewhere 3\nt 0 a/2 1\nt 0 a/3 0\n")
     exported = export_beir(open_corpus("jsonl", root), tmp_path / "out")
-    assert (exported.queries, exported.judgments, exported.judgments_left_out) == (1, 2, 2)
+    assert (exported.queries, exported.judgments) == (1, 2)
+    assert (exported.topics_left_out, exported.judgments_left_out) == (1, 2)
     queries = (tmp_path / "out" / "queries.jsonl").read_text().splitlines()
     assert [json.loads(line)["_id"] for line in queries] == ["t"]
+    (root / "qrels.tsv").write_text("2 0 a/0 0\nt 0 elsewhere 1\n")
+    with pytest.raises(CorpusError, match="no topic of collection jsonl has a relevant document among those to export"):
+        export_beir(open_corpus("jsonl", root), tmp_path / "out")
+    assert (tmp_path / "out" / "queries.jsonl").read_text().splitlines() == queries
 
 
 def test_training_pairs_leave_topics_out(root: Path, tmp_path: Path) -> None:

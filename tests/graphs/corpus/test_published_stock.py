@@ -243,6 +243,20 @@ def test_judgments_that_others_replace_are_named(tmp_path: Path) -> None:
     }
 
 
+def test_copies_and_conflicts_of_another_edition_are_named_as_such(tmp_path: Path) -> None:
+    for year in (2020, 2021):
+        for number in (1, 2):
+            (tmp_path / str(number)).mkdir(exist_ok=True)
+            line = f"A.{year % 100 - 19}01\t0\t7\t{number if year == 2021 else 3}\n"
+            (tmp_path / str(number) / f"qrel_task1_{year}_all.tsv").write_text(line)
+    assert holdings(tmp_path).unread == {
+        "1/qrel_task1_2020_all.tsv": "edition all: data.judgments=all reads it",
+        "2/qrel_task1_2020_all.tsv": "same content as 1/qrel_task1_2020_all.tsv",
+        "1/qrel_task1_2021_all.tsv": "in conflict with 2/qrel_task1_2021_all.tsv",
+        "2/qrel_task1_2021_all.tsv": "in conflict with 1/qrel_task1_2021_all.tsv",
+    }
+
+
 def test_other_files_are_not_named(tmp_path: Path) -> None:
     (tmp_path / "notes.tsv").write_text("day\tnote\n")
     (tmp_path / "empty.tsv").touch()

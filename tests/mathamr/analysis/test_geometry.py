@@ -215,3 +215,5 @@ def test_a_permutation_test_counts_orders() -> None:
     outlier = correlation([0, 0.1, 0.05, 0.02, 9], [0.3, 0.1, 0.2, 0.4, 9])
     assert outlier.pearson > 0.99
     assert outlier.spearman_permuted > 0.5
+    without = correlation([2, 1, 2], [1, 2, 3])  # 0, as in two of six orders; two are above, two below
+    assert (without.permuted, without.spearman_permuted) == (1, 1)
