@@ -93,6 +93,11 @@ def test_graphs_of_both_widths_in_one_batch(spec: VirtualNodeSpec) -> None:
         assert together.num_edges == len(graphs) * one.num_edges
 
 
+def test_relations_past_16_bits_are_sorted_too() -> None:
+    batch = collate_packed([encode(small(relation=1 << 16)), encode(small())], DOCUMENT)
+    assert batch.relation.tolist() == sorted(batch.relation.tolist())
+
+
 @pytest.mark.parametrize("cut", [1, 10, 50])
 def test_truncated_graph_in_a_batch_is_named(cut: int) -> None:
     blobs = [encode(small()) for _ in range(3)]
@@ -124,6 +129,8 @@ DAMAGE = {  # of `small`: which 16 bits of the body, their value, what is said
     "tree size": (17, 2, "formulas of 2 tree nodes, header says 1"),
     "concept size": (19, 0, "sentences of 0 concepts, header says 2"),
     "root": (-2, 3, r"the root is node 3, but the graph has the nodes 0\.\.2"),
+    "format": (-20, 3, "not a stored graph of this version"),
+    "counts": (-16, 2, "stored graph has 80 bytes, its header says 78"),
 }
 
 
