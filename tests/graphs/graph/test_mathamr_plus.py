@@ -78,6 +78,31 @@ def test_every_formula_has_one_node_with_its_trees(amr: str, count: int, attachm
     assert is_connected(graph)
 
 
+@pytest.mark.parametrize(
+    ("amr", "expected", "attachment"),
+    [
+        ("(F0 / say-01 :ARG0 (F0_ / you))", "(F0__ / say-01 :ARG0 (F0_ / you) :math (F0 / FORMULA_0))", "root"),
+        ("(s / say-01 :ARG0 (formula_0 / you))", "(s / say-01 :ARG0 (formula_0 / you) :math (F0 / FORMULA_0))", "root"),
+        (
+            "(a / and :op1 (f / FORMULA_0 :mod (b / big)) :op2 (g / FORMULA_0 :mod b))",
+            "(a / and :op1 (F0 / FORMULA_0 :mod (b / big)) :op2 F0)",
+            "concept",
+        ),
+        ("(f / FORMULA_0 :mod (g / FORMULA_0))", "(F0 / FORMULA_0)", "concept"),
+        ('(f / FORMULA_0 :op1 "FORMULA_0")', "(F0 / FORMULA_0)", "concept"),
+    ],
+)
+def test_no_node_is_joined_and_no_edge_doubled(amr: str, expected: str, attachment: str) -> None:
+    plus = build(decode(amr), formulas(1), [ParsedFormula(None, None)])
+    assert (plus.penman, plus.attachments) == (expected, {"FORMULA_0": attachment})
+
+
+def test_a_graph_that_would_not_read_back_is_refused() -> None:
+    amr = penman.Graph([("s", ":instance", "say-01"), ("s", ":op1", "a b")], top="s")
+    with pytest.raises(GraphError, match="does not round-trip through Penman"):
+        build(amr, [], [])
+
+
 def test_what_reads_like_one_of_our_variables_stays_what_it_is() -> None:
     _, graph = built("(s / F0 :ARG1 (f / FORMULA_0) :quant F0 :mod F0s0 :ARG2 (F0o1 / F1))", 1)
     own = {(graph.labels[s], role, graph.labels[t]) for s, role, t in graph.edges if graph.kinds[t] is NodeKind.AMR}
