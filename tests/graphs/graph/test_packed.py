@@ -65,7 +65,8 @@ def test_graphs_without_formulas_or_sentences_are_equal_too(mode: FormulaMode) -
     concept, formula = bare(NodeKind.AMR), bare(NodeKind.FORMULA)
     sentence = bare(NodeKind.AMR, sentence=[0], sentence_roots=[0])
     empty = bare(NodeKind.AMR, sentence_roots=[0])
-    for graphs in ([], [concept], [formula], [sentence], [empty], [concept, formula, empty, sentence, concept]):
+    rooted = DocumentGraph(["c1", "c2"], [NodeKind.AMR] * 2, [(1, ":ARG0", 0)], 1, [-1] * 2, [-1] * 2, [], [], [])
+    for graphs in ([], [concept], [formula], [sentence], [empty], [concept, formula, empty, sentence, rooted]):
         assert_plain(graphs, mode)
 
 
