@@ -346,10 +346,7 @@ class Collection(database.OpenFile):
 
     def _stored(self, row: tuple[str, str, str, str, str, int, int]) -> StoredGraph:
         self._check(row)
-        try:
-            return StoredGraph(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]), row[5])
-        except (ValueError, TypeError) as error:
-            raise StoreError(f"the row of post {row[0]} is damaged ({error}); build the collection again") from error
+        return StoredGraph(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]), row[5])
 
     def _check(self, row: tuple[str, str, str, str, str, int, int]) -> None:
         check_row(row[-1], row[0], *row[:-1], path=self.path)
