@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -416,10 +417,22 @@ def test_posts_that_are_there_already_are_passed_to_their_own_function(tmp_path:
 
 def test_a_trial_leaves_a_finished_collection_finished(tmp_path: Path) -> None:
     def trial(path: Path) -> None:
-        collection.build(path, posts(2), ParserFactory(Parrot), source="test", workers=1, whole=False)
+        build(path, posts(2), whole=False, selection=["answers"])
 
     build(tmp_path / "all.db", posts(6))
     trial(tmp_path / "all.db")
     assert Collection(tmp_path / "all.db").meta["finished"]
     trial(tmp_path / "new.db")
     assert not Collection(tmp_path / "new.db").meta["finished"]
+    assert collection.SELECTION not in Collection(tmp_path / "new.db").meta
+
+
+def test_a_finished_collection_is_unfinished_once_a_build_goes_on(tmp_path: Path) -> None:
+    def stopped() -> Iterator[Post | Failure]:
+        yield from posts(3)
+        raise OSError("no such disk")
+
+    build(tmp_path / "c.db", posts(2))
+    with pytest.raises(OSError, match="no such disk"):
+        build(tmp_path / "c.db", stopped())
+    assert not Collection(tmp_path / "c.db").meta["finished"]
