@@ -61,6 +61,8 @@ def is_connected(graph: DocumentGraph) -> bool:
         ('(f / FORMULA_0 :ARG1-of (h / hold-01 :ARG2 "FORMULA_0"))', 1, ["concept"]),
         ("(F0 / find-01 :ARG1 (F1o2 / FORMULA_0))", 1, ["concept"]),
         ("(s / solve-01 :ARG1 (f / FORMULA_12))", 2, ["root", "root"]),
+        ("(s / solve-01 :ARG1 (f / FORMULA_2) :ARG2 (g / FORMULA0))", 2, ["concept", "root"]),
+        ("(s / solve-01 :ARG0 (f / formula-01) :ARG1 (g / subformula_0))", 1, ["root"]),
         ("(f / formula-01 :ARG1 (g / FORMULA_0))", 2, ["concept", "root"]),
         ('(f / FORMULA_0-01 :ARG2 (n / name :op1 "Formula01"))', 2, ["concept", "root"]),
     ],
@@ -75,6 +77,7 @@ def test_every_formula_has_one_node_with_its_trees(amr: str, count: int, attachm
         assert trees.count(NodeKind.OPT) == 3
         assert trees.count(NodeKind.SLT) == 2
         assert graph.labels.count(f"FORMULA_{i}") == 1
+    assert all(graph.sentence[node] < 0 for node, kind in enumerate(graph.kinds) if kind > NodeKind.FORMULA)
     assert is_connected(graph)
 
 
@@ -169,6 +172,12 @@ def test_formulas_and_trees_of_different_number_are_refused() -> None:
 def test_a_formula_map_that_names_a_missing_formula_is_refused() -> None:
     with pytest.raises(GraphError, match=r"FORMULA_3 \(q_7\)"):
         decode_plus("(f / FORMULA_0)", {"FORMULA_3": "q_7"})
+
+
+def test_of_two_nodes_of_a_formula_the_first_is_the_formula() -> None:
+    graph = decode_plus("(a / and :op1 (f / FORMULA_0) :op2 (g / FORMULA_0))", {"FORMULA_0": "q_7"})
+    assert graph.kinds == [NodeKind.AMR, NodeKind.FORMULA, NodeKind.AMR]
+    assert (graph.formula_nodes, graph.formula) == ([1], [-1, 0, -1])
 
 
 @pytest.mark.shared
