@@ -1,0 +1,54 @@
+"""Trees of a post's formulas: from formulas.db or LaTeX, with the macros of the post, within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from graphs.corpus.post import FormulaRef
+from graphs.formulas.latex import parse_latex
+from graphs.formulas.tree import ParsedFormula
+from graphs.graph import graph_maker
+from graphs.graph.graph_maker import FormulaTrees
+
+
+def refs(*latex: str) -> list[FormulaRef]:
+    return [FormulaRef(str(number), text) for number, text in enumerate(latex)]
+
+
+def test_macros_of_one_formula_are_read_in_all() -> None:
+    trees = FormulaTrees().of(refs(r"\newcommand{\R}{\mathbb{R}} x", r"\R^n"))
+    assert (trees[1].slt, trees[1].opt) == (parse_latex(r"\mathbb{R}^n").slt, parse_latex(r"\mathbb{R}^n").opt)
+
+
+def test_a_tree_that_formulas_db_lacks_is_made_from_latex(monkeypatch: pytest.MonkeyPatch) -> None:
+    published, made = parse_latex("y^2"), parse_latex("x")
+
+    class Store:
+        def get_many(self, formula_ids: Sequence[str]) -> dict[str, ParsedFormula]:
+            assert formula_ids == ["0", "1", "2"]
+            return {"0": ParsedFormula(published.slt, None), "1": ParsedFormula(None, published.opt), "2": published}
+
+    trees = FormulaTrees()
+    monkeypatch.setattr(trees, "_store", Store())
+    assert [(one.slt, one.opt) for one in trees.of(refs("x", "x", "x"))] == [
+        (published.slt, made.opt),
+        (made.slt, published.opt),
+        (published.slt, published.opt),
+    ]
+
+
+def test_trees_past_a_bound_are_left_out_with_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_maker, "MAX_TREE_NODES", 3)
+    monkeypatch.setattr(graph_maker, "MAX_POST_NODES", 15)
+    beyond: list[str] = []
+    trees = FormulaTrees().of(refs("x+y", "x+y+z", "x", "x"), beyond)  # with 3 nodes in each tree, 4 and 5, 1, 1
+    assert [one.opt is not None for one in trees] == [True, False, False, False]
+    assert beyond == [
+        "FORMULA_1 (1): a tree of 5 nodes; at most 3 are kept",
+        "FORMULA_2 (2): the trees before it have 15 nodes, the most for a post",
+        "FORMULA_3 (3): the trees before it have 15 nodes, the most for a post",
+    ]
+    within = FormulaTrees().of(refs("x+y", "x+y", "x", "x", "x"))  # 16 nodes after the fourth
+    assert [one.slt is not None for one in within] == [True, True, True, True, False]
