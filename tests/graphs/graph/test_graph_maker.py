@@ -39,6 +39,14 @@ def test_a_tree_that_formulas_db_lacks_is_made_from_latex(monkeypatch: pytest.Mo
     ]
 
 
+def test_a_formula_that_cannot_be_read_has_a_message_and_an_empty_one_has_none() -> None:
+    beyond: list[str] = []
+    trees = FormulaTrees().of(refs("{" * 70 + "x" + "}" * 70, " "), beyond)
+    assert trees == FormulaTrees().of(refs("{" * 70 + "x" + "}" * 70, " "))
+    assert [(one.slt, one.opt) for one in trees] == [(None, None)] * 2
+    assert beyond == ["FORMULA_0 (0): groups are nested more than 60 deep, too deep for a tree"]
+
+
 def test_trees_past_a_bound_are_left_out_with_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_maker, "MAX_TREE_NODES", 3)
     monkeypatch.setattr(graph_maker, "MAX_POST_NODES", 15)

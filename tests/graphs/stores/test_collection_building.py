@@ -342,6 +342,14 @@ def test_failures_are_tried_again_when_asked(tmp_path: Path) -> None:
     assert content(path) == content(tmp_path / "whole.db")
 
 
+def test_a_retry_of_a_merged_collection_is_of_all_its_kinds(tmp_path: Path) -> None:
+    build(tmp_path / "one.db", posts(2, p1="crash"), selection=["answer", "topic"])
+    shards.merge(tmp_path / "all.db", [tmp_path / "one.db"])
+    with pytest.raises(StoreError, match="has posts of topic, which would not be tried again"):
+        build(tmp_path / "all.db", posts(2), selection=["answer"], retried=print)
+    assert content(tmp_path / "all.db") == content(tmp_path / "one.db")
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
