@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from parrot import Parrot
 
-from graphs.corpus.post import FormulaRef
+from graphs.corpus.post import FormulaRef, Post
+from graphs.errors import StoreError
 from graphs.formulas.latex import parse_latex
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph import graph_maker
-from graphs.graph.graph_maker import FormulaTrees
+from graphs.graph.graph_maker import FormulaTrees, GraphMaker, ParserFactory
 
 
 def refs(*latex: str) -> list[FormulaRef]:
@@ -45,6 +48,15 @@ def test_a_formula_that_cannot_be_read_has_a_message_and_an_empty_one_has_none()
     assert trees == FormulaTrees().of(refs("{" * 70 + "x" + "}" * 70, " "))
     assert [(one.slt, one.opt) for one in trees] == [(None, None)] * 2
     assert beyond == ["FORMULA_0 (0): groups are nested more than 60 deep, too deep for a tree"]
+
+
+def test_a_damaged_formulas_db_is_no_fault_of_a_post(monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(*_: Any) -> None:
+        raise StoreError("a tree is not what was written")
+
+    monkeypatch.setattr(FormulaTrees, "of", damaged)
+    with pytest.raises(StoreError, match="a tree is not what was written"):
+        GraphMaker(ParserFactory(Parrot))([Post("1", "answer", body="Say $x$.", markup="text")])
 
 
 def test_trees_past_a_bound_are_left_out_with_a_message(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,3 +127,28 @@ def test_there_are_all_posts_or_none(tmp_path: Path) -> None:
     (tmp_path / "other.db").write_text("no database")
     with pytest.raises(StoreError, match="not a readable SQLite database"):
         is_whole(tmp_path / "other.db")
+
+
+@pytest.mark.parametrize("statement", ["UPDATE post SET kind = 'answer'", "UPDATE post SET failure = '[]'"])
+def test_a_row_of_the_catalogue_that_has_changed_is_named(statement: str, tmp_path: Path) -> None:
+    catalogue, texts = kept(tmp_path, POSTS[:1])
+    with database.writer(catalogue, "", purpose=PURPOSE) as connection:
+        connection.execute(statement)
+        connection.commit()
+    with Catalogue(catalogue) as outlines, PostTexts(texts) as whole:
+        for read in (outlines.posts, outlines.with_marks, lambda: outlines.whole(whole)):
+            with pytest.raises(StoreError, match=r"catalogue\.db: the row of post q is not what was written"):
+                list(read())
+
+
+@pytest.mark.parametrize("statement", ["UPDATE post SET body = 'No'", "UPDATE formulas SET formula_ids = '[]'"])
+def test_a_row_of_posts_that_has_changed_is_named(statement: str, tmp_path: Path) -> None:
+    post_texts.build(tmp_path / "posts.db", POSTS[:1], [("q", ["17"])])
+    with database.writer(tmp_path / "posts.db", "", purpose=post_texts.PURPOSE) as connection:
+        connection.execute(statement)
+        connection.commit()
+    with (
+        PostTexts(tmp_path / "posts.db") as texts,
+        pytest.raises(StoreError, match=r"posts\.db: the row of post q is not what was written"),
+    ):
+        texts.get(["q"])

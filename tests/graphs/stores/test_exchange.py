@@ -161,7 +161,8 @@ def test_importing_again_replaces_every_graph(tmp_path: Path) -> None:
     given.write_text("# ::id 1\n(s / solve-01)\n\n# ::id 2\n(s / see-01)\n\n# ::id 3\n(s / say-01)\n")
     assert exchange.import_penman(given, tmp_path / "c.db").graphs == 3
     given.write_text("# ::id 1\n(s / solve-01\n\n# ::id 3\n(s / say-01)\n")
-    assert exchange.import_penman(given, tmp_path / "c.db").failures == {("import", "decode"): 1}
+    for _ in range(2):
+        assert exchange.import_penman(given, tmp_path / "c.db").failures == {("import", "decode"): 1}
     with Collection(tmp_path / "c.db") as graphs:
         assert graphs.post_ids() == ["3"]
 
