@@ -9,7 +9,7 @@ import pytest
 from parrot import Parrot
 
 from graphs.corpus.post import FormulaRef, Post
-from graphs.errors import StoreError
+from graphs.errors import Failure, StoreError
 from graphs.formulas.latex import parse_latex
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph import graph_maker
@@ -48,6 +48,20 @@ def test_a_formula_that_cannot_be_read_has_a_message_and_an_empty_one_has_none()
     assert trees == FormulaTrees().of(refs("{" * 70 + "x" + "}" * 70, " "))
     assert [(one.slt, one.opt) for one in trees] == [(None, None)] * 2
     assert beyond == ["FORMULA_0 (0): groups are nested more than 60 deep, too deep for a tree"]
+
+
+class Half(Parrot):
+    """A parser that fails on some chunks."""
+
+    def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
+        return [Failure("", "amr", "lost", "no graph") if "Lose" in chunk[0] else "(s / say-01)" for chunk in chunks]
+
+
+def test_a_chunk_without_a_graph_is_a_record_beside_the_graph_of_the_others() -> None:
+    body = f"Say {'it ' * 400}now. Lose {'it ' * 400}now."  # two chunks
+    made = GraphMaker(ParserFactory(Half))([Post("1", "answer", body=body, markup="text")])
+    assert [graph.penman for graph in made.graphs] == ["(s / say-01)"]
+    assert [(one.post_id, one.stage, one.kind) for one in made.failures] == [("1", "amr", "lost")]
 
 
 def test_a_damaged_formulas_db_is_no_fault_of_a_post(monkeypatch: pytest.MonkeyPatch) -> None:
