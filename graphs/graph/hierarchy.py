@@ -5,7 +5,7 @@ the batch, so that virtual nodes need not be stored. The example has two copies 
 formula without trees, in one sentence:
 
 >>> parts = Parts(
-...     nodes=np.array([2, 2]), edges=np.array([0, 0]), members=np.array([[1, 1], [1, 1]]),
+...     nodes=np.array([2, 2]), members=np.array([[1, 1], [1, 1]]),
 ...     constituents=np.array([[1, 2], [1, 2]]), root=np.array([0, 0]),
 ...     references=np.array([1, 0, 1, 1, 0] * 2), place=np.array([0, 0] * 2), size=np.array([1, 2] * 2))
 >>> full = hierarchy(parts, VirtualNodeSpec(connectivity="sequential"))
@@ -15,8 +15,8 @@ formula without trees, in one sentence:
 [[[2, 1], [7, 6]], [[3, 0], [3, 1], [8, 5], [8, 6]], \
 [[4, 2], [4, 3], [4, 0], [9, 7], [9, 8], [9, 5]], [[3, 2], [8, 7]]]
 >>> flat = hierarchy(parts, VirtualNodeSpec(structure="none"))
->>> flat.representatives.tolist(), flat.references.tolist()
-([1, 0, 3, 2], [1, 0, 1, 1, 0, 3, 2, 3, 3, 2])
+>>> flat.representatives.tolist(), flat.offsets.tolist()
+([1, 0, 3, 2], [0, 2])
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ class Parts:
 
     Attributes:
         nodes: number of nodes of each graph, (B,).
-        edges: number of edges of each graph, (B,).
         members: numbers of formulas and of sentences of each graph, (B, 2).
         constituents: numbers of tree nodes and of concepts of each graph, (B, 2).
         root: root of each AMR, (B,).
-        references: ends of edges, tree nodes, concepts, formula nodes and roots of sentences, graph by graph, counted
-            within their graph.
+        references: tree nodes, concepts, formula nodes and roots of sentences, graph by graph, counted within their
+            graph.
         place: place of each member, formulas first in each graph, (M,).
         size: number of tree nodes or concepts of each member, (M,).
         num_references: number of references of each graph, (B,).
@@ -55,7 +54,6 @@ class Parts:
     """
 
     nodes: Int64
-    edges: Int64
     members: Int64
     constituents: Int64
     root: Int64
@@ -66,7 +64,7 @@ class Parts:
     begin: Int64 = field(init=False)
 
     def __post_init__(self) -> None:
-        self.num_references = 2 * self.edges + self.members.sum(1) + self.constituents.sum(1)
+        self.num_references = self.members.sum(1) + self.constituents.sum(1)
         self.begin = np.cumsum(self.num_references) - self.num_references
 
 
@@ -82,7 +80,7 @@ class Hierarchy:
         representatives: nodes of the retrieval vectors, (V,), graph by graph.
         representative_kinds: ``VirtualKind`` of each representative, (V,).
         num_representatives: number of representatives of each graph, (B,).
-        references: references of the parts, counted over the batch.
+        offsets: first node of each graph, (B,).
     """
 
     num_virtual: Int64
@@ -92,7 +90,7 @@ class Hierarchy:
     representatives: Int64
     representative_kinds: Int64
     num_representatives: Int64
-    references: Int64
+    offsets: Int64
 
 
 def hierarchy(parts: Parts, spec: VirtualNodeSpec) -> Hierarchy:
@@ -113,7 +111,6 @@ def _full(parts: Parts, connectivity: str) -> Hierarchy:
     of_member, kind_of_member = nodes[kinds != _DOCUMENT], kinds[kinds != _DOCUMENT]
     size, of_formula = parts.size[covered], kind_of_member == _FORMULA
     num_nodes, num_concepts = parts.constituents.T
-    begin = parts.begin + 2 * parts.edges  # of the tree nodes, which the concepts follow
     children = nodes.copy()  # of the documents: all virtual nodes of a graph, in the place of its node the AMR's root
     children[np.cumsum(num_virtual) - 1] = offsets + parts.root
     auxiliary = _NO_EDGES
@@ -124,10 +121,10 @@ def _full(parts: Parts, connectivity: str) -> Hierarchy:
         nodes=nodes,
         kinds=kinds,
         edges=(
-            (np.repeat(of_member[of_formula], size[of_formula]), references[counted(begin, num_nodes)]),
+            (np.repeat(of_member[of_formula], size[of_formula]), references[counted(parts.begin, num_nodes)]),
             (
                 np.repeat(of_member[~of_formula], size[~of_formula]),
-                references[counted(begin + num_nodes, num_concepts)],
+                references[counted(parts.begin + num_nodes, num_concepts)],
             ),
             (np.repeat(ends - 1, num_virtual), children),
             auxiliary,
@@ -135,7 +132,7 @@ def _full(parts: Parts, connectivity: str) -> Hierarchy:
         representatives=nodes,
         representative_kinds=kinds,
         num_representatives=num_virtual,
-        references=references,
+        offsets=offsets,
     )
 
 
@@ -172,7 +169,7 @@ def _flat(parts: Parts, spec: VirtualNodeSpec) -> Hierarchy:
         representatives=np.concatenate([of_member, (offsets + parts.root)[alone], document])[order],
         representative_kinds=np.concatenate(kinds)[order],
         num_representatives=members + alone + num_virtual,
-        references=references,
+        offsets=offsets,
     )
 
 

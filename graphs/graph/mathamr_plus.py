@@ -107,11 +107,9 @@ def build(amr: penman.Graph, formulas: Sequence[FormulaRef], trees: Sequence[Par
         raise GraphError(f"{len(formulas)} formulas but trees of {len(trees)}: give one ParsedFormula for each formula")
     skeleton, attachments = _attach(_rename_clashes(amr), len(formulas))
     triples: list[Triple] = []
-    hung: set[str] = set()
     for triple in skeleton.triples:
         triples.append(triple)
-        if triple[1] == ":instance" and triple[0] not in hung and (match := _FORMULA_VARIABLE.fullmatch(triple[0])):
-            hung.add(triple[0])
+        if triple[1] == ":instance" and (match := _FORMULA_VARIABLE.fullmatch(triple[0])):
             parsed = trees[int(match[1])]
             for tree in (parsed.opt, parsed.slt):
                 if tree is not None:

@@ -53,25 +53,24 @@ def collate_packed(
         GraphError: when a blob is cut off or not of this format, names a node that does not exist, or holds an id
             outside the vocabulary.
     """
-    header, (labels, references, runs, sizes) = _unpack(blobs, post_ids)
+    header, (labels, edges, references, runs, sizes) = _unpack(blobs, post_ids)
     _, _, nodes, num_edges, num_runs, *_, root = header
     relation, length = runs[::2], runs[1::2]
-    parts = Parts(nodes, num_edges, header[5:7].T, header[7:9].T, root, references, sizes[::2], sizes[1::2])
-    if not _is_sound(parts, relation, length, num_runs):
+    parts = Parts(nodes, header[5:7].T, header[7:9].T, root, references, sizes[::2], sizes[1::2])
+    if not _is_sound(parts, edges, num_edges, relation, length, num_runs):
         for i, blob in enumerate(blobs):
             decode(blob, _name(post_ids, i))  # raises, and says what is wrong
     _check_ids(labels, nodes, num_labels, "label", post_ids)
     _check_ids(relation, num_runs, num_relations, "relation", post_ids)
     placed = hierarchy(parts, spec)
-    virtual = tuple(chain.from_iterable((edges, edges[::-1]) for edges in placed.edges))  # with inverses
+    edges += np.repeat(placed.offsets, 2 * num_edges)
+    virtual = tuple(chain.from_iterable((ends, ends[::-1]) for ends in placed.edges))  # with inverses
     counts = [len(sources) for sources, _ in virtual]
     first = sum(counts)  # edges of virtual nodes, which the others follow
     edge_index = np.empty((2, first + 2 * int(num_edges.sum())), dtype=np.int64)
     for row in (0, 1):
-        np.concatenate([edges[row] for edges in virtual], out=edge_index[row, :first])
-    begin = 2 * (np.cumsum(length) - length)
-    begin += np.repeat(parts.begin - 2 * (np.cumsum(num_edges) - num_edges), num_runs)
-    relation, length = _sorted_runs(placed.references, begin, length, relation, edge_index[:, first:])
+        np.concatenate([ends[row] for ends in virtual], out=edge_index[row, :first])
+    relation, length = _sorted_runs(edges, length, relation, edge_index[:, first:])
     counts_of_all = np.concatenate([np.array(counts), length])
     all_labels, is_virtual = _labels(labels, placed)
     return batch_of(
@@ -102,23 +101,21 @@ def extended(blob: bytes, spec: VirtualNodeSpec, post_id: str) -> GraphArrays:
     )
 
 
-def _sorted_runs(
-    references: Int64, begin: Int64, length: Int64, relation: Int64, edge_index: Int64
-) -> tuple[Int64, Int64]:
+def _sorted_runs(edges: Int64, length: Int64, relation: Int64, edge_index: Int64) -> tuple[Int64, Int64]:
     """Write edges and their inverses to ``edge_index``, sorted by relation; return relation and length of each run.
 
-    Each run is in the batch twice: forward, its sources at ``begin``, ``begin`` + 2, ... of ``references`` and its
-    targets after them; and as its inverse, whose sources are the targets of the other.
+    Each run is in the batch twice: forward, its sources at even places of ``edges`` and its targets after them; and as
+    its inverse, whose sources are the targets of the other.
     """
+    begin = 2 * (np.cumsum(length) - length)
     both = np.concatenate([relation, relation + 1])
     order = np.argsort(both.astype(np.uint16) if both.max(initial=0) < 1 << 16 else both, kind="stable")
     length = np.concatenate([length, length])[order]
     place = np.repeat(np.concatenate([begin, begin + 1])[order] - 2 * (np.cumsum(length) - length), length)
     place += np.arange(0, 2 * len(place), 2)
-    if len(place):
-        np.take(references, place, out=edge_index[0], mode="wrap")  # the mode spares a copy: no place is out of bounds
-        place += np.repeat(np.where(order < len(relation), 1, -1), length)  # of the other end
-        np.take(references, place, out=edge_index[1], mode="wrap")
+    np.take(edges, place, out=edge_index[0], mode="wrap")  # the mode spares a copy: no place is out of bounds
+    place ^= 1  # of the other end
+    np.take(edges, place, out=edge_index[1], mode="wrap")
     return both[order], length
 
 
@@ -133,7 +130,7 @@ def _labels(labels: Int64, placed: Hierarchy) -> tuple[Int64, npt.NDArray[np.boo
 
 
 def _unpack(blobs: Sequence[bytes], post_ids: Sequence[str] | None) -> tuple[Int64, list[Int64]]:
-    """Return the headers, (10, B), and the four parts of the bodies, each over all graphs."""
+    """Return the headers, (10, B), and the five parts of the bodies, each over all graphs."""
     sizes = np.fromiter(map(len, blobs), dtype=np.int64, count=len(blobs))
     sound = bool(sizes.min(initial=HEADER_BYTES) >= HEADER_BYTES)
     if sound:
@@ -159,17 +156,23 @@ def _unpack(blobs: Sequence[bytes], post_ids: Sequence[str] | None) -> tuple[Int
     return header, parts
 
 
-def _is_sound(parts: Parts, relation: Int64, length: Int64, num_runs: Int64) -> bool:
+def _is_sound(parts: Parts, edges: Int64, num_edges: Int64, relation: Int64, length: Int64, num_runs: Int64) -> bool:
     """Return whether all graphs name existing nodes, in the right number, and no relation of virtual nodes."""
-    some = parts.num_references > 0
-    largest = np.maximum.reduceat(parts.references, parts.begin[some]) if some.any() else parts.references
     return bool(
         (parts.root < parts.nodes).all()
-        and (largest < parts.nodes[some]).all()
+        and _below(edges, 2 * num_edges, parts.nodes)
+        and _below(parts.references, parts.num_references, parts.nodes)
         and _add_up(parts.size, parts.members.ravel(), parts.constituents.ravel())
-        and _add_up(length, num_runs, parts.edges)
+        and _add_up(length, num_runs, num_edges)
         and relation.min(initial=NUM_VIRTUAL_RELATIONS) >= NUM_VIRTUAL_RELATIONS
     )
+
+
+def _below(values: Int64, counts: Int64, bounds: Int64) -> bool:
+    """Return whether consecutive runs of ``counts`` values are below their ``bounds``."""
+    some = counts > 0
+    begin = np.cumsum(counts) - counts
+    return not some.any() or bool((np.maximum.reduceat(values, begin[some]) < bounds[some]).all())
 
 
 def _add_up(values: Int64, counts: Int64, sums: Int64) -> bool:

@@ -18,15 +18,15 @@ graphs.errors.GraphError: post 255: stored graph has 78 bytes, its header says 8
 
 Virtual nodes, their edges and all inverse edges follow from this, and are added when graphs are loaded
 (:mod:`graphs.graph.packed`); so one file serves every structure and connectivity. Edges are sorted by relation, and
-relations are stored as runs. All that names a node lies together, so that a batch checks and shifts it at once. All
-numbers are little-endian:
+relations are stored as runs. All numbers are little-endian:
 
 ======================  ==========================================================================
 header, 10 of 4 bytes   magic and format; bytes a number (2 or 4); nodes; edges; runs; formulas;
                         sentences; tree nodes; concepts; root
 body, 2 or 4 bytes      labels;
-                        source and target of each edge; tree nodes of formula 0, 1, ...; concepts
-                        of sentence 0, 1, ...; node of each formula; root of each sentence;
+                        source and target of each edge;
+                        tree nodes of formula 0, 1, ...; concepts of sentence 0, 1, ...; node of
+                        each formula; root of each sentence;
                         relation and length of each run;
                         place, and number of tree nodes or concepts, of each formula and sentence
 ======================  ==========================================================================
@@ -61,7 +61,8 @@ BODY = np.array(
     [
         #  nodes, edges, runs, formulas, sentences, tree nodes, concepts
         [1, 0, 0, 0, 0, 0, 0],  # labels
-        [0, 2, 0, 1, 1, 1, 1],  # references to nodes
+        [0, 2, 0, 0, 0, 0, 0],  # edges
+        [0, 0, 0, 1, 1, 1, 1],  # references to nodes
         [0, 0, 2, 0, 0, 0, 0],  # runs
         [0, 0, 0, 2, 2, 0, 0],  # places and sizes
     ]
@@ -227,10 +228,8 @@ def decode(blob: bytes, post_id: str) -> StoredArrays:
     damage = "the file is damaged, preprocess the collection again"
     if numbers.max(initial=0) >= 1 << 31:
         raise GraphError(f"post {post_id}: a number of {numbers.max()}; {damage}")
-    labels, references, runs, sizes = np.split(numbers.astype(np.int32), np.cumsum(BODY @ lengths)[:-1])
-    ends, trees, concepts, formula_nodes, roots = np.split(
-        references, np.cumsum([2 * edges, tree_nodes, number_of_concepts, formulas])
-    )
+    labels, ends, references, runs, sizes = np.split(numbers.astype(np.int32), np.cumsum(BODY @ lengths)[:-1])
+    trees, concepts, formula_nodes, roots = np.split(references, np.cumsum([tree_nodes, number_of_concepts, formulas]))
     relation, run_lengths = runs.reshape(-1, 2).T
     places, sizes = sizes.reshape(-1, 2).T
     arrays = StoredArrays(

@@ -203,8 +203,7 @@ def constituents(graph: DocumentGraph) -> tuple[list[list[int]], list[list[int]]
     concepts: list[list[int]] = [[] for _ in graph.sentence_roots]
     for node, kind in enumerate(graph.kinds):
         if kind in (NodeKind.OPT, NodeKind.SLT):
-            if graph.formula[node] >= 0:
-                trees[graph.formula[node]].append(node)
+            trees[graph.formula[node]].append(node)
         elif graph.sentence[node] >= 0:
             concepts[graph.sentence[node]].append(node)
     return [nodes or [graph.formula_nodes[i]] for i, nodes in enumerate(trees)], concepts
@@ -374,7 +373,7 @@ def _bridge_formula_nodes(graph: DocumentGraph) -> DocumentGraph:
 
     first: dict[int, int] = {}  # sentence -> its first AMR node
     for node, number in enumerate(graph.sentence):
-        if is_amr[node] and number >= 0:
+        if is_amr[node]:
             first.setdefault(number, node)
     roots = {n: node if is_amr[node] else first.get(n, -1) for n, node in enumerate(graph.sentence_roots)}
     kept = [number for number, node in roots.items() if node >= 0]

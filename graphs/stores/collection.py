@@ -219,9 +219,9 @@ def _forget_failures(
 
 
 def _write(connection: sqlite3.Connection, made: MadeGraphs) -> None:
-    """Write a batch, without the posts that have come in since it was made up: their ids stood in two batches."""
-    known = _ids_present(connection, [*(graph.post_id for graph in made.graphs), *(f.post_id for f in made.failures)])
-    insert_graphs(connection, (graph for graph in made.graphs if graph.post_id not in known))
+    """Write a batch; of equal records that cannot be read, which may be in two batches, the first counts."""
+    known = _ids_present(connection, [failure.post_id for failure in made.failures])
+    insert_graphs(connection, made.graphs)
     insert_failures(connection, (failure for failure in made.failures if failure.post_id not in known))
 
 
@@ -230,11 +230,9 @@ def _pending_batches(
 ) -> Iterator[list[Post | Failure]]:
     """Yield batches of the posts that are in neither table; ``skipped`` is called with the number of the others."""
     for batch in batched(identified(posts), BATCH_SIZE):
-        first: dict[str, Post | Failure] = {}
-        for post in batch:
-            first.setdefault(post.post_id, post)
-        done = _ids_present(connection, list(first))
-        pending = [post for post_id, post in first.items() if post_id not in done]
+        records = {post.post_id: post for post in batch}  # of equal records that cannot be read, one
+        done = _ids_present(connection, list(records))
+        pending = [post for post_id, post in records.items() if post_id not in done]
         if len(pending) < len(batch):
             skipped(len(batch) - len(pending))
         if pending:
@@ -346,10 +344,7 @@ class Collection(database.OpenFile):
 
     def _stored(self, row: tuple[str, str, str, str, str, int, int]) -> StoredGraph:
         self._check(row)
-        try:
-            return StoredGraph(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]), row[5])
-        except (ValueError, TypeError) as error:
-            raise StoreError(f"the row of post {row[0]} is damaged ({error}); build the collection again") from error
+        return StoredGraph(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]), row[5])
 
     def _check(self, row: tuple[str, str, str, str, str, int, int]) -> None:
         check_row(row[-1], row[0], *row[:-1], path=self.path)

@@ -32,7 +32,7 @@ from graphs.corpus.corpus import Completed
 from graphs.corpus.post import PlaceholderText, Post, PostKind
 from graphs.corpus.text.latex_text import with_latex
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import Failure, StoreError
+from graphs.errors import Failure
 from graphs.row_digests import check_row, row_digest
 
 PURPOSE = "texts of posts"
@@ -209,9 +209,5 @@ class PostTexts(database.OpenFile):
         query = "SELECT post_id, formula_ids, digest FROM formulas WHERE post_id IN"
         for post_id, names, known in database.rows_of_ids(self._connection, query, post_ids):
             check_row(known, post_id, post_id, names, path=self.path)
-            try:
-                formula_ids[post_id] = list(json.loads(names or "[]"))
-            except (ValueError, TypeError) as error:
-                message = f"the formulas of post {post_id} are damaged ({error}); build the file again"
-                raise StoreError(message) from error
+            formula_ids[post_id] = json.loads(names)
         return formula_ids

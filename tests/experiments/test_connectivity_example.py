@@ -68,6 +68,22 @@ def reals(members: Any) -> Any:
     return np.arange(members.sum()) * 1.0, np.arange(members.sum()) * 1.0
 
 
+def inward(members: Any) -> Any:
+    return tuple(reversed(negative(members)))
+
+
+def real_sources(members: Any) -> Any:
+    return np.arange(members.sum()) * 1.0, np.arange(members.sum())
+
+
+def real_targets(members: Any) -> Any:
+    return np.arange(members.sum()), np.arange(members.sum()) * 1.0
+
+
+def columns(members: Any) -> Any:
+    return np.arange(members.sum())[:, None], np.arange(members.sum())[:, None]
+
+
 def loops(members: Any) -> Any:
     return np.arange(members.sum()), np.arange(members.sum())
 
@@ -79,7 +95,11 @@ def loops(members: Any) -> Any:
         (unoffset, "max({n} - 1, 0)", "the edge 0 -> 3 joins two graphs; add the first position of each graph"),
         (uneven, "{n}", r"the arrays have the shapes \(11,\) and \(10,\)"),
         (negative, "{n}", "the edge 0 -> -1 ends at no member; positions run from 0 to 10"),
+        (inward, "{n}", "the edge -1 -> 0 ends at no member; positions run from 0 to 10"),
+        (columns, "{n}", r"the arrays have the shapes \(11, 1\) and \(11, 1\)"),
         (reals, "{n}", "positions are of the types float64 and float64; return arrays of integers"),
+        (real_sources, "{n}", "positions are of the types float64 and int64; return arrays of integers"),
+        (real_targets, "{n}", "positions are of the types int64 and float64; return arrays of integers"),
         (loops, "{n} + 1", "count gives 4 edges for 3 members, and the function makes 3"),
         (loops, "{n} choose 2", r"count='\{n\} choose 2' is no SQL expression of \{n\}: OperationalError"),
         (loops, "{m}", r"count='\{m\}' is no SQL expression of \{n\}: KeyError"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ def posts(count: int, **special: str) -> list[Post | Failure]:
 
 
 def build(
-    path: Path, source_posts: list[Post | Failure], workers: int = 1, source: str = "test", **more: Any
+    path: Path, source_posts: Iterable[Post | Failure], workers: int = 1, source: str = "test", **more: Any
 ) -> collection.BuildSummary:
     return collection.build(path, source_posts, ParserFactory(Parrot), source=source, workers=workers, **more)
 

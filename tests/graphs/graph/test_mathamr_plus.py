@@ -61,6 +61,8 @@ def is_connected(graph: DocumentGraph) -> bool:
         ('(f / FORMULA_0 :ARG1-of (h / hold-01 :ARG2 "FORMULA_0"))', 1, ["concept"]),
         ("(F0 / find-01 :ARG1 (F1o2 / FORMULA_0))", 1, ["concept"]),
         ("(s / solve-01 :ARG1 (f / FORMULA_12))", 2, ["root", "root"]),
+        ("(s / solve-01 :ARG1 (f / FORMULA_2) :ARG2 (g / FORMULA0))", 2, ["concept", "root"]),
+        ("(s / solve-01 :ARG0 (f / formula-01) :ARG1 (g / subformula_0))", 1, ["root"]),
         ("(f / formula-01 :ARG1 (g / FORMULA_0))", 2, ["concept", "root"]),
         ('(f / FORMULA_0-01 :ARG2 (n / name :op1 "Formula01"))', 2, ["concept", "root"]),
     ],
@@ -75,7 +77,33 @@ def test_every_formula_has_one_node_with_its_trees(amr: str, count: int, attachm
         assert trees.count(NodeKind.OPT) == 3
         assert trees.count(NodeKind.SLT) == 2
         assert graph.labels.count(f"FORMULA_{i}") == 1
+    assert all(graph.sentence[node] < 0 for node, kind in enumerate(graph.kinds) if kind > NodeKind.FORMULA)
     assert is_connected(graph)
+
+
+@pytest.mark.parametrize(
+    ("amr", "expected", "attachment"),
+    [
+        ("(F0 / say-01 :ARG0 (F0_ / you))", "(F0__ / say-01 :ARG0 (F0_ / you) :math (F0 / FORMULA_0))", "root"),
+        ("(s / say-01 :ARG0 (formula_0 / you))", "(s / say-01 :ARG0 (formula_0 / you) :math (F0 / FORMULA_0))", "root"),
+        (
+            "(a / and :op1 (f / FORMULA_0 :mod (b / big)) :op2 (g / FORMULA_0 :mod b))",
+            "(a / and :op1 (F0 / FORMULA_0 :mod (b / big)) :op2 F0)",
+            "concept",
+        ),
+        ("(f / FORMULA_0 :mod (g / FORMULA_0))", "(F0 / FORMULA_0)", "concept"),
+        ('(f / FORMULA_0 :op1 "FORMULA_0")', "(F0 / FORMULA_0)", "concept"),
+    ],
+)
+def test_no_node_is_joined_and_no_edge_doubled(amr: str, expected: str, attachment: str) -> None:
+    plus = build(decode(amr), formulas(1), [ParsedFormula(None, None)])
+    assert (plus.penman, plus.attachments) == (expected, {"FORMULA_0": attachment})
+
+
+def test_a_graph_that_would_not_read_back_is_refused() -> None:
+    amr = penman.Graph([("s", ":instance", "say-01"), ("s", ":op1", "a b")], top="s")
+    with pytest.raises(GraphError, match="does not round-trip through Penman"):
+        build(amr, [], [])
 
 
 def test_what_reads_like_one_of_our_variables_stays_what_it_is() -> None:
@@ -144,6 +172,12 @@ def test_formulas_and_trees_of_different_number_are_refused() -> None:
 def test_a_formula_map_that_names_a_missing_formula_is_refused() -> None:
     with pytest.raises(GraphError, match=r"FORMULA_3 \(q_7\)"):
         decode_plus("(f / FORMULA_0)", {"FORMULA_3": "q_7"})
+
+
+def test_of_two_nodes_of_a_formula_the_first_is_the_formula() -> None:
+    graph = decode_plus("(a / and :op1 (f / FORMULA_0) :op2 (g / FORMULA_0))", {"FORMULA_0": "q_7"})
+    assert graph.kinds == [NodeKind.AMR, NodeKind.FORMULA, NodeKind.AMR]
+    assert (graph.formula_nodes, graph.formula) == ([1], [-1, 0, -1])
 
 
 @pytest.mark.shared

@@ -61,12 +61,18 @@ def test_an_inverse_role_and_a_constant_below_a_tree_are_of_the_tree() -> None:
         "(s / see-01 :ARG1 (F0 / FORMULA_0 :opt (o / plus :op0 (v / x :kind b))) :ARG2 (b / big :mod (v2 / very)))",
         "(s / see-01 :ARG2 (b / big :mod (v2 / very)) :ARG1 (F0 / FORMULA_0 :opt (o / plus :op0 (v / x :kind b))))",
         "(s / see-01 :ARG1 (F0 / FORMULA_0 :opt (o / plus :op0 (v / x :kind (b / big :mod (v2 / very))))) :ARG2 b)",
+        "(s / see-01 :ARG1 (F0 / FORMULA_0 :opt (o / plus :op0 (v / x :kind b)) :mod (b / big :mod (v2 / very))))",
     ],
 )
 def test_a_node_that_the_amr_has_too_stays_of_the_amr_however_it_is_written(text: str) -> None:
     graph = decode(text, {"FORMULA_0": "a"})
     assert members(graph) == {"plus": "OPT 0", "x": "OPT 0"}
     assert graph.sentence[graph.labels.index("very")] == 0
+
+
+def test_the_root_is_in_no_tree() -> None:
+    graph = decode("(o / plus :opt-of (F0 / FORMULA_0))", {"FORMULA_0": "a"})
+    assert (graph.kinds, graph.formula) == ([NodeKind.AMR, NodeKind.FORMULA], [-1, 0])
 
 
 def test_a_tree_keeps_the_nodes_that_the_amr_and_other_trees_mention() -> None:

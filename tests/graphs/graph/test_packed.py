@@ -65,7 +65,8 @@ def test_graphs_without_formulas_or_sentences_are_equal_too(mode: FormulaMode) -
     concept, formula = bare(NodeKind.AMR), bare(NodeKind.FORMULA)
     sentence = bare(NodeKind.AMR, sentence=[0], sentence_roots=[0])
     empty = bare(NodeKind.AMR, sentence_roots=[0])
-    for graphs in ([], [concept], [formula], [sentence], [empty], [concept, formula, empty, sentence, concept]):
+    rooted = DocumentGraph(["c1", "c2"], [NodeKind.AMR] * 2, [(1, ":ARG0", 0)], 1, [-1] * 2, [-1] * 2, [], [], [])
+    for graphs in ([], [concept], [formula], [sentence], [empty], [concept, formula, empty, sentence, rooted]):
         assert_plain(graphs, mode)
 
 
@@ -91,6 +92,11 @@ def test_graphs_of_both_widths_in_one_batch(spec: VirtualNodeSpec) -> None:
         expected = [(other if graph is wide else one).labels for graph in graphs]
         assert together.labels.equal(torch.cat(expected))
         assert together.num_edges == len(graphs) * one.num_edges
+
+
+def test_relations_past_16_bits_are_sorted_too() -> None:
+    batch = collate_packed([encode(small(relation=1 << 16)), encode(small())], DOCUMENT)
+    assert batch.relation.tolist() == sorted(batch.relation.tolist())
 
 
 @pytest.mark.parametrize("cut", [1, 10, 50])
@@ -124,6 +130,8 @@ DAMAGE = {  # of `small`: which 16 bits of the body, their value, what is said
     "tree size": (17, 2, "formulas of 2 tree nodes, header says 1"),
     "concept size": (19, 0, "sentences of 0 concepts, header says 2"),
     "root": (-2, 3, r"the root is node 3, but the graph has the nodes 0\.\.2"),
+    "format": (-20, 3, "not a stored graph of this version"),
+    "counts": (-16, 2, "stored graph has 80 bytes, its header says 78"),
 }
 
 

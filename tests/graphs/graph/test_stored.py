@@ -66,6 +66,17 @@ def test_graph_of_70000_nodes_reads_back() -> None:
     assert decode(encode(graph), "1") == graph
 
 
+@pytest.mark.parametrize(("label", "width"), [((1 << 16) - 1, 2), (1 << 16, 4)])
+def test_a_number_past_16_bits_makes_a_graph_wide(label: int, width: int) -> None:
+    blob = encode(StoredArrays.from_edges([label], [], 0))
+    assert (decode(blob, "1").labels.tolist(), blob[4]) == ([label], width)
+
+
+def test_roles_named_like_those_of_virtual_nodes_are_unknown() -> None:
+    graph = mathamr_plus.decode("(s / say-01 :virtual_sentence (y / you))", {})
+    assert to_stored(graph, "both", Vocabulary.build(Counts(), size=8)).relations.tolist() == [NUM_VIRTUAL_RELATIONS]
+
+
 def test_stored_form_is_fixed() -> None:
     """Files of one machine are read on every other: the bytes are little-endian and do not change unnoticed."""
     header = "0200414d" + "".join(f"{number:02x}000000" for number in (2, 3, 2, 2, 1, 1, 1, 2, 0))

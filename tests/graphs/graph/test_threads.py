@@ -65,7 +65,7 @@ def test_nodes_of_a_question_have_labels_of_their_own(answer: DocumentGraph, que
 
 
 def test_a_thread_has_its_question_and_some_siblings() -> None:
-    questions = {f"a{number:02}": "q" for number in range(30)} | {"b": "r"}
+    questions = {f"a{number:02}": "q" for number in range(29, -1, -1)} | {"b": "r"}
     threads = ThreadPosts(questions, "siblings")
     found = threads.of("a03")
     assert found[:3] == [("a03", Role.OWN), ("q", Role.QUESTION), ("a00", Role.SIBLING)]

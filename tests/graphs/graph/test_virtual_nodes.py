@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, GraphTooLargeError
+from graphs.graph import virtual_nodes
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.virtual_nodes import (
     VIRTUAL_LABELS,
@@ -16,6 +18,7 @@ from graphs.graph.virtual_nodes import (
     VirtualKind,
     VirtualNodeSpec,
     add_virtual_nodes,
+    places,
     select_formulas,
 )
 from tests.graphs.graph.random_documents import documents
@@ -125,6 +128,53 @@ def test_no_formulas_reties_what_a_formula_node_held() -> None:
     assert selected.sentence_roots == [0]
 
 
+def test_no_formulas_ties_each_part_once_to_the_first_parent() -> None:
+    graph = DocumentGraph(
+        labels=["a", "b", "c", "d", "FORMULA_0", "FORMULA_1"],
+        kinds=[AMR, AMR, AMR, AMR, FORMULA, FORMULA],
+        edges=[
+            (0, ":ARG0", 4), (1, ":ARG1", 4), (4, ":mod", 2), (4, ":part", 3), (0, ":x", 3), (0, ":y", 5), (5, ":z", 2),
+        ],
+        root=0,
+        sentence=[0] * 6,
+        formula=[-1, -1, -1, -1, 0, 1],
+        sentence_roots=[1],
+        formula_nodes=[4, 5],
+        formula_ids=["1", "2"],
+    )  # fmt: skip
+    selected = select_formulas(graph, "none")
+    assert selected.edges == [(0, ":x", 3), (1, ":ARG1", 0), (0, ":mod", 2)]
+    assert selected.sentence_roots == [1]
+
+
+def test_a_root_that_is_a_formula_becomes_its_first_neighbour() -> None:
+    graph = DocumentGraph(
+        ["a", "FORMULA_0", "b"],
+        [AMR, FORMULA, AMR],
+        [(1, ":r", 2), (2, ":q", 0)],
+        1,
+        [0] * 3,
+        [-1, 0, -1],
+        [1],
+        [1],
+        [""],
+    )
+    assert select_formulas(graph, "none").root == 1
+
+
+def test_a_formula_in_no_sentence_follows_the_one_before_it() -> None:
+    assert places(replace(two_sentences(), formula_nodes=[9, 7, 9, 2])) == [0, 1, 1, 0]
+
+
+def test_too_many_auxiliary_edges_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = VirtualNodeSpec(connectivity="sequential")
+    monkeypatch.setattr(virtual_nodes, "MAX_AUXILIARY_EDGES", 4)
+    add_virtual_nodes(two_sentences(), spec)
+    monkeypatch.setattr(virtual_nodes, "MAX_AUXILIARY_EDGES", 3)
+    with pytest.raises(GraphTooLargeError, match="5 formulas and sentences have 4 edges"):
+        add_virtual_nodes(two_sentences(), spec)
+
+
 def test_no_formulas_drops_sentences_of_formulas_only() -> None:
     graph = two_sentences()
     graph.kinds[1], graph.labels[1] = FORMULA, "FORMULA_3"
@@ -182,6 +232,11 @@ def test_ring_of_two_is_a_chain() -> None:
 def test_unknown_structure_is_refused_with_the_choices() -> None:
     with pytest.raises(ConfigError, match="structure is 'flat'; give one of full, global, none"):
         VirtualNodeSpec(structure="flat")  # type: ignore[arg-type]
+
+
+def test_threads_without_document_nodes_are_refused() -> None:
+    with pytest.raises(ConfigError, match="joins the document nodes of posts"):
+        VirtualNodeSpec(structure="none", thread="question")
 
 
 def is_connected(graph: DocumentGraph) -> bool:

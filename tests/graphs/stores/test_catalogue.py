@@ -127,3 +127,57 @@ def test_there_are_all_posts_or_none(tmp_path: Path) -> None:
     (tmp_path / "other.db").write_text("no database")
     with pytest.raises(StoreError, match="not a readable SQLite database"):
         is_whole(tmp_path / "other.db")
+
+
+def test_a_catalogue_that_a_kill_left_unnamed_is_made_anew(tmp_path: Path) -> None:
+    catalogue, _ = kept(tmp_path, POSTS[:1])
+    catalogue.rename(tmp_path / "catalogue.db.new")
+    kept(tmp_path, POSTS[:1])
+    with Catalogue(catalogue) as outlines:
+        assert (outlines.count(), len(list(outlines.posts()))) == (1, 1)
+
+
+def test_a_catalogue_of_another_version_is_not_whole(tmp_path: Path) -> None:
+    catalogue, _ = kept(tmp_path, POSTS[:1])
+    assert (is_whole(catalogue), is_whole(catalogue, version="2")) == (True, False)
+
+
+def test_posts_without_a_text_in_posts_db_are_left_out(tmp_path: Path) -> None:
+    catalogue, _ = kept(tmp_path, POSTS)
+    post_texts.build(tmp_path / "some.db", POSTS[:1], ())
+    with Catalogue(catalogue) as outlines, PostTexts(tmp_path / "some.db") as texts:
+        assert [one for one in outlines.whole(texts) if isinstance(one, Post)] == POSTS[:1]
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_marks_of_answers_are_recorded_when_asked(answers: bool, tmp_path: Path) -> None:
+    answer = Post("b", "answer", body="Is every ring with one generator a field of this kind?", parent_id="q")
+    with recording(tmp_path / "catalogue.db", answers=answers) as record:
+        record(answer)
+    with Catalogue(tmp_path / "catalogue.db") as outlines:
+        assert [known for _, known in outlines.with_marks()] == [marks(answer, answers=answers)]
+
+
+@pytest.mark.parametrize("statement", ["UPDATE post SET kind = 'answer'", "UPDATE post SET failure = '[]'"])
+def test_a_row_of_the_catalogue_that_has_changed_is_named(statement: str, tmp_path: Path) -> None:
+    catalogue, texts = kept(tmp_path, POSTS[:1])
+    with database.writer(catalogue, "", purpose=PURPOSE) as connection:
+        connection.execute(statement)
+        connection.commit()
+    with Catalogue(catalogue) as outlines, PostTexts(texts) as whole:
+        for read in (outlines.posts, outlines.with_marks, lambda: outlines.whole(whole)):
+            with pytest.raises(StoreError, match=r"catalogue\.db: the row of post q is not what was written"):
+                list(read())
+
+
+@pytest.mark.parametrize("statement", ["UPDATE post SET body = 'No'", "UPDATE formulas SET formula_ids = '[]'"])
+def test_a_row_of_posts_that_has_changed_is_named(statement: str, tmp_path: Path) -> None:
+    post_texts.build(tmp_path / "posts.db", POSTS[:1], [("q", ["17"])])
+    with database.writer(tmp_path / "posts.db", "", purpose=post_texts.PURPOSE) as connection:
+        connection.execute(statement)
+        connection.commit()
+    with (
+        PostTexts(tmp_path / "posts.db") as texts,
+        pytest.raises(StoreError, match=r"posts\.db: the row of post q is not what was written"),
+    ):
+        texts.get(["q"])

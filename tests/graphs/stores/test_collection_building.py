@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -315,10 +316,11 @@ def test_shards_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match=message):
             shards.merge(out, given)
         assert not out.exists()
-    change(second, """UPDATE meta SET value = '"parrot 2 none"' WHERE key = 'parser'""")
-    with pytest.raises(StoreError, match="its parser is 'parrot 2 none'"):
-        shards.merge(out, [first, second])
-    change(second, """UPDATE meta SET value = '"parrot 1 none"' WHERE key = 'parser'""")
+    for key, value, other in (("parser", "parrot 1 none", "parrot 2 none"), ("trees", "LaTeX", "formulas.db")):
+        change(second, "UPDATE meta SET value = ? WHERE key = ?", f'"{other}"', key)
+        with pytest.raises(StoreError, match=f"its {key} is '{other}'"):
+            shards.merge(out, [first, second])
+        change(second, "UPDATE meta SET value = ? WHERE key = ?", f'"{value}"', key)
     row = content(first)[0][0]
     change(second, "INSERT INTO graph VALUES (?, ?, ?, ?, ?, ?, ?)", *row)
     with pytest.raises(StoreError, match=f"post {row[0]} is in two of the shards"):
@@ -338,6 +340,14 @@ def test_failures_are_tried_again_when_asked(tmp_path: Path) -> None:
     assert numbers == [2]
     build(tmp_path / "whole.db", posts(5))
     assert content(path) == content(tmp_path / "whole.db")
+
+
+def test_a_retry_of_a_merged_collection_is_of_all_its_kinds(tmp_path: Path) -> None:
+    build(tmp_path / "one.db", posts(2, p1="crash"), selection=["answer", "topic"])
+    shards.merge(tmp_path / "all.db", [tmp_path / "one.db"])
+    with pytest.raises(StoreError, match="has posts of topic, which would not be tried again"):
+        build(tmp_path / "all.db", posts(2), selection=["answer"], retried=print)
+    assert content(tmp_path / "all.db") == content(tmp_path / "one.db")
 
 
 @pytest.mark.parametrize(
@@ -414,12 +424,43 @@ def test_posts_that_are_there_already_are_passed_to_their_own_function(tmp_path:
     assert (sum(parsed), sum(skipped)) == (5, 3)
 
 
+def test_a_batch_that_is_half_written_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(collection, "insert_failures", full)
+    with pytest.raises(OSError, match="no space left"):
+        build(tmp_path / "c.db", posts(2))
+    assert content(tmp_path / "c.db") == ([], [])
+
+
+def test_a_merge_keeps_nothing_of_one_that_was_killed(tmp_path: Path) -> None:
+    build(tmp_path / "whole.db.part", posts(9, p8="crash"))
+    build(tmp_path / "one.db", posts(4, p1="crash"))
+    shards.merge(tmp_path / "whole.db", [tmp_path / "one.db"])
+    assert content(tmp_path / "whole.db") == content(tmp_path / "one.db")
+
+
 def test_a_trial_leaves_a_finished_collection_finished(tmp_path: Path) -> None:
     def trial(path: Path) -> None:
-        collection.build(path, posts(2), ParserFactory(Parrot), source="test", workers=1, whole=False)
+        build(path, posts(2), whole=False, selection=["answers"])
 
     build(tmp_path / "all.db", posts(6))
     trial(tmp_path / "all.db")
     assert Collection(tmp_path / "all.db").meta["finished"]
+    build(tmp_path / "all.db", posts(8), whole=False)
+    assert not Collection(tmp_path / "all.db").meta["finished"]
     trial(tmp_path / "new.db")
     assert not Collection(tmp_path / "new.db").meta["finished"]
+    assert collection.SELECTION not in Collection(tmp_path / "new.db").meta
+
+
+def test_a_finished_collection_is_unfinished_once_a_build_goes_on(tmp_path: Path) -> None:
+    def stopped() -> Iterator[Post | Failure]:
+        yield from posts(3)
+        raise OSError("no such disk")
+
+    build(tmp_path / "c.db", posts(2))
+    with pytest.raises(OSError, match="no such disk"):
+        build(tmp_path / "c.db", stopped())
+    assert not Collection(tmp_path / "c.db").meta["finished"]

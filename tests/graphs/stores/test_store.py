@@ -70,6 +70,7 @@ def test_stored_graphs_come_back_in_the_order_asked_for(path: Path, vocabulary: 
     assert store.get_arrays(wanted) == graphs
     assert equal(store.load(wanted), collate(graphs))
     assert store.load([]).num_graphs == 0
+    assert [sizes.tolist() for sizes in store.sizes([])] == [[], []]
     nodes, edges = store.sizes(wanted)
     assert nodes.tolist() == [graph.num_nodes for graph in graphs]
     assert edges.tolist() == [graph.num_edges for graph in graphs]
@@ -149,6 +150,8 @@ def test_one_file_serves_all_virtual_nodes(path: Path, vocabulary: Vocabulary) -
         assert (named.spec, named.config_hash) == (spec, store.config_hash)
     with pytest.raises(StoreError, match="made with formulas=both, opt is needed"):
         GraphStore(path, VirtualNodeSpec(formulas="opt"))
+    with pytest.raises(StoreError, match=r"graph\.thread=question needs the posts of each thread"):
+        GraphStore(path, VirtualNodeSpec(thread="question")).load(["10"])
 
 
 def dense(members: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

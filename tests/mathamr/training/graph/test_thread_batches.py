@@ -52,6 +52,13 @@ def test_no_document_has_the_question_that_it_is_the_positive_of(threads: Thread
         assert all(not len(question_documents(threads, chunk)) for chunk in batch.chunks)
 
 
+def test_a_question_without_a_graph_is_left_out(store: GraphStore) -> None:
+    threads = ThreadStore(store.path, VirtualNodeSpec(thread="question"), ThreadPosts({"a1": "lost"}, "question"))
+    assert threads.threads(["a1"]) == [[("a1", 0)]]
+    assert threads.load(["a1"]).num_graphs == 1
+    assert [sizes.tolist() for sizes in threads.sizes([])] == [[], []]
+
+
 def test_an_answer_of_a_duplicate_has_its_question(threads: ThreadStore) -> None:
     """The question of a positive is read where another question is asked, unless it is in the batch, too."""
     pairs = [Pair("q0", "a1"), Pair("q2", "a3"), Pair("q3", "a5")]

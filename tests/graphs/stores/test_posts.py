@@ -1,0 +1,55 @@
+"""posts.db: posts as they came, with the titles of their questions and the formulas of their graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphs.corpus.post import Post
+from graphs.corpus.text.placeholders import extract
+from graphs.stores.posts import PostTexts, beginning_of, build
+
+POSTS = [
+    Post("b", "answer", body="Two.", parent_id="q"),
+    Post("q", "question", title="Is it odd?", body="I ask."),
+    Post("e", "answer", body=" ", parent_id="q"),
+    Post("a", "answer", title="Own", body="One.", parent_id="q"),
+    Post("b", "question", body="Another one with this id"),
+    Post("x", "answer", body="Lost.", parent_id="gone"),
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    counted: list[int] = []
+    assert build(tmp_path / "posts.db", POSTS, [("b", ["1"])], counted.append) == 5
+    assert sum(counted) == len(POSTS)
+    return tmp_path / "posts.db"
+
+
+def test_ids_are_sorted_and_posts_without_text_left_out(path: Path) -> None:
+    with PostTexts(path) as texts:
+        assert (texts.post_ids(), texts.post_ids("answer")) == (["a", "b", "q", "x"], ["a", "b", "x"])
+        assert (texts.count(), list(texts.all_ids())) == (5, ["a", "b", "e", "q", "x"])
+        assert texts.with_text(["x", "e", "b", "none"]) == ["x", "b"]
+
+
+def test_an_answer_has_the_title_of_its_question_unless_it_has_one(path: Path) -> None:
+    with PostTexts(path) as texts:
+        found = texts.get(["a", "b", "x", "none"])
+    assert {post_id: post.title for post_id, post in found.items()} == {"a": "Own", "b": "Is it odd?", "x": ""}
+    assert [found[post_id].question_id for post_id in "abx"] == ["q", "q", ""]
+    assert [found[post_id].question_snippet() for post_id in "bx"] == ["Is it odd? I ask.", ""]
+
+
+def test_of_one_id_the_first_post_and_the_last_formulas_count(path: Path) -> None:
+    assert build(path, [Post("b", "answer", body="New.")], [("b", ["2", "3"])]) == 5
+    with PostTexts(path) as texts:
+        found = texts.get(["a", "b"])
+    assert (found["b"].snippet(), found["b"].formula_ids, found["a"].formula_ids) == ("Two.", ["2", "3"], [])
+
+
+@pytest.mark.parametrize(("characters", "expected"), [(8, "aa bb cc"), (7, "aa bb ...")])
+def test_a_beginning_ends_before_the_word_that_goes_past_it(characters: int, expected: str) -> None:
+    assert beginning_of(extract(Post("1", "answer", body="aa bb cc")), characters) == expected
