@@ -494,6 +494,13 @@ def test_the_first_results_of_each_condition(rings: Path) -> None:
     assert "| A.2 |  | 1 |" in text
     assert "| none | 17 (relevance 3) | 18 (relevance –) | 19 (relevance 0) |" in text
     assert "| ring | 21 (relevance 2) | – | – |" in text
+    assert "Relevance: 3 high, 2 medium, 1 low, 0 not relevant" in text
+
+
+def test_grades_under_own_measures_have_no_other_names(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "rings", ["none"], [1], measures={"ndcg_prime": "nDCG"})
+    finish(folder, "none", 1, 0.4)
+    assert "Relevance: grades of the collection, – not judged." in written(folder)
 
 
 def test_many_tests_are_folded(tmp_path: Path) -> None:
