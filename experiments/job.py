@@ -329,9 +329,9 @@ def _look_into(
         space = sampling.judged_space(system, job, encoded, topic_set, qrels)
         if "weighting" in analyses:
             write_json(place / weighting.FILE, {} if space is None else weighting.weighted_scores(space, qrels))
-        if "failures" in analyses:
+        if "failures" in analyses and space is not None:
             explain = partial(system.explain, job.settings, encoded)
-            text = "" if space is None else failures.describe(space, topic_set, qrels, run, explain, system.texts)
+            text = failures.describe(space, topic_set, qrels, run, explain, system.texts)
             write_whole(place / failures.FILE, text)
     if not analyses & {"collapse", "geometry"}:
         return {}

@@ -137,7 +137,7 @@ def write_submission(folder: Path, job: str, name: RunName, out: Path, root: Pat
         }
         left_out += sum(len(hits) for hits in run.rankings.values()) - sum(len(hits) for hits in rankings.values())
         write_run(replace(run, rankings=rankings), path)
-    scores = ", ".join(f"{title} {row[key]:.4f}" for key, title in ARQMATH.items() if key in row)
+    scores = ", ".join(f"{title} {row[key]:.4f}" for key, title in experiment.measures.items() if key in row)
     about = f"{experiment.name}, {row['condition']}, seed {row['seed']} (regime {row['regime']}: {scores})"
     others = [name for name, rows in experiment.done().items() if all(SELECTED_BY not in one for one in rows)]
     if job == "best" and SELECTED_BY in row and others:

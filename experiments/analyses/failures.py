@@ -2,11 +2,11 @@ r"""First results of some topics, why they were found, and missed posts (``exper
 
     outputs/quality/jobs/base-seed42/failures.md
 
-    ## A.28: nDCG' 0.48, 34 vectors, 2 relevant posts
+    ## A.28: nDCG' 0.48, vectors: 34, relevant posts: 2
     If $\sin(18^\circ)=\frac{a + \sqrt{b}}{c}$, then what is $a+b+c$? ...
-    1. 0.85, grade 0, 495 vectors: There are some proofs at link and a generalization ...
+    1. Post 2853, 0.85, grade 0, 495 vectors: There are some proofs at link and a generalization ...
        - +0.57 to 0.91: `\cos(18) = \frac{y}{z}` finds `=\dfrac{c^{2}+a^{2}-b^{2}}{2ca}`
-    Missed, at 531: ...
+    Missed, at 531: post 2911, ...
 
 Twenty judged topics are drawn, the same ones for every model. Below each of the first five posts are the three vectors
 of the topic whose best match in this post is furthest above their mean over all posts: they lift the post. Missed posts
@@ -41,6 +41,10 @@ Texts = Callable[[Sequence[str]], Mapping[str, PostText]]
 FILE = "failures.md"
 TOPICS, FIRST, LIFTS, MISSED = 20, 5, 3, 2
 _SHOWN = 200  # characters of a post
+_INTRODUCTION = (
+    "The first posts by the mean match of a topic's vectors, and the relevant posts ranked last. Below a post: how far "
+    "a match is above its mean over all posts, the match, and what of the topic finds what of the post."
+)
 
 
 def describe(space: EmbeddingSpace, topic_set: TopicSet, qrels: Qrels, run: Run, explain: Explain, texts: Texts) -> str:
@@ -49,12 +53,13 @@ def describe(space: EmbeddingSpace, topic_set: TopicSet, qrels: Qrels, run: Run,
     topics = {topic.topic_id: topic for topic in topic_set.topics}
     known = sorted((name for name in space.topics if name in scores), key=natural)
     drawn = np.random.default_rng(0).permutation(len(known))[:TOPICS]
-    parts = []
+    parts = [_INTRODUCTION]
     for name in sorted((known[place] for place in drawn), key=natural):
         grades = qrels[name]
         relevant = sum(grade >= topic_set.relevant for grade in grades.values())
         best = best_matches(space, name)
-        head = f"## {name}: nDCG' {scores[name]['ndcg_prime']:.2f}, {len(best)} vectors, {relevant} relevant posts"
+        score = scores[name]["ndcg_prime"]
+        head = f"## {name}: nDCG' {score:.2f}, vectors: {len(best)}, relevant posts: {relevant}"
         right = {post for post, grade in grades.items() if grade >= topic_set.relevant}
         lines = _of_topic(topics[name], space, best, grades, right, explain, texts)
         parts.append("\n".join([head, "", _cut(as_text(extract(topics[name].post))), "", *lines]))
@@ -88,13 +93,13 @@ def _of_topic(
         post = space.posts[place]
         grade = f"grade {grades[post]}" if post in grades else "not judged"
         score = best[:, place].mean()
-        yield f"{number}. {score:.2f}, {grade}, {sizes[place]} vectors: {shown.get(post, '')}"
+        yield f"{number}. Post {post}, {score:.2f}, {grade}, {sizes[place]} vectors: {shown.get(post, '')}"
         if (why := explain(topic, post)) is not None:
             yield from _lifts(why, best[:, place], best.mean(1))
     for post in missed:
         if ranks[post] > FIRST:
             size = sizes[space.posts.index(post)]
-            yield f"\nMissed, at {ranks[post]}, {size} vectors: {shown.get(post, '')}"
+            yield f"\nMissed, at {ranks[post]}: post {post}, {size} vectors: {shown.get(post, '')}"
 
 
 def _lifts(why: Explanation, here: NDArray[np.floating], mean: NDArray[np.floating]) -> Iterator[str]:

@@ -33,10 +33,11 @@ def blocks(experiment: Experiment, file: str) -> list[Block]:
     for topic, by_condition in found.items():
         grades = [["–" if one.grade is None else str(one.grade) for one in by_condition.get(name, [])] for name in done]
         table.append([topic, *(" ".join(line) for line in grades)])
-    arqmath = experiment.measures == ARQMATH
-    grades_of = "3 high, 2 medium, 1 low, 0 not relevant" if arqmath else "2 the query's own, 1 of the same group"
     lowest = {row.get("relevant_grade", RELEVANT) for rows in done.values() for row in rows}
-    if arqmath and lowest != {RELEVANT}:
+    grades_of = "3 high, 2 medium, 1 low, 0 not relevant"
+    if experiment.measures != ARQMATH:
+        grades_of = "grades of the collection"
+    elif lowest != {RELEVANT}:
         grades_of = f"grades of the collection, relevant from {', '.join(sorted(map(str, lowest)))}"
     note = f"Relevance: {grades_of}, – not judged. The first seed of each condition."
     built: list[Block] = [Table(table, "Relevance of the first results", note)]

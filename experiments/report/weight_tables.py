@@ -103,7 +103,7 @@ def _learned(path: Path) -> _Learned | None:
     try:
         features = [str(feature) for feature in content["features"]]
         rankers = {
-            "all years" if own["left_out"] is None else f"{own['left_out']} left out": {
+            "all topics" if own["left_out"] is None else f"{own['left_out']} left out": {
                 feature: float(own["weights"][feature]) for feature in features
             }
             for own in content["rankers"]
@@ -125,5 +125,5 @@ def _table(experiment: Experiment, name: str, of_seeds: list[_Learned]) -> Table
 
 _LEARNED = (
     "Weights of features in their standard deviations; of lambdamart the shares in the gain of all splits. A topic is "
-    "ranked with the weights that leave its year out. Those of all years are for further years."
+    "ranked with the weights that leave its year or fold out. Those of all topics are for further topics."
 )

@@ -15,7 +15,9 @@ from __future__ import annotations
 import csv
 import io
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,10 @@ def write(experiments: Sequence[Experiment], out: Path) -> None:
     experiments = results.join(experiments)
     out.mkdir(parents=True, exist_ok=True)
     several = len(experiments) > 1
+    titles = Counter(one.title for one in experiments)  # all runs of +exp=trial have one title
+    experiments = [
+        replace(one, title=f"{one.title} ({one.name})") if titles[one.title] > 1 else one for one in experiments
+    ]
     rows = [({"experiment": one.name} if several else {}) | row for one in experiments for row in one.rows]
     write_csv(rows, out / "results.csv", [name for one in experiments for name in _scores_of(one)])
     blocks = [block for one in experiments for block in report_of(one)]

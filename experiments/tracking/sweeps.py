@@ -120,9 +120,16 @@ def check(sweep: Mapping[str, Any]) -> int:
 
 
 def make(sweep: Mapping[str, Any], *, project: str | None = None, entity: str | None = None) -> str:
-    """Register a checked sweep with W&B; return the name that an agent takes: ``ENTITY/PROJECT/ID``."""
+    """Register a checked sweep with W&B; return the name that an agent takes: ``ENTITY/PROJECT/ID``.
+
+    Raises:
+        ConfigError: no login, no such project, or a server that does not answer.
+    """
     import wandb
 
     project = project or str(sweep.get("project", "mathamr-plus"))
-    sweep_id = wandb.sweep(dict(sweep), project=project, entity=entity)
+    try:
+        sweep_id = wandb.sweep(dict(sweep), project=project, entity=entity)
+    except wandb.Error as error:
+        raise ConfigError(f"W&B did not make the sweep: {error}") from error
     return "/".join(part for part in (entity, project, sweep_id) if part)

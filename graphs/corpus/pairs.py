@@ -65,9 +65,10 @@ def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Post
         ConfigError: for duplicates of a collection without links between posts; for related pairs of one without any.
     """
     if posts is not None and isinstance(corpus, PairsOfPosts):
-        pairs = IdPairs(corpus.pairs_of(posts))
+        found = corpus.pairs_of(posts)
     else:
-        pairs = IdPairs(corpus.pairs() if isinstance(corpus, TrainingPairs) else ())
+        found = corpus.pairs() if isinstance(corpus, TrainingPairs) else iter(())
+    pairs = IdPairs(dict.fromkeys(found))  # a post may be in the collection twice
     if positives == "accepted":
         return pairs
     if positives == "related":

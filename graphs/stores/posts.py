@@ -75,25 +75,31 @@ class PostText:
         return re.sub(r"\s+", " ", with_latex(" ".join(self.heading.sentences), self.heading))
 
     def snippet(self, characters: int = SNIPPET_CHARACTERS) -> str:
-        """Return the beginning of the text, with formulas between dollars and never cut."""
+        """Return the beginning of the text after its title, with formulas between dollars and never cut."""
         return with_latex(self.beginning(characters), self.text)
 
     def beginning(self, characters: int = SNIPPET_CHARACTERS) -> str:
         """Return the first ``characters`` of words and LaTeX, formula ``i`` as ``FORMULA_i``."""
-        return beginning_of(self.text, characters)
+        return beginning_of(self.text, self.heading, characters)
 
     def question_snippet(self, characters: int = SNIPPET_CHARACTERS) -> str:
         """Return the beginning of the question, formulas between dollars; "" where the question is unknown."""
         if self.question is None:
             return ""
-        return with_latex(beginning_of(self.question, characters), self.question)
+        return with_latex(beginning_of(self.question, self.heading, characters), self.question)
 
 
-def beginning_of(text: PlaceholderText, characters: int = SNIPPET_CHARACTERS) -> str:
-    """Return the beginning of a text, some ``characters`` of words and LaTeX, formula ``i`` as ``FORMULA_i``."""
+def beginning_of(text: PlaceholderText, heading: PlaceholderText, characters: int = SNIPPET_CHARACTERS) -> str:
+    """Return the beginning of a text, some ``characters`` of words and LaTeX, formula ``i`` as ``FORMULA_i``.
+
+    The sentences of ``heading``, which is shown above, are left out if the text begins with them and continues.
+    """
+    sentences, shown = text.sentences, len(heading.sentences)
+    if with_latex(" ".join(sentences[:shown]), text) == with_latex(" ".join(heading.sentences), heading):
+        sentences = sentences[shown:] or sentences
     words: list[str] = []
     length = 0
-    for word in " ".join(text.sentences).split(" "):
+    for word in " ".join(sentences).split(" "):
         if length + len(word) > characters:
             return " ".join([*words, "..."])
         words.append(word)

@@ -6,7 +6,7 @@
 (1, 2)
 >>> for line in whole.short():
 ...     print(line)
-1 of 2 topics could not be read (no graph) and scores 0: A.2
+1 of 2 topics could not be read and scores 0: A.2
 1 of 2 topics has no result and scores 0: A.2
 1 of 2 topics has no relevant document among those that are searched and scores 0 in measures of relevant documents: A.2
 1 of 3 judged documents is not among those that are searched
@@ -104,7 +104,7 @@ def short(counts: Mapping[str, object]) -> list[str]:
     expected, *topics, judged, indexed = (int(str(number)) for number in numbers)
     lines = []
     troubles = {
-        "unread": "could not be read (no graph)",
+        "unread": "could not be read",
         "unanswered": "has no result",
         "hopeless": "has no relevant document among those that are searched",
     }

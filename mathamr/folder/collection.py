@@ -43,7 +43,7 @@ from mathamr.text.latex_source import STYLES
 from mathamr.text.sources import archives
 
 POSTS, READ, FILES = "posts.jsonl", "read.json", "files.json"
-_FORMAT = 3  # of both records, and of what is read from a file; another number reads everything again
+_FORMAT = 4  # of both records, and of what is read from a file; another number reads everything again
 _FORMS = {
     "LaTeX": latex.SUFFIXES,
     "Markdown": markdown.SUFFIXES,

@@ -13,8 +13,8 @@ r"""Passages of Markdown: paragraphs below their headings, and statements that b
 7 | Theorem (Euclid). Primes | There are infinitely many.
 
 Blocks are those of CommonMark with tables (markdown-it-py). Formulas are found first, so their signs are not read as
-markup.
-Code is left out, except blocks of ``math``, which are formulas.
+markup. Blocks of code are left out, except blocks of ``math``, which are formulas. A dollar sign between backticks
+begins no formula.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ STATEMENTS = "Theorem|Lemma|Proposition|Corollary|Definition|Remark|Example|Exer
 _BLOCKS = MarkdownIt("commonmark").enable("table")
 _BLOCKS.core.ruler.enableOnly(["normalize", "block"])
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*\{?(?P<info>[^\s`}]*)")
+_CODE = re.compile(r"(?<![\\`])(`+)(?!`)[^\n]{0,2000}?[^`\n]\1(?!`)")
 _FORMULA = re.compile("\x02(\\d+)\x02")
 _STATEMENT = re.compile(
     rf"(?P<bold>\*\*|__)(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)[.:]?(?P=bold)(?P<text>.*)", re.DOTALL
@@ -111,6 +112,7 @@ def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
     the list has the number, from 0, of the line with the mark.
     """
     text = re.sub(r"\$`([^`$\n]{1,2000})`\$", r"$\1$", text)  # GitHub
+    text = _CODE.sub(lambda code: re.sub(r"(?<!\\)\$", r"\\$", code[0]), text)
     text = re.sub(r"\\\\([()])", r"\\\1", text)  # MathJax: the backslash of \( is escaped
     text = re.sub(r"(?m)^([ \t>]*)\\\\([\[\]])[ \t]*$", r"\1\\\2", text)
     pieces: list[str] = []

@@ -63,6 +63,7 @@ WEIGHTS = "weights.json"
 FACTS = "facts.db"
 _FOLDS = 5
 _READ_TOGETHER = 10_000  # texts
+_OF_RANKINGS = {"standard", "ranks"}  # families of features that need no posts
 
 
 @system("learned")
@@ -76,8 +77,10 @@ class LearnedSystem(System[LearnedSettings]):
             raise ConfigError(f"learned.learner={own.learner} is not one of {', '.join(LEARNERS)}")
         if unknown := [family for family in own.features if family not in FAMILIES]:
             raise ConfigError(f"learned.features has {unknown[0]}, which is not one of {', '.join(FAMILIES)}")
-        if not own.features or len(set(own.features)) < len(own.features):
-            raise ConfigError(f"learned.features={own.features}; name one family or more, each once")
+        if len(set(own.features)) < len(own.features):
+            raise ConfigError(f"learned.features={own.features}; name each family once")
+        if not _OF_RANKINGS & set(own.features):
+            raise ConfigError(f"learned.features={own.features} ignores the rankings of learned.of; add standard")
         of_posts = sorted(_of_posts(settings))
         if of_posts and any(topic_set.task == 2 for topic_set in topic_sets):
             raise ConfigError(
@@ -219,7 +222,7 @@ class LearnedSystem(System[LearnedSettings]):
 
 def _of_posts(settings: LearnedSettings) -> set[str]:
     """Return the families of features that are known of posts, and not of scores."""
-    return set(settings.learned.features) - {"standard", "ranks"}
+    return set(settings.learned.features) - _OF_RANKINGS
 
 
 def parts_of(topics: Sequence[Topic]) -> dict[str, str]:

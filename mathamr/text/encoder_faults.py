@@ -25,6 +25,11 @@ def opening_error(error: Exception, name: str, place: Path, model: str) -> Confi
             "text.trust_remote_code=true"
             + (", best with the commit that you have read: text.revision=COMMIT" if of_hub else "")
         )
+    if of_hub and (model.startswith(("/", ".", "~")) or model.count("/") > 1):  # no name on the hub
+        return MissingEncoderError(
+            f"the encoder {name!r} is not on this machine: there is no such folder; give the folder of a model, or its "
+            "name on the hub"
+        )
     if of_hub:
         return MissingEncoderError(
             f"the encoder {name!r} ({model}) is not on this machine and cannot be downloaded ({first}); on a machine "

@@ -38,7 +38,7 @@ def test_topics_without_a_graph_are_counted_and_the_report_begins_with_a_warning
     }
     report = (folder / "report.md").read_text()
     first = report.split("\n\n")[1]
-    assert first == "Warning: Task 1: 2 of 10 topics could not be read (no graph) and score 0."
+    assert first == "Warning: Task 1: 2 of 10 topics could not be read and score 0."
     assert "1 of 10 topics has no relevant document among those that are searched and scores 0" in report
     assert first in (folder / "report.html").read_text()
 

@@ -77,7 +77,7 @@ def test_text_is_searched_trained_and_kept(
 def test_what_text_cannot_do_is_said_before_anything_runs(collection: Path, tmp_path: Path) -> None:
     place = [f"data.root={collection}", f"outputs={tmp_path / 'out'}"]
     for overrides, message in (
-        ([f"text.encoder={tmp_path / 'none'}"], "condition base: the encoder '.*none' .* is not on this machine"),
+        ([f"text.encoder={tmp_path / 'none'}"], "the encoder '.*none' is not on this machine: there is no such folder"),
         (["text.epochs=1", "train.pairs=[titles]"], "learns from the pairs of the collection alone, not from titles"),
         (["retrieval.exact=false"], "the backend exact cannot do approximate maxsim"),
     ):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import wandb
 import yaml
 from hydra import compose, initialize_config_dir
 
@@ -113,6 +114,15 @@ def test_what_is_no_sweep_is_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"sweep\.yaml: no sweep"):
         sweeps.read(path)
+
+
+def test_a_sweep_without_a_login_is_no_fault_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: object, **named: object) -> None:
+        raise wandb.errors.UsageError("No API key configured.")
+
+    monkeypatch.setattr(wandb, "sweep", refuse)
+    with pytest.raises(ConfigError, match=r"W&B did not make the sweep: No API key configured\."):
+        sweeps.make({})
 
 
 def test_many_trials_are_checked_by_pairs() -> None:

@@ -57,6 +57,15 @@ def arguments(experiment: Path, out: Path, *more: str) -> list[str]:
     return [str(experiment), "--team", "Lab", "--run", "plus", "--out", str(out), *more]
 
 
+def test_own_measures_are_named(experiment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = json.loads((experiment / "experiment.json").read_text())
+    (experiment / "experiment.json").write_text(json.dumps(plan | {"measures": {"mrr": "MRR"}}))
+    result = experiment / "jobs" / "mathamr_plus-seed2" / "result.json"
+    result.write_text(json.dumps(json.loads(result.read_text()) | {"mrr": 0.25}))
+    submit.main(arguments(experiment, tmp_path / "submission"))
+    assert "seed 2 (regime judged: MRR 0.2500)" in capsys.readouterr().out
+
+
 def test_both_files_of_the_job_with_the_best_held_out_pairs(
     experiment: Path, collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

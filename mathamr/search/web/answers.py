@@ -133,7 +133,8 @@ def _result(result: Result, nodes: Callable[[VirtualNode], dict[str, Any]]) -> d
     matches = [] if why is None else _matches(why, nodes, own.text)
     more = 0 if why is None else len(why.query) - len(matches)
     if own.question is not None:
-        question = {"post_id": own.question_id, "snippet": as_parts(beginning_of(own.question), own.question)}
+        beginning = as_parts(beginning_of(own.question, own.heading), own.question)
+        question = {"post_id": own.question_id, "snippet": beginning}
         shown |= {"question": question}
     return shown | {"snippet": as_parts(own.beginning(), own.text), "matches": matches, "more_matches": more}
 

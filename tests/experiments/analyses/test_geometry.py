@@ -354,10 +354,11 @@ def test_other_weights_are_scored_on_the_judged_posts(bench: Any) -> None:
     assert scores["as it is"] == scores["kinds alike"] > 0.8
 
 
-def test_one_vector_a_post_has_no_weights(bench: Any) -> None:
-    one = bench.job(analyses=("weighting",))
+def test_one_vector_a_post_has_no_weights_and_lifts(bench: Any) -> None:
+    one = bench.job(analyses=("weighting", "failures"))
     bench.track.space = lambda *given: space(single=True)
     bench.run(one)
+    assert not (bench.place(one) / "failures.md").exists()
     assert json.loads((bench.place(one) / "weighting.json").read_text()) == {}
 
 
@@ -383,9 +384,9 @@ def test_failures_name_what_lifts_a_post_and_what_is_missed(bench: Any) -> None:
     said = failures.describe(seen, topic_set, qrels, run, partial(why, None, None), bench.track.texts)
     assert "## A.3: nDCG' " in said
     assert "Is A.3 true?" in said
-    assert re.search(r"1\. \d+\.\d\d, grade 3, 3 vectors: Let it be\.", said)
+    assert re.search(r"1\. Post p\d+, \d+\.\d\d, grade 3, 3 vectors: Let it be\.", said)
     assert re.search(r"   - \+\d+\.\d\d to \d+\.\d\d: `x\^2` finds ", said)
-    assert "Missed, at " in said
+    assert re.search(r"Missed, at \d+: post p\d+, 3 vectors: ", said)
     same = Explanation(nodes, nodes, torch.eye(3))
     lifts = failures._lifts(same, np.array([0.9, 0.8, 0.1]), np.array([0.9, 0.1, 0.0]))
     assert (

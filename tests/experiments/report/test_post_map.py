@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.report.blocks import Heading, markdown
+from experiments.report.blocks import Examples, Found, Heading, Legend, markdown
 from experiments.report.figures.post_map import groups_of, map_of
 from experiments.report.page import page
 from tests.experiments.report.test_report_page import HOSTILE, Reader
@@ -126,3 +126,22 @@ def test_readers_move_a_map_of_100_000_posts_and_ask_for_titles(chromium: Any, t
     assert one(".map-method").get_attribute("value") == "PCA"
     until(lambda: drawn() == MANY)
     assert chromium.get_log("browser") == []
+
+
+@pytest.mark.browser
+@WITH_CHROMIUM
+def test_short_texts_with_fractions_have_no_scroll_bar(chromium: Any, tmp_path: Path) -> None:
+    fraction = r"\frac{x^2+x+c}{x^2+2x+c}"
+    file = tmp_path / "report.html"
+    blocks = [
+        Examples("A.1", "", f"Is it ${fraction}$?", [("none", [Found(1, "17", 0.9, 2, "", f"So ${fraction}$.")])]),
+        Legend("Nodes", [("F1", "formula", fraction)]),
+    ]
+    file.write_text(page("Rings", blocks), encoding="utf-8")
+    chromium.get(file.as_uri())
+    overflow = (
+        "document.querySelectorAll('details').forEach(one => { one.open = true; });"
+        "const found = [...document.querySelectorAll('.post, dl.nodes dd')];"
+        "return found.map(one => one.scrollHeight - one.clientHeight);"
+    )
+    assert chromium.execute_script(overflow) == [0, 0, 0]

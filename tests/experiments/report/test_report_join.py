@@ -108,6 +108,16 @@ def test_the_command_joins_experiments_on_one_page(
 
 
 @pytest.mark.usefixtures("without_rendering")
+def test_experiments_with_one_title_are_told_by_their_names(tmp_path: Path) -> None:
+    folders = [write_plan(tmp_path / name, ["none"], [1], title="One trial") for name in ("bm25", "text")]
+    for folder in folders:
+        finish(folder, "none", 1, 0.4)
+    assert report_main([*map(str, folders), "--out", str(tmp_path / "out")]) == 0
+    lines = (tmp_path / "out" / "report.md").read_text().splitlines()
+    assert [line for line in lines if line.startswith("# ")] == ["# One trial (bm25)", "# One trial (text)"]
+
+
+@pytest.mark.usefixtures("without_rendering")
 def test_the_command_needs_the_folders_alone(machines: tuple[Path, Path], tmp_path: Path) -> None:
     """Without anything else that a run writes, and read-only: as from a copy."""
     copy = tmp_path / "copy"

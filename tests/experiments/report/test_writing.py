@@ -49,7 +49,7 @@ def test_the_report_counts_gains_and_names_the_last_job_and_what_a_condition_lac
     text = written(rings)
     assert "ring against none: 12 better, 0 worse, 0 equal" in text
     assert "last job finished 2026-02-01" in text
-    assert "Warning: Task 1: 2 of 12 topics could not be read (no graph) and score 0 (ring)." in text
+    assert "Warning: Task 1: 2 of 12 topics could not be read and score 0 (ring)." in text
 
 
 @pytest.mark.usefixtures("without_rendering")
@@ -521,6 +521,12 @@ def test_examples_of_a_collection_with_other_grades_name_the_lowest_relevant_one
     finish(write_plan(tmp_path / "rings", ["none"], [1]), "none", 1, 0.4, relevant_grade=1)
     text = written(tmp_path / "rings")
     assert "Relevance: grades of the collection, relevant from 1, – not judged." in text
+
+
+def test_grades_under_own_measures_have_no_other_names(tmp_path: Path) -> None:
+    folder = write_plan(tmp_path / "rings", ["none"], [1], measures={"ndcg_prime": "nDCG"})
+    finish(folder, "none", 1, 0.4)
+    assert "Relevance: grades of the collection, – not judged." in written(folder)
 
 
 def test_many_tests_are_folded(tmp_path: Path) -> None:

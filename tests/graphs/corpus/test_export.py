@@ -94,6 +94,7 @@ def test_training_pairs_leave_topics_out(root: Path, tmp_path: Path) -> None:
     assert not (out / "qrels" / "train.tsv").exists()
     (root / "topics.jsonl").write_text('{"post_id": "t", "body": "What is $z$?"}\n')
     (root / "qrels.tsv").write_text("t 0 a/0 4\n")
+    (root / "posts.jsonl").write_text((root / "posts.jsonl").read_text() * 2)  # each post twice
     assert export_beir(open_corpus("jsonl", root), out, split="dev").train_pairs == 6
     pairs = list(open_beir(out, "dev").pairs())
     assert pairs[:2] == [Pair("query:1", "a/0"), Pair("query:2", "a/1")]

@@ -56,12 +56,19 @@ def test_markdown_is_read_below_its_headings() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 20_000, "> " * 5_000, "*" * 50_000, "$$ " * 20_001, "```\n" * 20_001, "\\(" * 9_999]
+    "text",
+    ["[" * 20_000, "> " * 5_000, "*" * 50_000, "$$ " * 20_001, "```\n" * 20_001, "\\(" * 9_999, "`a ``b " * 9_999],
 )
 def test_hostile_markdown_takes_little_time(text: str) -> None:
     start = time.process_time()
     read_markdown("a.md", text + "\n\nSome words after it.")
     assert time.process_time() - start < 10
+
+
+def test_dollars_between_backticks_begin_no_formula() -> None:
+    text = r"Set `$HOME/bin` before `$PATH`, ``\$5`` and `$no$`; $`a+b`$ and $x+1$ are formulas."
+    (passage,) = read_markdown("a.md", text)
+    assert passage.text == r"Set \$HOME/bin before \$PATH, \$5 and \$no\$; $a+b$ and $x+1$ are formulas."
 
 
 def test_places_in_a_notebook_are_cells_and_lines() -> None:

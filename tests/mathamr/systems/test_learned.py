@@ -88,6 +88,6 @@ def test_folds_do_not_move_where_topics_are_added() -> None:
 
 def test_topics_of_one_year_or_none_are_refused(learned: LearnedSystem) -> None:
     with pytest.raises(ConfigError, match="all topics are of 2020"):
-        learned.check(settings(), [topic_set("", Topic("A.1", Post("query:A.1", "topic")))])
+        learned.check(settings(features=["standard"]), [topic_set("", Topic("A.1", Post("query:A.1", "topic")))])
     with pytest.raises(ConfigError, match="all topics are of no year"):
-        learned.check(settings(), [topic_set("")])
+        learned.check(settings(features=["standard"]), [topic_set("")])

@@ -72,3 +72,9 @@ def test_features_of_answers_are_refused_for_formulas(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"learned.features has length, which is of answers"):
         system.check(settings(features=["standard", "length"]), [formulas])
     system.check(settings(features=["standard", "ranks"]), [formulas])
+
+
+def test_features_without_the_rankings_are_refused(tmp_path: Path) -> None:
+    system = LearnedSystem(None, tmp_path, Console())  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"learned.features=\['length'\] ignores the rankings of learned.of; add"):
+        system.check(settings(features=["length"]), [])

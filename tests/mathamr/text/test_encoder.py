@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from graphs.errors import ConfigError, MissingEncoderError
 from mathamr.text import encoder as module
 from mathamr.text.encoder import Opening, TextEncoder, open_encoder
+from mathamr.text.encoder_faults import opening_error
 from mathamr.text.sources.statistics import tokenizer_of
 from mathamr.text.training.adapting import fingerprint, limit_length, separate
 from mathamr.text.training.card import write_card
@@ -105,7 +106,9 @@ def test_no_texts_have_no_vectors(tiny: tuple[TextEncoder, Path]) -> None:
 
 
 def test_an_encoder_that_is_not_there_says_how_to_place_it(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"hf download .* --local-dir nothing, then name that folder"):
+    told = opening_error(OSError("offline"), "lab/none", Path("lab/none"), "lab/none")
+    assert "run hf download lab/none --local-dir none, then name that folder" in str(told)
+    with pytest.raises(MissingEncoderError, match=r"nothing' is not on this machine: there is no such folder"):
         open_encoder(str(tmp_path / "nothing"))
 
 
