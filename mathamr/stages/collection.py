@@ -166,7 +166,7 @@ class ParsedCollection:
 
     def _total(self) -> int:
         """Return the number of all posts."""
-        with self._files.catalogue() as kept:
+        with self._files.headers() as kept:
             return kept.count()
 
     def _say_total(self, number: int, config: ParsedSettings) -> None:

@@ -6,7 +6,7 @@
     write_leaks(Path("leaks.tsv"), {"": own})
 
 A question is a topic by the rules of :mod:`graphs.corpus.leaks`: the topic names it, or their texts are equal or
-near-identical. Posts are streamed from the catalogue, which has 128 bytes of each question's text.
+near-identical. Posts are streamed from their headers, which have 128 bytes of each question's text.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def without_topics(
         parts: an equal title, or an equal body, makes a question a topic.
     """
     topics = [topic for topic_set in topic_sets if not topic_set.learned for topic in topic_set.topics]
-    with files.catalogue() as catalogue:
-        return pairs_apart(pairs, catalogue.with_marks(), topics, parts=parts)
+    with files.headers() as headers:
+        return pairs_apart(pairs, headers.with_marks(), topics, parts=parts)
 
 
 def counts(leaks: Mapping[str, PairsApart]) -> dict[str, int]:

@@ -126,7 +126,8 @@ def searched_posts(
 ) -> frozenset[str]:
     """Return the ids of answers, of posts with formulas of some visual ids, and of their questions.
 
-    Finding them takes a pass over the catalogue. Its result is kept in ``folder``, for this version of ``graphs/``.
+    Finding them takes a pass over the headers of posts. The result is kept in ``folder``, for this version of
+    ``graphs/``.
     """
     judged, judged_visual_ids = frozenset(answers), frozenset(visual_ids)
     found_by = [graphs_version(), "", *sorted(judged), "", *sorted(judged_visual_ids)]

@@ -6,7 +6,7 @@ It lies in ``outputs/shared/COLLECTION-FINGERPRINT/``:
     collection-PARSER.db          graphs of the posts, of all or of those that were needed so far; beside it
                                   collection-PARSER.failures.tsv, the posts without one
     topic-graphs-PARSER.db        graphs of the topics that were asked for so far
-    catalogue.db                  all posts without texts (:mod:`mathamr.stages.data.post_files`)
+    post_headers.db               all posts without texts (:mod:`mathamr.stages.data.post_files`)
     posts.db                      texts of the posts, which graphs are made from and examples are shown of
     counts-PARSER-MODE-HASH.json  how often each label and relation occurs in what is learned from, by formula mode
     preprocessed-HASH.db          tensors of the posts that are learned from, for each parser, formula mode and

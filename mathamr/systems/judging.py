@@ -85,8 +85,8 @@ def check_found(system: System[Any], retrieved: Retrieved) -> None:
         for topic_id, hits in retrieved.results.items()
         for hit in hits
     }
-    with system.post_files.catalogue() as catalogue:
-        unknown = found.keys() - catalogue.known(frozenset(found))
+    with system.post_files.headers() as headers:
+        unknown = found.keys() - headers.known(frozenset(found))
     if unknown:
         first = min(unknown)
         raise RetrievalError(

@@ -173,12 +173,12 @@ class System(ABC, Generic[Settings]):
             topic_sets: all topic sets of the jobs; used by the first call only.
         """
         if self._threads is None:
-            with self.post_files.catalogue() as catalogue:
-                posts = (post for post in catalogue.posts() if isinstance(post, Post))
+            with self.post_files.headers() as headers:
+                posts = (post for post in headers.posts() if isinstance(post, Post))
                 parents = {post.post_id: post.parent_id for post in posts if post.kind == "answer" and post.parent_id}
                 topics = [topic for topic_set in topic_sets for topic in topic_set.topics]
                 may_be_topics = topics_may_be_posts(self.corpus)
-                self.own_questions = questions_of_topics(catalogue.with_marks(), topics) if may_be_topics else {}
+                self.own_questions = questions_of_topics(headers.with_marks(), topics) if may_be_topics else {}
             self._topic_questions = frozenset[str]().union(*self.own_questions.values())
             self._threads = Threads(parents, self.own_questions)
         return self._threads

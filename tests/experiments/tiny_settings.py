@@ -42,5 +42,5 @@ def refusal(collection: Path, out: Path, *settings: str) -> str:
 
 def built(outputs: Path) -> set[str]:
     """Return the names of what jobs share, without the posts of the collection, which the pairs are read from."""
-    posts = ("catalogue.", "posts.", ".posts.")
+    posts = ("post_headers.", "posts.", ".posts.")
     return {path.name for path in outputs.glob("shared/*/*") if not path.name.startswith(posts)}

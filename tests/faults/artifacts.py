@@ -45,7 +45,7 @@ KINDS: Mapping[str, Guard] = {
     r"(.*/)?(models|pretrained)/[0-9a-f]{16}/best/.+": Guard.DIGEST,
     r"(.*/)?tiny-encoder/.+": Guard.SYNTAX,
     # databases
-    r"(.*/)?(catalogue|collection|topic-graphs|posts|graphs)(-[^/]+)?\.db": Guard.ROWS,
+    r"(.*/)?(post_headers|collection|topic-graphs|posts|graphs)(-[^/]+)?\.db": Guard.ROWS,
     r"(.*/)?(preprocessed|searched|topics)(-[^/]+)?\.db": Guard.ROWS,
     r"(.*/)?sentence_vectors/[^/]+\.db": Guard.ROWS,
     r"(.*/)?formulas(-[^/]+)?\.db": Guard.DATABASE,

@@ -1,11 +1,11 @@
-"""Posts of a collection, read once and kept: catalogue.db (all but texts) and posts.db (texts).
+"""Posts of a collection, read once and kept: post_headers.db (all but texts) and posts.db (texts).
 
     files = PostFiles(open_corpus("mathdocs"), Path("outputs/shared/mathdocs-b1d7c2"), console)
     files.read(texts=True)                     # one pass over the collection makes both files
     list(files.outlines())                     # all posts without texts: of pairs, searched posts, leaks
     list(files.posts(frozenset({"7"})))        # a post with its text: graphs are made from it
 
-Where all texts are wanted, the collection is read once; where some are, twice: the catalogue tells which. Later runs,
+Where all texts are wanted, the collection is read once; where some are, twice: their headers tell which. Later runs,
 and other processes, read the files.
 """
 
@@ -20,8 +20,8 @@ from graphs.corpus.post import Post
 from graphs.corpus.record_ids import identified
 from graphs.errors import Failure
 from graphs.shared_files import locked
-from graphs.stores import catalogue
-from graphs.stores.catalogue import Catalogue
+from graphs.stores import post_headers
+from graphs.stores.post_headers import PostHeaders
 from graphs.stores.posts import PostTexts
 from mathamr.stages.console import Console
 from mathamr.stages.data.failure_table import write_table
@@ -34,18 +34,18 @@ class PostFiles:
 
     def __init__(self, corpus: Documents, folder: Path, console: Console) -> None:
         self._corpus, self._folder, self._console = corpus, folder, console
-        self._catalogue, self._texts = folder / "catalogue.db", folder / "posts.db"
+        self._headers, self._texts = folder / "post_headers.db", folder / "posts.db"
         self._done = self._texts.with_suffix(".done")
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def read(self, *, texts: bool) -> None:
-        """Make catalogue.db, with ``texts`` also posts.db of all posts, as far as they are missing.
+        """Make post_headers.db, with ``texts`` also posts.db of all posts, as far as they are missing.
 
         Raises:
             CorpusError: the collection cannot be read.
         """
-        if not self._has_catalogue() or (texts and not self.has_all_texts):
+        if not self._has_headers() or (texts and not self.has_all_texts):
             self._make(texts=texts)
         self._say_broken()
 
@@ -56,18 +56,18 @@ class PostFiles:
                 with self._recorded() as posts:
                     build_texts(posts, self._texts, self._console, completing=self._completing())
                 self._done.write_text(graphs_version(), encoding="utf-8")
-            elif not self._has_catalogue():
+            elif not self._has_headers():
                 with self._recorded() as posts, self._console.stage("posts read", unit="posts") as advance:
                     for _ in posts:
                         advance(1)
 
     def _say_broken(self) -> None:
         """Print how many posts cannot be read; list them in posts.failures.tsv."""
-        with Catalogue(self._catalogue) as kept:
+        with PostHeaders(self._headers) as kept:
             number = kept.broken()
             if not number:
                 return
-            listed = self._catalogue.with_name("posts.failures.tsv")
+            listed = self._headers.with_name("posts.failures.tsv")
             first = next(kept.failures())
             if not listed.exists():
                 write_table(kept.failures(), listed)
@@ -75,8 +75,8 @@ class PostFiles:
             f"  {number:,} posts cannot be read and are left out, the first: {first.message}; all: {listed}"
         )
 
-    def _has_catalogue(self) -> bool:
-        return catalogue.is_whole(self._catalogue, version=graphs_version())
+    def _has_headers(self) -> bool:
+        return post_headers.is_whole(self._headers, version=graphs_version())
 
     @property
     def has_all_texts(self) -> bool:
@@ -85,11 +85,11 @@ class PostFiles:
 
     @contextmanager
     def _recorded(self) -> Iterator[Iterator[Post | Failure]]:
-        """Yield the posts of the collection and record them in the catalogue."""
+        """Yield the posts of the collection and record their headers."""
         answers = answers_ask(self._corpus)
-        with catalogue.recording(self._catalogue, answers=answers, version=graphs_version()) as record:
+        with post_headers.recording(self._headers, answers=answers, version=graphs_version()) as record:
             yield _each(identified(self._read(), texts=True), record)
-        self._catalogue.with_name("posts.failures.tsv").unlink(missing_ok=True)  # of an earlier catalogue
+        self._headers.with_name("posts.failures.tsv").unlink(missing_ok=True)  # of an earlier file
 
     def _read(self) -> Iterator[Post | Failure]:
         completing = self._completing()
@@ -107,14 +107,14 @@ class PostFiles:
 
     def outlines(self) -> Iterator[Post | Failure]:
         """Yield all posts without texts, and failures of reading, in the order of the collection."""
-        with self.catalogue() as kept:
+        with self.headers() as kept:
             yield from kept.posts()
 
     @contextmanager
-    def catalogue(self) -> Iterator[Catalogue]:
-        """Open the catalogue; it is made where it is missing."""
+    def headers(self) -> Iterator[PostHeaders]:
+        """Open the headers of the posts; the file is made where it is missing."""
         self.read(texts=False)
-        with Catalogue(self._catalogue) as kept:
+        with PostHeaders(self._headers) as kept:
             yield kept
 
     # -- texts -------------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class PostFiles:
             return self._texts
         if self.has_all_texts or not wanted.difference(self.text_ids()):
             return self._texts
-        with self.catalogue() as kept:
+        with self.headers() as kept:
             known = kept.known(wanted)
         with self._alone():
             if self.has_all_texts or not (missing := known.difference(self.text_ids())):
@@ -144,7 +144,7 @@ class PostFiles:
     def posts(self, wanted: frozenset[str] | None = None) -> Iterator[Post | Failure]:
         """Yield the wanted posts and all failures of reading, in the order of the collection; None: all posts."""
         path = self.texts(wanted)
-        with self.catalogue() as kept:
+        with self.headers() as kept:
             if not path.exists():  # of no wanted post
                 yield from (post for post in kept.posts() if isinstance(post, Failure))
                 return

@@ -209,6 +209,6 @@ def test_a_topic_is_left_out_of_training_whatever_the_id_of_its_question(questio
     (root / "train.jsonl").write_text(json.dumps(pair) + "\n")
     (root / "topics-regular.jsonl").write_text('{"post_id": "q1", "body": "is $a+b$ odd"}\n')
     corpus = PairCollection(root)
-    with PostFiles(corpus, tmp_path / "kept", Console()).catalogue() as catalogue:
-        apart = pairs_apart(corpus.pairs(), catalogue.with_marks(), corpus.test("regular").topics)
+    with PostFiles(corpus, tmp_path / "kept", Console()).headers() as headers:
+        apart = pairs_apart(corpus.pairs(), headers.with_marks(), corpus.test("regular").topics)
     assert (list(apart.kept), list(apart.left_out)) == ([], [Pair(question_id, "t2")])

@@ -1,4 +1,4 @@
-"""catalogue.db: what is read back is what was read, and there is all of it or nothing."""
+"""post_headers.db: what is read back is what was read, and there is all of it or nothing."""
 
 import json
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from graphs.corpus.post import Pair, Post, Topic
 from graphs.corpus.record_ids import identified
 from graphs.errors import Failure, StoreError
 from graphs.stores import posts as post_texts
-from graphs.stores.catalogue import PURPOSE, Catalogue, is_whole, recording
+from graphs.stores.post_headers import PURPOSE, PostHeaders, is_whole, recording
 from graphs.stores.posts import PostTexts
 
 POSTS: list[Post | Failure] = [
@@ -31,19 +31,19 @@ POSTS: list[Post | Failure] = [
 
 def kept(folder: Path, posts: Iterable[Post | Failure]) -> tuple[Path, Path]:
     posts = list(identified(posts))
-    with recording(folder / "catalogue.db") as record:
+    with recording(folder / "post_headers.db") as record:
         for post in posts:
             record(post)
     post_texts.build(folder / "posts.db", posts, ())
-    return folder / "catalogue.db", folder / "posts.db"
+    return folder / "post_headers.db", folder / "posts.db"
 
 
 @pytest.mark.parametrize("name", ["odd", "none", "mathdocs"])
 def test_posts_are_read_back_whole_and_in_order(name: str, tmp_path: Path) -> None:
     posts = {"odd": POSTS, "none": []}[name] if name != "mathdocs" else list(MathDocs().posts())[:600]
-    catalogue, texts = kept(tmp_path, posts)
+    headers, texts = kept(tmp_path, posts)
     posts = list(identified(posts))
-    with Catalogue(catalogue) as found, PostTexts(texts) as words:
+    with PostHeaders(headers) as found, PostTexts(texts) as words:
         assert list(found.whole(words)) == posts
         assert list(found.failures()) == [post for post in posts if isinstance(post, Failure)]
         assert found.broken() == len(list(found.failures()))
@@ -63,8 +63,8 @@ def test_a_broken_record_keeps_its_name_when_its_folder_moves() -> None:
 
 
 def test_wanted_posts_with_all_failures(tmp_path: Path) -> None:
-    catalogue, texts = kept(tmp_path, POSTS)
-    with Catalogue(catalogue) as found, PostTexts(texts) as words:
+    headers, texts = kept(tmp_path, POSTS)
+    with PostHeaders(headers) as found, PostTexts(texts) as words:
         _, unread, _, wanted, *failures = identified(POSTS)
         assert list(found.whole(words, frozenset({"b", "elsewhere"}))) == [unread, wanted, *failures]
         assert found.known(frozenset({"b", "elsewhere"})) == {"b"}
@@ -81,7 +81,7 @@ def test_pairs_without_texts_are_those_of_the_posts(tmp_path: Path) -> None:
     (tmp_path / "posts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + "broken\n")
     corpus = JsonLines(tmp_path)
     path, _ = kept(tmp_path, corpus.posts())
-    with Catalogue(path) as found:
+    with PostHeaders(path) as found:
         for positives in ("accepted", "answers"):
             assert training_pairs(corpus, positives, 1, found.posts) == training_pairs(corpus, positives, 1)
         assert training_pairs(corpus, "answers", 1, found.posts) == [
@@ -94,7 +94,7 @@ def test_topics_are_told_by_hashes(tmp_path: Path) -> None:
     topics = [Topic("t", Post("t", "topic", title="is x odd", markup="text"))]
     pairs = [Pair("q", "a"), Pair("n", "b"), Pair("n", "c"), Pair("m", "c")]
     path, _ = kept(tmp_path, posts)
-    with Catalogue(path) as found:
+    with PostHeaders(path) as found:
         expected = pairs_without_topics(pairs, posts, topics)
         assert pairs_apart(pairs, found.with_marks(), topics) == expected
         assert expected.kept == [Pair("n", "c"), Pair("m", "c")]  # b is an answer to q
@@ -110,7 +110,7 @@ def record_and_break_off(path: Path) -> None:
 
 
 def test_there_are_all_posts_or_none(tmp_path: Path) -> None:
-    path = tmp_path / "catalogue.db"
+    path = tmp_path / "post_headers.db"
     with pytest.raises(OSError, match="gone"):
         record_and_break_off(path)
     assert not is_whole(path)
@@ -118,7 +118,7 @@ def test_there_are_all_posts_or_none(tmp_path: Path) -> None:
     assert is_whole(path)
     with pytest.raises(OSError, match="gone"):
         record_and_break_off(path)
-    with Catalogue(path) as found:  # as it was
+    with PostHeaders(path) as found:  # as it was
         assert len(list(found.posts())) == len(POSTS)
     with database.writer(path, "", purpose=PURPOSE) as connection:
         database.write_meta(connection, form=0)
@@ -129,44 +129,44 @@ def test_there_are_all_posts_or_none(tmp_path: Path) -> None:
         is_whole(tmp_path / "other.db")
 
 
-def test_a_catalogue_that_a_kill_left_unnamed_is_made_anew(tmp_path: Path) -> None:
-    catalogue, _ = kept(tmp_path, POSTS[:1])
-    catalogue.rename(tmp_path / "catalogue.db.new")
+def test_a_file_that_a_kill_left_unnamed_is_made_anew(tmp_path: Path) -> None:
+    headers, _ = kept(tmp_path, POSTS[:1])
+    headers.rename(tmp_path / "post_headers.db.new")
     kept(tmp_path, POSTS[:1])
-    with Catalogue(catalogue) as outlines:
-        assert (outlines.count(), len(list(outlines.posts()))) == (1, 1)
+    with PostHeaders(headers) as found:
+        assert (found.count(), len(list(found.posts()))) == (1, 1)
 
 
-def test_a_catalogue_of_another_version_is_not_whole(tmp_path: Path) -> None:
-    catalogue, _ = kept(tmp_path, POSTS[:1])
-    assert (is_whole(catalogue), is_whole(catalogue, version="2")) == (True, False)
+def test_a_file_of_another_version_is_not_whole(tmp_path: Path) -> None:
+    headers, _ = kept(tmp_path, POSTS[:1])
+    assert (is_whole(headers), is_whole(headers, version="2")) == (True, False)
 
 
 def test_posts_without_a_text_in_posts_db_are_left_out(tmp_path: Path) -> None:
-    catalogue, _ = kept(tmp_path, POSTS)
+    headers, _ = kept(tmp_path, POSTS)
     post_texts.build(tmp_path / "some.db", POSTS[:1], ())
-    with Catalogue(catalogue) as outlines, PostTexts(tmp_path / "some.db") as texts:
-        assert [one for one in outlines.whole(texts) if isinstance(one, Post)] == POSTS[:1]
+    with PostHeaders(headers) as found, PostTexts(tmp_path / "some.db") as texts:
+        assert [one for one in found.whole(texts) if isinstance(one, Post)] == POSTS[:1]
 
 
 @pytest.mark.parametrize("answers", [False, True])
 def test_marks_of_answers_are_recorded_when_asked(answers: bool, tmp_path: Path) -> None:
     answer = Post("b", "answer", body="Is every ring with one generator a field of this kind?", parent_id="q")
-    with recording(tmp_path / "catalogue.db", answers=answers) as record:
+    with recording(tmp_path / "post_headers.db", answers=answers) as record:
         record(answer)
-    with Catalogue(tmp_path / "catalogue.db") as outlines:
-        assert [known for _, known in outlines.with_marks()] == [marks(answer, answers=answers)]
+    with PostHeaders(tmp_path / "post_headers.db") as found:
+        assert [known for _, known in found.with_marks()] == [marks(answer, answers=answers)]
 
 
 @pytest.mark.parametrize("statement", ["UPDATE post SET kind = 'answer'", "UPDATE post SET failure = '[]'"])
-def test_a_row_of_the_catalogue_that_has_changed_is_named(statement: str, tmp_path: Path) -> None:
-    catalogue, texts = kept(tmp_path, POSTS[:1])
-    with database.writer(catalogue, "", purpose=PURPOSE) as connection:
+def test_a_row_that_has_changed_is_named(statement: str, tmp_path: Path) -> None:
+    headers, texts = kept(tmp_path, POSTS[:1])
+    with database.writer(headers, "", purpose=PURPOSE) as connection:
         connection.execute(statement)
         connection.commit()
-    with Catalogue(catalogue) as outlines, PostTexts(texts) as whole:
-        for read in (outlines.posts, outlines.with_marks, lambda: outlines.whole(whole)):
-            with pytest.raises(StoreError, match=r"catalogue\.db: the row of post q is not what was written"):
+    with PostHeaders(headers) as found, PostTexts(texts) as whole:
+        for read in (found.posts, found.with_marks, lambda: found.whole(whole)):
+            with pytest.raises(StoreError, match=r"headers\.db: the row of post q is not what was written"):
                 list(read())
 
 

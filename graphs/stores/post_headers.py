@@ -1,18 +1,19 @@
-r"""catalogue.db: all posts of a collection in its order, without their texts, made while they are read once.
+r"""post_headers.db: headers of all posts of a collection, in its order, made while they are read once.
 
 >>> import tempfile
->>> path = Path(tempfile.mkdtemp()) / "catalogue.db"
+>>> path = Path(tempfile.mkdtemp()) / "post_headers.db"
 >>> posts = [Post("7", "question", title="Is $x$ odd?", accepted_answer_id="8"), Post("8", "answer", parent_id="7")]
 >>> with recording(path) as record:
 ...     for post in posts:
 ...         record(post)
->>> with Catalogue(path) as catalogue:
-...     print(*catalogue.posts(), sep="\n")
+>>> with PostHeaders(path) as headers:
+...     print(*headers.posts(), sep="\n")
 Post(post_id='7', kind='question', title='', body='', markup='html', tags=(), parent_id=None, accepted_answer_id='8', score=None, formula_prefix='')
 Post(post_id='8', kind='answer', title='', body='', markup='html', tags=(), parent_id='7', accepted_answer_id=None, score=None, formula_prefix='')
 
-Training pairs, searched posts and the control of leaks need no texts; of a text its marks tell whether a topic asks
-the same. With the texts in posts.db (:mod:`graphs.stores.posts`) the posts are whole again: :meth:`Catalogue.whole`.
+A header is a post without its texts. Training pairs, searched posts and the control of leaks need no texts; of a text
+its marks tell whether a topic asks the same. With the texts in posts.db (:mod:`graphs.stores.posts`) the posts are
+whole again: :meth:`PostHeaders.whole`.
 
 The file has one table, a row for each post or :class:`Failure` of the collection. No two have the same id
 (:func:`graphs.corpus.record_ids.identified`).
@@ -35,7 +36,7 @@ from graphs.processes import batched
 from graphs.row_digests import check_row, row_digest
 from graphs.stores.posts import PostTexts
 
-PURPOSE = "the catalogue of a collection's posts"
+PURPOSE = "the headers of a collection's posts"
 _FORM = 4  # of the table; a file of another form is made anew
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS post(
@@ -101,8 +102,8 @@ def is_whole(path: Path, *, version: str = "") -> bool:
     return (meta.get("form"), meta.get("version")) == (_FORM, version)
 
 
-class Catalogue(database.OpenFile):
-    """Reads catalogue.db; nothing is held in memory."""
+class PostHeaders(database.OpenFile):
+    """Reads post_headers.db; nothing is held in memory."""
 
     purpose = PURPOSE
 
