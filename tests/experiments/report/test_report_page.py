@@ -255,5 +255,11 @@ def test_a_plot_of_densities_names_the_highest_place() -> None:
     assert figure.alt.endswith("highest: graph: random 0.50, correct 0.90.")
 
 
+def test_lengths_of_many_encoders_have_room() -> None:
+    one = {"tokens": [4.0, 5.0, 6.0], "of_tokens": 3, "pooled": [3.0]}
+    drawn = geometry.lengths({f"encoder {number}": one for number in range(24)}).draw("p")  # warns without room
+    assert drawn.count(">Density<") == 24
+
+
 def test_the_spread_of_a_heat_map_is_a_standard_deviation() -> None:
     assert heat_map.HeatMap("A.1", "7", 3, 0.8, (), (), np.array([[0.0, 0.8]])).spread == 0.4
