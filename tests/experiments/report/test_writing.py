@@ -498,6 +498,29 @@ def test_terms_of_the_loss_have_a_plot(tmp_path: Path) -> None:
     assert "Warning: 0 in every epoch, so without effect: formula loss of none." in written(tmp_path / "rings")
 
 
+def test_only_a_term_that_is_0_in_every_epoch_of_every_seed_has_a_warning(tmp_path: Path) -> None:
+    labels = {"idle": "Graph, PT", "never": "Graph, PT-FT"}
+    folder = write_plan(tmp_path / "rings", ["none", "late", "one", "idle", "never"], [1, 2], labels=labels)
+    losses = {
+        "none": [[None, None]] * 2,  # without the term
+        "late": [[0.0, 1.0]] * 2,
+        "one": [[0.0, 0.0], [1.0, 1.0]],
+        "idle": [[0.0, 0.0]] * 2,
+        "never": [[0.0, 0.0]] * 2,
+    }
+    for number, (condition, seeds) in enumerate(losses.items()):
+        for seed, epochs_of_seed in enumerate(seeds, start=1):
+            records = [
+                {"kind": "epoch", "epoch": epoch, "train_loss": 2.0 + number, "maxsim_loss": 2.0}
+                | ({} if loss is None else {"formula_loss": loss})
+                for epoch, loss in enumerate(epochs_of_seed)
+            ]
+            log = finish(folder, condition, seed, 0.4) / "log.jsonl"
+            log.write_text("".join(json.dumps(record) + "\n" for record in records))
+    words = "Warning: 0 in every epoch, so without effect: formula loss of Graph, PT; formula loss of Graph, PT-FT."
+    assert words in written(folder)
+
+
 def test_a_training_that_was_resumed_has_each_epoch_once(tmp_path: Path) -> None:
     place = finish(write_plan(tmp_path / "rings", ["none"], [1]), "none", 1, 0.4)
     write_log(place, [(3.0, 2.0, 0.2), (2.0, 1.0, 0.4)])
