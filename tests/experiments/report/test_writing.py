@@ -50,6 +50,8 @@ def test_the_report_counts_gains_and_names_the_last_job_and_what_a_condition_lac
     assert "ring against none: 12 better, 0 worse, 0 equal" in text
     assert "last job finished 2026-02-01" in text
     assert "Warning: Task 1: 2 of 12 topics could not be read (no graph) and score 0 (ring)." in text
+    finish(rings, "full", 1, 0.52, **counts)
+    assert "could not be read (no graph) and score 0 (ring; full)." in written(rings)
 
 
 @pytest.mark.usefixtures("without_rendering")
@@ -199,7 +201,7 @@ def test_a_measure_that_older_jobs_lack_is_left_out_of_the_tests_alone(
     text = written(folder)
     assert "4 of 4 differences are significant" in text
     assert "## Differences by topic" in text
-    names = f"{', '.join(lacking)} lack{'s' * (len(lacking) == 1)}"
+    names = f"{' and '.join(lacking)} lack{'s' * (len(lacking) == 1)}"
     assert f"Not tested: RBP', which {names}: another version of the code has measured them." in text
     assert "remove the result.json of their jobs, and run again" in text
 
@@ -426,7 +428,7 @@ def test_without_the_root_of_a_chain_the_others_are_compared(tmp_path: Path) -> 
     assert "| full | 0.700* |" in text
     assert "| full | ring | nDCG' | +0.200* |" in text
     assert "4 of 4 differences are significant" in text
-    assert "Not compared, because the baseline has no result: ring, star (baseline none)." in text
+    assert "Not compared, because the baseline has no result: ring and star (baseline none)." in text
     assert "## Differences by topic" in text
     assert "Left out" not in text
 
