@@ -246,7 +246,7 @@ def test_epochs_are_counted_from_1() -> None:
 
 def test_cosines_of_a_topic_are_those_of_different_answers() -> None:
     one = {"cosines": [[1.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 1.0]], "topics": ["A.1", "A.1", "A.2"]}
-    assert geometry._within_and_between(one) == pytest.approx((0.5, 0.2))
+    assert geometry.statements({"graph": one}).alt.endswith("graph: 0.50 within a topic, 0.20 between.")
 
 
 def test_a_plot_of_densities_names_the_highest_place() -> None:
