@@ -1,6 +1,6 @@
 """Domain shift: distances of mathematical posts from text without mathematics.
 
-Such text are the lines of the file ``geometry.general``, and the prose of the posts without their formulas. This is a
+Such texts are the lines of the file ``geometry.general``, and the prose of the posts without their formulas. This is a
 part of ``geometry.json``, for models that encode texts:
 
     {"posts": 200, "corpora": {"general.txt": {"texts": 200, "distances": [0.91, ...], "mmd": [0.31, 0.001],

@@ -9,9 +9,10 @@ r"""First results of some topics, why they were found, and missed posts (``exper
     Missed, at 531: post 2911, ...
 
 Twenty judged topics are drawn, the same ones for every model. Below each of the first five posts are the three vectors
-of the topic whose best match in this post is furthest above their mean over all posts: they lift the post. Missed posts
-are the two relevant ones with the lowest ranks. Posts are ranked by MaxSim, also if the job searches by another
-strategy. Of a large collection, only the judged posts and others drawn at random (``geometry.posts``) are ranked.
+of the topic whose best match in this post is furthest above their mean over all posts: they lift the post. Missed are
+the last two relevant posts of the ranking, if they come after the first five. Posts are ranked by MaxSim, also if the
+job searches by another strategy. Of a large collection, only the judged posts and others drawn at random
+(``geometry.posts``) are ranked.
 """
 
 from __future__ import annotations

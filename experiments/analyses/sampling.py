@@ -33,7 +33,7 @@ class Sampled:
 
 
 def sampler(qrels: Qrels, limit: int, relevant: int = RELEVANT) -> Sampled:
-    """Return a choice of all relevant posts, and of others drawn at random, ``limit`` posts in all."""
+    """Return a choice of all relevant posts, and of others drawn at random until there are ``limit`` posts."""
     right = {post for grades in qrels.values() for post, grade in grades.items() if grade >= relevant}
     counts: dict[str, int] = {}
 

@@ -273,15 +273,15 @@ def _lacking(experiment: Experiment, task: TestName) -> str:
         if any(key not in row for key in missing for row in rows)
     ]
     return (
-        f"Not tested: {', '.join(titles)}, which {', '.join(names)} lack{'s' * (len(names) == 1)}: another version of "
-        "the code has measured them. To have all measures, remove the result.json of their jobs, and run again."
+        f"Not tested: {', '.join(titles)}, which {' and '.join(names)} lack{'s' * (len(names) == 1)}: another version "
+        "of the code has measured them. To have all measures, remove the result.json of their jobs, and run again."
     )
 
 
 def _not_compared(experiment: Experiment, without_baseline: Mapping[str, Sequence[str]]) -> str:
     """Return a sentence with the conditions whose baseline has no result."""
     named = [
-        f"{', '.join(map(experiment.label, names))} (baseline {experiment.label(baseline)})"
+        f"{' and '.join(map(experiment.label, names))} (baseline {experiment.label(baseline)})"
         for baseline, names in without_baseline.items()
     ]
     return f"Not compared, because the baseline has no result: {'; '.join(named)}."

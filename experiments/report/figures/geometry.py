@@ -136,13 +136,16 @@ def lengths(panels: Mapping[str, Content]) -> Figure:
 
     def draw(name: str) -> str:
         names = shortened(panels)
-        with canvas(1, max(2, len(panels)), 2.8) as (figure, axes):
-            for ax, (label, one) in zip(axes[0], panels.items(), strict=False):
+        columns = min(4, max(2, len(panels)))
+        rows = -(-len(panels) // columns)
+        with canvas(rows, columns, 2.4 * rows + 0.4) as (figure, axes):
+            flat = [ax for line in axes for ax in line]
+            for ax, (label, one) in zip(flat, panels.items(), strict=False):
                 plots.norms(ax, one["tokens"], one["pooled"])
                 ax.set_title(names[label], loc="left")
-            for ax in axes[0][len(panels) :]:
+            for ax in flat[len(panels) :]:
                 ax.set_axis_off()
-            figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+            figure.legend(*flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
             return svg(figure, name, alt)
 
     return Figure(draw, alt, caption)

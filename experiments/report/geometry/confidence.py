@@ -59,7 +59,7 @@ def _tests(experiment: Experiment, tested: Mapping[str, Content]) -> Table:
         "AUC: 0.5 is chance; the 95 % interval is of a bootstrap over topics. ECE: expected calibration "
         "error over ten bins of equal width. Constant: the error if the share of successes of the other topics is the "
         "confidence of every topic. By chance: the mean and the 95th percentile of the error of perfect confidences on "
-        f"as many topics. Shown: reliable enough for a reader, every error is below {BOUND:g}."
+        f"as many topics. Shown: yes if every error is below {BOUND:g}, so that a reader can rely on the confidence."
     )
     return Table(rows, "Confidence of single topics, tested on topics outside the fit", note)
 

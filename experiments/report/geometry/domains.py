@@ -1,4 +1,4 @@
-"""Part of a report about domain shift: mathematical posts beside text without mathematics, before and after training.
+"""Part of a report about domain shift: mathematical posts beside text without mathematics, compared with the baseline.
 
 Input: condition -> ``domain`` of ``geometry.json``, of its first seed (:mod:`experiments.analyses.domain`).
 """

@@ -7,13 +7,13 @@ It needs no download. A docstring with formulas becomes a question and its answe
     answer     sections such as Notes and Explanation, and the paragraphs of other sections that have formulas
 
 Code, signatures, references and tables are dropped. If no section gives an answer, as in mpmath's running prose, the
-first paragraph is the question and the others are the answer. A question names no object of the collection: its own
-name becomes "this function", any other name "another function". A name that is also a word (``center``, ``Maxwell``)
-is masked only if it is written as code.
+first paragraph is the question and the others are the answer. A question does not name its object: the name becomes
+"this function"; if it is also a word (``center``, ``Maxwell``), only where it is written as code. Names of other
+objects, from three letters, become "another function" where they are written as code or with their package.
 
-An object is left out if its question has too few words, its question or answer is empty, neither has a formula, another
-object has the same question, or another has nearly the same answer (aliases, copies, notes that families of polynomials
-share). Of equal ones, the public object with the shortest dotted name is kept.
+An object is left out if its question or its answer has too few words, neither has a formula, another object has the
+same question, or another has nearly the same answer (aliases, copies, notes that families of polynomials share). Of
+equal ones, the public object with the shortest dotted name is kept.
 
 An object is a topic if the SHA-256 of its name falls into the first :data:`TOPIC_SHARE`; the others are training pairs.
 The answers of all objects are searched. **Judgments** are complete. The object's own answer has grade 3. Of another
@@ -55,7 +55,7 @@ PACKAGES = ("scipy", "sympy", "numpy", "networkx", "mpmath")
 TOPIC_SHARE = 0.15
 #: Smallest number of different words in a question (title and body), without words that most questions have.
 MIN_QUESTION_WORDS = 4
-#: Number of words of a question; of a longer one, the paragraphs after the second join the answer.
+#: Number of words of title and question, above which the paragraphs after the second of the question join the answer.
 MAX_QUESTION_WORDS = 150
 #: Number of words and formulas of an answer after which no further paragraph is taken.
 MAX_ANSWER_WORDS = 400
@@ -350,7 +350,7 @@ def _links(entries: Sequence[_Entry]) -> dict[str, set[str]]:
 
 
 def _may_be(name: str, written: str, namer: str) -> bool:
-    """Return whether ``written`` in the See Also of ``namer`` can be ``name``: they share a package."""
+    """Return whether ``written`` in See Also of ``namer`` can be ``name``: of the package written, or else namer's."""
     package = written.partition(".")[0] if "." in written else ""
     package = {"np": "numpy", "nx": "networkx"}.get(package, package)
     return name.partition(".")[0] == (package if package in PACKAGES else namer.partition(".")[0])

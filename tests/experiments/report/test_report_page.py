@@ -246,13 +246,19 @@ def test_epochs_are_counted_from_1() -> None:
 
 def test_cosines_of_a_topic_are_those_of_different_answers() -> None:
     one = {"cosines": [[1.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 1.0]], "topics": ["A.1", "A.1", "A.2"]}
-    assert geometry._within_and_between(one) == pytest.approx((0.5, 0.2))
+    assert geometry.statements({"graph": one}).alt.endswith("graph: 0.50 within a topic, 0.20 between.")
 
 
 def test_a_plot_of_densities_names_the_highest_place() -> None:
     way = {"points": [0.1, 0.5, 0.9], "densities": {"random": [0.2, 1.0, 0.1], "correct": [0.0, 0.1, 2.0]}}
     figure = geometry.densities({"graph": {"own": "maxsim", "ways": {"maxsim": way}}})
     assert figure.alt.endswith("highest: graph: random 0.50, correct 0.90.")
+
+
+def test_lengths_of_many_encoders_have_room() -> None:
+    one = {"tokens": [4.0, 5.0, 6.0], "of_tokens": 3, "pooled": [3.0]}
+    drawn = geometry.lengths({f"encoder {number}": one for number in range(24)}).draw("p")  # warns without room
+    assert drawn.count(">Density<") == 24
 
 
 def test_the_spread_of_a_heat_map_is_a_standard_deviation() -> None:

@@ -50,6 +50,8 @@ def test_the_report_counts_gains_and_names_the_last_job_and_what_a_condition_lac
     assert "ring against none: 12 better, 0 worse, 0 equal" in text
     assert "last job finished 2026-02-01" in text
     assert "Warning: Task 1: 2 of 12 topics could not be read and score 0 (ring)." in text
+    finish(rings, "full", 1, 0.52, **counts)
+    assert "could not be read and score 0 (ring; full)." in written(rings)
 
 
 @pytest.mark.usefixtures("without_rendering")
@@ -199,7 +201,7 @@ def test_a_measure_that_older_jobs_lack_is_left_out_of_the_tests_alone(
     text = written(folder)
     assert "4 of 4 differences are significant" in text
     assert "## Differences by topic" in text
-    names = f"{', '.join(lacking)} lack{'s' * (len(lacking) == 1)}"
+    names = f"{' and '.join(lacking)} lack{'s' * (len(lacking) == 1)}"
     assert f"Not tested: RBP', which {names}: another version of the code has measured them." in text
     assert "remove the result.json of their jobs, and run again" in text
 
@@ -426,7 +428,7 @@ def test_without_the_root_of_a_chain_the_others_are_compared(tmp_path: Path) -> 
     assert "| full | 0.700* |" in text
     assert "| full | ring | nDCG' | +0.200* |" in text
     assert "4 of 4 differences are significant" in text
-    assert "Not compared, because the baseline has no result: ring, star (baseline none)." in text
+    assert "Not compared, because the baseline has no result: ring and star (baseline none)." in text
     assert "## Differences by topic" in text
     assert "Left out" not in text
 
@@ -496,6 +498,29 @@ def test_terms_of_the_loss_have_a_plot(tmp_path: Path) -> None:
     assert "Formula loss" in figures[1].draw("p")
     log.write_text(log.read_text().replace('"formula_loss": 1.0', '"formula_loss": 0.0'))
     assert "Warning: 0 in every epoch, so without effect: formula loss of none." in written(tmp_path / "rings")
+
+
+def test_only_a_term_that_is_0_in_every_epoch_of_every_seed_has_a_warning(tmp_path: Path) -> None:
+    labels = {"idle": "Graph, PT", "never": "Graph, PT-FT"}
+    folder = write_plan(tmp_path / "rings", ["none", "late", "one", "idle", "never"], [1, 2], labels=labels)
+    losses = {
+        "none": [[None, None]] * 2,  # without the term
+        "late": [[0.0, 1.0]] * 2,
+        "one": [[0.0, 0.0], [1.0, 1.0]],
+        "idle": [[0.0, 0.0]] * 2,
+        "never": [[0.0, 0.0]] * 2,
+    }
+    for number, (condition, seeds) in enumerate(losses.items()):
+        for seed, epochs_of_seed in enumerate(seeds, start=1):
+            records = [
+                {"kind": "epoch", "epoch": epoch, "train_loss": 2.0 + number, "maxsim_loss": 2.0}
+                | ({} if loss is None else {"formula_loss": loss})
+                for epoch, loss in enumerate(epochs_of_seed)
+            ]
+            log = finish(folder, condition, seed, 0.4) / "log.jsonl"
+            log.write_text("".join(json.dumps(record) + "\n" for record in records))
+    words = "Warning: 0 in every epoch, so without effect: formula loss of Graph, PT; formula loss of Graph, PT-FT."
+    assert words in written(folder)
 
 
 def test_a_training_that_was_resumed_has_each_epoch_once(tmp_path: Path) -> None:
