@@ -34,7 +34,7 @@ from graphs.corpus.record_ids import identified
 from graphs.errors import Failure, StoreError, encodable
 from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph, single, worker_died
 from graphs.processes import batched, ordered_map
-from graphs.row_digests import check_row, row_digest
+from graphs.row_digests import check_row, row_digest, texts_of_row
 from graphs.stores.origin import TOPICS, comparable, continue_only, trees_of
 
 PURPOSE = "MathAMR+ graphs"
@@ -344,7 +344,8 @@ class Collection(database.OpenFile):
 
     def _stored(self, row: tuple[str, str, str, str, str, int, int]) -> StoredGraph:
         self._check(row)
-        return StoredGraph(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]), row[5])
+        formula_map, attachments = (texts_of_row(text, dict, row[0], path=self.path) for text in row[3:5])
+        return StoredGraph(row[0], row[1], row[2], formula_map, attachments, row[5])
 
     def _check(self, row: tuple[str, str, str, str, str, int, int]) -> None:
         check_row(row[-1], row[0], *row[:-1], path=self.path)
