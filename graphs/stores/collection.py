@@ -303,6 +303,11 @@ class Collection(database.OpenFile):
             self._check(row)
             yield row[0], row[2], row[3]
 
+    def formula_ids(self, *kinds: str) -> Iterator[tuple[str, list[str]]]:
+        """``(post id, formula ids by placeholder)`` of every graph (of some kinds)."""
+        for post_id, _, names in self.rows(*kinds):
+            yield post_id, list(texts_of_row(names, dict, post_id, path=self.path).values())
+
     def failures(self) -> Iterator[Failure]:
         """Yield every record of a failure."""
         query = "SELECT post_id, stage, kind, message, rowid FROM failure WHERE (post_id, rowid) > (?, ?) "

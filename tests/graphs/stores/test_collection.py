@@ -80,6 +80,9 @@ def test_a_row_of_another_program_with_its_digest_is_named(column: str, text: st
         for read in (lambda: graphs.get("1"), lambda: list(graphs)):
             with pytest.raises(StoreError, match=r"c\.db: the row of post 1 is damaged \("):
                 read()
+        if column == "formula_map":
+            with pytest.raises(StoreError, match=r"c\.db: the row of post 1 is damaged \("):
+                list(graphs.formula_ids())
 
 
 def test_a_build_commits_while_readers_are_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
