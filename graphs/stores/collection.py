@@ -230,7 +230,9 @@ def _pending_batches(
 ) -> Iterator[list[Post | Failure]]:
     """Yield batches of the posts that are in neither table; ``skipped`` is called with the number of the others."""
     for batch in batched(identified(posts), BATCH_SIZE):
-        records = {post.post_id: post for post in batch}  # of equal records that cannot be read, one
+        records: dict[str, Post | Failure] = {}  # of equal records that cannot be read, the first
+        for post in batch:
+            records.setdefault(post.post_id, post)
         done = _ids_present(connection, list(records))
         pending = [post for post_id, post in records.items() if post_id not in done]
         if len(pending) < len(batch):
