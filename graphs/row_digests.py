@@ -18,10 +18,14 @@ noticed, of other changes all but one in four billion.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import TypeVar
 from zlib import crc32
 
 from graphs.errors import StoreError
+
+_Texts = TypeVar("_Texts", dict[str, str], list[str])
 
 
 def row_digest(*values: object, blob: bytes = b"") -> int:
@@ -43,3 +47,26 @@ def check_row(digest: int, post_id: str, *values: object, blob: bytes = b"", pat
     if digest != row_digest(*values, blob=blob):
         message = f"the row of post {post_id} is not what was written; delete the file and build it again"
         raise StoreError(message, path=path)
+
+
+def texts_of_row(text: str, kind: type[_Texts], post_id: str, *, path: Path) -> _Texts:
+    """Return a JSON object or list of texts from a row whose digest fits: whoever writes a file can write its digests.
+
+    Args:
+        text: JSON.
+        kind: dict or list.
+
+    Raises:
+        StoreError: it is something else.
+    """
+    try:
+        content = json.loads(text)
+        if not isinstance(content, kind):
+            raise ValueError(f"{text[:40]!r} is no JSON {'object' if kind is dict else 'list'}")
+        for value in content.values() if isinstance(content, dict) else content:
+            if not isinstance(value, str):
+                raise ValueError(f"{str(value)[:40]!r} is no text")
+    except (ValueError, TypeError, RecursionError) as error:
+        message = f"the row of post {post_id} is damaged ({error}); delete the file and build it again"
+        raise StoreError(message, path=path) from error
+    return content

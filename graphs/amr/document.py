@@ -190,6 +190,8 @@ def _gather(tops: list[str], triples: list[Triple]) -> penman.Graph:
     concepts = {source: target for source, role, target in triples if role == INSTANCE}
     collections = _collections(triples, concepts)
     collected, roots = _outline(tops, collections)
+    if not roots:  # collections whose sentences are only one another
+        collected, roots = [], list(tops)
     dissolved = set(collected)
     with_more = {source for source, role, _ in triples if role != INSTANCE}
     empty = {root for root in roots if concepts[root] == _EMPTY and root not in with_more}

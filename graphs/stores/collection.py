@@ -34,7 +34,7 @@ from graphs.corpus.record_ids import identified
 from graphs.errors import Failure, StoreError, encodable
 from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph, single, worker_died
 from graphs.processes import batched, ordered_map
-from graphs.row_digests import check_row, row_digest
+from graphs.row_digests import check_row, row_digest, texts_of_row
 from graphs.stores.origin import TOPICS, comparable, continue_only, trees_of
 
 PURPOSE = "MathAMR+ graphs"
@@ -230,7 +230,9 @@ def _pending_batches(
 ) -> Iterator[list[Post | Failure]]:
     """Yield batches of the posts that are in neither table; ``skipped`` is called with the number of the others."""
     for batch in batched(identified(posts), BATCH_SIZE):
-        records = {post.post_id: post for post in batch}  # of equal records that cannot be read, one
+        records: dict[str, Post | Failure] = {}  # of equal records that cannot be read, the first
+        for post in batch:
+            records.setdefault(post.post_id, post)
         done = _ids_present(connection, list(records))
         pending = [post for post_id, post in records.items() if post_id not in done]
         if len(pending) < len(batch):
@@ -303,6 +305,11 @@ class Collection(database.OpenFile):
             self._check(row)
             yield row[0], row[2], row[3]
 
+    def formula_ids(self, *kinds: str) -> Iterator[tuple[str, list[str]]]:
+        """``(post id, formula ids by placeholder)`` of every graph (of some kinds)."""
+        for post_id, _, names in self.rows(*kinds):
+            yield post_id, list(texts_of_row(names, dict, post_id, path=self.path).values())
+
     def failures(self) -> Iterator[Failure]:
         """Yield every record of a failure."""
         query = "SELECT post_id, stage, kind, message, rowid FROM failure WHERE (post_id, rowid) > (?, ?) "
@@ -344,7 +351,8 @@ class Collection(database.OpenFile):
 
     def _stored(self, row: tuple[str, str, str, str, str, int, int]) -> StoredGraph:
         self._check(row)
-        return StoredGraph(row[0], row[1], row[2], json.loads(row[3]), json.loads(row[4]), row[5])
+        formula_map, attachments = (texts_of_row(text, dict, row[0], path=self.path) for text in row[3:5])
+        return StoredGraph(row[0], row[1], row[2], formula_map, attachments, row[5])
 
     def _check(self, row: tuple[str, str, str, str, str, int, int]) -> None:
         check_row(row[-1], row[0], *row[:-1], path=self.path)

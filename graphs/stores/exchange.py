@@ -111,6 +111,8 @@ def import_penman(
                     message = f"an earlier graph has the id {post_id}; the first counts"
                     post_id, kind = place, "duplicate_id"
                     raise StoreError(message)
+                if not block.text:
+                    raise StoreError("no graph follows this id")
                 graph = _read(post_id, block.metadata, block.text, roles)
             except (MathAMRError, ValueError, AttributeError, RecursionError) as error:
                 insert_failures(connection, [Failure(post_id, "import", kind, f"{source}:{block.line}: {error}")])

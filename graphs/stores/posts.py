@@ -33,7 +33,7 @@ from graphs.corpus.post import PlaceholderText, Post, PostKind
 from graphs.corpus.text.latex_text import with_latex
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure
-from graphs.row_digests import check_row, row_digest
+from graphs.row_digests import check_row, row_digest, texts_of_row
 
 PURPOSE = "texts of posts"
 SNIPPET_CHARACTERS = 240
@@ -215,5 +215,5 @@ class PostTexts(database.OpenFile):
         query = "SELECT post_id, formula_ids, digest FROM formulas WHERE post_id IN"
         for post_id, names, known in database.rows_of_ids(self._connection, query, post_ids):
             check_row(known, post_id, post_id, names, path=self.path)
-            formula_ids[post_id] = json.loads(names)
+            formula_ids[post_id] = texts_of_row(names, list, post_id, path=self.path)
         return formula_ids

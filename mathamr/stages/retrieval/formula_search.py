@@ -7,7 +7,6 @@ found = search_formulas(settings.retrieval, vectors, indexed, topics, topic_maps
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +43,7 @@ def read_formulas(collection: Path, formulas_db: Path | None) -> Formulas:
         formulas_db: formulas.db with visual ids; None: the collection publishes none, so the id of a formula serves.
     """
     with Collection(collection) as source:
-        rows = source.rows("question", "answer")
-        of_post = {post_id: list(json.loads(names).values()) for post_id, _, names in rows}
+        of_post = dict(source.formula_ids("question", "answer"))
     names = [name for own in of_post.values() for name in own]
     if formulas_db is None:
         return Formulas(of_post, {name: name for name in names})

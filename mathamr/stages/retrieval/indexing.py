@@ -153,8 +153,8 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
         wanted = set(post_ids)
         formula_ids: dict[str, list[str]] = {}
         if first.spec.formulas != "none":
-            rows = source.rows(*settings.kinds)
-            formula_ids = {post_id: list(json.loads(names).values()) for post_id, _, names in rows if post_id in wanted}
+            ids = source.formula_ids(*settings.kinds)
+            formula_ids = {post_id: names for post_id, names in ids if post_id in wanted}
         parser = str(source.meta.get("parser", ""))
     visual_ids: dict[str, str] = {}
     if files.formulas_db is not None:

@@ -118,6 +118,22 @@ def test_a_sentence_number_of_thousands_of_digits_is_no_number() -> None:
     assert sentences_of(graph) == ({"m": -1, "a": 0, "b": -1}, ["a"])
 
 
+@pytest.mark.parametrize(
+    ("chunk", "expected"),
+    [
+        ("(a / multi-sentence :snt1 a)", "(a / multi-sentence)"),
+        (
+            "(a / multi-sentence :snt1 (b / multi-sentence :snt1 a))",
+            "(a / multi-sentence :snt1 (b / multi-sentence :snt1 a))",
+        ),
+    ],
+)
+def test_collections_of_one_another_are_kept_as_they_are(chunk: str, expected: str) -> None:
+    assert merged(chunk) == expected
+    assert merged(chunk, chunk).count(":snt2") == 1
+    assert merged(chunk, "(s / say-01)") == "(s / say-01)"
+
+
 def test_no_chunk_is_an_error() -> None:
     with pytest.raises(AMRError, match="at least one chunk"):
         merge([])

@@ -15,6 +15,7 @@ from graphs import database
 from graphs.corpus.post import Post
 from graphs.errors import Failure, StoreError
 from graphs.graph.mathamr_plus import NodeKind
+from graphs.row_digests import row_digest
 from graphs.stores import collection, exchange, shards
 from graphs.stores.collection import Collection, ParserFactory
 from graphs.stores.shards import Shard
@@ -64,6 +65,24 @@ def test_a_row_that_has_changed_since_it_was_written_is_named(tmp_path: Path) ->
         for read in (lambda: graphs.get("1"), lambda: list(graphs), lambda: list(graphs.rows())):
             with pytest.raises(StoreError, match=r"c\.db: the row of post 1 is not what was written"):
                 read()
+
+
+@pytest.mark.parametrize("column", ["formula_map", "attachments"])
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, "[]", "null", '{"FORMULA_0": 7}', b"\xff"])
+def test_a_row_of_another_program_with_its_digest_is_named(column: str, text: str | bytes, tmp_path: Path) -> None:
+    build(tmp_path / "c.db", posts(2))
+    with collection.writer(tmp_path / "c.db") as connection:
+        connection.execute(f"UPDATE graph SET {column} = ? WHERE post_id = '1'", (text,))
+        (row,) = connection.execute("SELECT * FROM graph WHERE post_id = '1'").fetchall()
+        connection.execute("UPDATE graph SET digest = ? WHERE post_id = '1'", (row_digest(*row[:-1]),))
+        connection.commit()
+    with Collection(tmp_path / "c.db") as graphs:
+        for read in (lambda: graphs.get("1"), lambda: list(graphs)):
+            with pytest.raises(StoreError, match=r"c\.db: the row of post 1 is damaged \("):
+                read()
+        if column == "formula_map":
+            with pytest.raises(StoreError, match=r"c\.db: the row of post 1 is damaged \("):
+                list(graphs.formula_ids())
 
 
 def test_a_build_commits_while_readers_are_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

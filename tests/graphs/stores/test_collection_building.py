@@ -197,6 +197,17 @@ def test_of_posts_with_one_id_the_first_counts_and_unreadable_records_are_all_ke
         assert graphs.incomplete() == 0
 
 
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_of_equal_records_of_two_folders_the_first_counts(
+    batch_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collection, "BATCH_SIZE", batch_size)
+    records = [Failure("", "read", "bad_json", f"{folder}/posts.jsonl:3: not JSON") for folder in "ab"]
+    build(tmp_path / "c.db", records)
+    with Collection(tmp_path / "c.db") as graphs:
+        assert [failure.message for failure in graphs.failures()] == ["a/posts.jsonl:3: not JSON"]
+
+
 @pytest.mark.parametrize("order", ["2 2 2#2 2#2 2#2#2", "2#2#2 2#2 2 2#2 2", "2 2#2 2#2 2#2#2 2"])
 def test_the_record_of_a_second_post_takes_no_id_from_another(tmp_path: Path, order: str) -> None:
     stream: list[Post | Failure] = [Post(post_id, "answer", body="Some words.") for post_id in order.split()]

@@ -85,6 +85,14 @@ def test_hostile_lines_are_records(tmp_path: Path) -> None:
     assert failures.keys() == {*given, "given.penman:17", "many", "c"}
 
 
+def test_an_id_without_a_graph_is_named_with_its_line(tmp_path: Path) -> None:
+    with imported(tmp_path, "# ::id 1\n\n# ::id 2\n(s / say-01)\n") as graphs:
+        assert graphs.post_ids() == ["2"]
+        (failure,) = graphs.failures()
+    assert failure.post_id == "1"
+    assert failure.message.endswith("given.penman:1: no graph follows this id")
+
+
 def test_bytes_that_are_no_text_spoil_one_graph(tmp_path: Path) -> None:
     (tmp_path / "given.penman").write_bytes(
         b"# ::id 1\n(s / say-01)\n\n# ::id 2\n(s / \xff )\n\n# ::id 3\n(s / see-01)\n"

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from graphs import database
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
-from graphs.stores.posts import PostTexts, beginning_of, build
+from graphs.errors import StoreError
+from graphs.row_digests import row_digest
+from graphs.stores.posts import PURPOSE, PostTexts, beginning_of, build
 
 POSTS = [
     Post("b", "answer", body="Two.", parent_id="q"),
@@ -53,3 +56,12 @@ def test_of_one_id_the_first_post_and_the_last_formulas_count(path: Path) -> Non
 @pytest.mark.parametrize(("characters", "expected"), [(8, "aa bb cc"), (7, "aa bb ...")])
 def test_a_beginning_ends_before_the_word_that_goes_past_it(characters: int, expected: str) -> None:
     assert beginning_of(extract(Post("1", "answer", body="aa bb cc")), characters) == expected
+
+
+@pytest.mark.parametrize("text", ["{", "7", '{"17": "18"}', "[17]"])
+def test_formula_ids_of_another_program_with_their_digest_are_named(text: str, path: Path) -> None:
+    with database.writer(path, "", purpose=PURPOSE) as connection:
+        connection.execute("UPDATE formulas SET formula_ids = ?, digest = ?", (text, row_digest("b", text)))
+        connection.commit()
+    with PostTexts(path) as texts, pytest.raises(StoreError, match=r"posts\.db: the row of post b is damaged \("):
+        texts.get(["b"])
