@@ -109,7 +109,7 @@ class PostHeaders(database.OpenFile):
 
     def posts(self) -> Iterator[Post | Failure]:
         """Yield all posts without texts, and the failures of reading, in the order of the collection."""
-        return (_failure(row) if row[-1] is not None else _outline(row) for row in self._rows())
+        return (_failure(row) if row[-1] is not None else _header(row) for row in self._rows())
 
     def broken(self) -> int:
         """Return the number of failures of reading."""
@@ -125,7 +125,7 @@ class PostHeaders(database.OpenFile):
             if row[-1] is None:
                 joined = row[6]
                 digests = tuple(joined[i : i + DIGEST_BYTES] for i in range(0, len(joined), DIGEST_BYTES))
-                yield _outline(row), QuestionMarks(digests, row[7])
+                yield _header(row), QuestionMarks(digests, row[7])
 
     def known(self, wanted: frozenset[str]) -> frozenset[str]:
         """Return those of the ids that posts have."""
@@ -152,7 +152,7 @@ class PostHeaders(database.OpenFile):
                     yield _failure(row)
                 elif (text := with_texts.get(row[0])) is not None:
                     yield replace(
-                        _outline(row),
+                        _header(row),
                         title=text.title,
                         body=text.body,
                         markup=text.markup,
@@ -166,7 +166,7 @@ class PostHeaders(database.OpenFile):
             yield tuple(row)
 
 
-def _outline(row: tuple[Any, ...]) -> Post:
+def _header(row: tuple[Any, ...]) -> Post:
     score = None if row[4] is None else int(row[4])
     return Post(
         row[0], row[1], tags=tuple(json.loads(row[5])), parent_id=row[2], accepted_answer_id=row[3], score=score
