@@ -68,7 +68,7 @@ def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Post
         found = corpus.pairs_of(posts)
     else:
         found = corpus.pairs() if isinstance(corpus, TrainingPairs) else iter(())
-    pairs = IdPairs(dict.fromkeys(found))  # a post may be in the collection twice
+    pairs = _each_once(IdPairs(found))  # a post may be in the collection twice
     if positives == "accepted":
         return pairs
     if positives == "related":
@@ -76,7 +76,7 @@ def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Post
             raise ConfigError(
                 f"train.positives=related: collection {corpus.name!r} has no related pairs; use accepted ones"
             )
-        return IdPairs(chain(pairs, corpus.related()))
+        return _each_once(IdPairs(chain(pairs, corpus.related())))
     duplicates: list[tuple[str, str]] = []
     if positives != "answers":
         if not isinstance(corpus, Linked):
@@ -143,6 +143,19 @@ def question_groups(pairs: Iterable[Pair], positives: str) -> dict[str, str]:
         group.setdefault(pair.question_id, pair.question_id)
         group[named(pair.question_id)] = named(first.setdefault(pair.answer_id, pair.question_id))
     return {question: named(question) for question in group}
+
+
+def _each_once(pairs: IdPairs) -> IdPairs:
+    """Return the pairs without repetitions; 8 bytes a pair decide whether there are any.
+
+    >>> list(_each_once(IdPairs([Pair("q", "a"), Pair("p", "a"), Pair("q", "a")])))
+    [Pair(question_id='q', answer_id='a'), Pair(question_id='p', answer_id='a')]
+    """
+    import numpy as np
+
+    hashes = np.fromiter(map(hash, pairs), np.int64, len(pairs))
+    hashes.sort()
+    return IdPairs(dict.fromkeys(pairs)) if (hashes[1:] == hashes[:-1]).any() else pairs
 
 
 def _order(pair: Pair) -> tuple[str, str]:

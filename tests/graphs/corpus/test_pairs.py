@@ -10,8 +10,9 @@ import pytest
 
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.corpus import open_corpus
+from graphs.corpus.jsonl import JsonLines
 from graphs.corpus.pairs import POSITIVES, select_pairs, training_pairs
-from graphs.corpus.post import Pair, Post
+from graphs.corpus.post import IdPairs, Pair, Post
 from graphs.errors import ConfigError
 
 ROW = '<row Id="{}" PostTypeId="{}" {} Body="" />'
@@ -61,6 +62,24 @@ def test_pairs_are_held_in_little_memory(positives: str) -> None:
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < 50 * len(found)  # bytes
+
+
+def test_no_pair_is_there_twice_and_none_is_held_in_a_set(tmp_path: Path) -> None:
+    lines = [json.dumps({"post_id": f"q{i}", "kind": "question"}) for i in range(2000)]
+    lines += [json.dumps({"post_id": f"a{i}", "kind": "answer", "parent_id": f"q{i}"}) for i in range(2000)]
+    (tmp_path / "posts.jsonl").write_text("\n".join(lines))
+    corpus = JsonLines(tmp_path)
+    training_pairs(corpus, "accepted", 1)  # imports what it needs
+    peaks = []
+    for read in (lambda: IdPairs(corpus.pairs()), lambda: training_pairs(corpus, "accepted", 1)):
+        tracemalloc.start()
+        once = read()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 20 * len(once)  # bytes
+    (tmp_path / "posts.jsonl").write_text("\n".join(lines + lines))
+    assert len(list(corpus.pairs())) == 2 * len(once)
+    assert training_pairs(corpus, "accepted", 1) == once
 
 
 def test_a_collection_without_links_has_no_duplicates(tmp_path: Path) -> None:

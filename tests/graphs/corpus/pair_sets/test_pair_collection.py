@@ -51,7 +51,7 @@ def test_related_pairs_are_further_ones(root: Path) -> None:
         corpus.pair_files("related")
     with pytest.raises(ConfigError, match=r"train.positives=answers: a collection of pairs knows accepted and related"):
         corpus.pair_files("answers")
-    write(root, "related.jsonl", pair("q1", "d1"), pair("q4", "d0"))
+    write(root, "related.jsonl", pair("q1", "d1"), *[pair("q4", "d0")] * 2)
     assert training_pairs(corpus, "related", 1) == [*corpus.pairs(), Pair("q4", "d0")]
     assert "q4" in {post.post_id for post in corpus.posts() if isinstance(post, Post)}
     assert [path.name for path in corpus.pair_files("related")] == ["train.jsonl", "related.jsonl"]
