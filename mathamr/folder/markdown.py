@@ -37,7 +37,10 @@ STATEMENTS = "Theorem|Lemma|Proposition|Corollary|Definition|Remark|Example|Exer
 _BLOCKS = MarkdownIt("commonmark").enable("table")
 _BLOCKS.core.ruler.enableOnly(["normalize", "block"])
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*\{?(?P<info>[^\s`}]*)")
-_CODE = re.compile(r"(?<![\\`])(`+)(?!`)[^\n]{0,2000}?[^`\n]\1(?!`)")
+_CODE = re.compile(  # no line after the first is empty, a formula, a heading, an item or a row
+    r"(?<![\\`])(`+)(?!`)(?:[^\n]|\n(?![ \t>]*(?:\n|\$\$|[-*+#|]|\d+[.)]))){0,2000}?[^`]\1(?!`)"
+)
+_DOLLAR = re.compile(r"(?<!\\)((?:\\\\)*)\$")  # not escaped
 _FORMULA = re.compile("\x02(\\d+)\x02")
 _STATEMENT = re.compile(
     rf"(?P<bold>\*\*|__)(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)[.:]?(?P=bold)(?P<text>.*)", re.DOTALL
@@ -112,7 +115,7 @@ def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
     the list has the number, from 0, of the line with the mark.
     """
     text = re.sub(r"\$`([^`$\n]{1,2000})`\$", r"$\1$", text)  # GitHub
-    text = _CODE.sub(lambda code: re.sub(r"(?<!\\)\$", r"\\$", code[0]), text)
+    text = _CODE.sub(_with_escaped_dollars, text)
     text = re.sub(r"\\\\([()])", r"\\\1", text)  # MathJax: the backslash of \( is escaped
     text = re.sub(r"(?m)^([ \t>]*)\\\\([\[\]])[ \t]*$", r"\1\\\2", text)
     pieces: list[str] = []
@@ -126,6 +129,11 @@ def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
         formulas.append(" ".join(re.sub(r"\n[ \t]*>", "\n", text[start:end]).split()))
         position = end
     return "".join([*pieces, text[position:]]), formulas, joined
+
+
+def _with_escaped_dollars(code: re.Match[str]) -> str:
+    """Return code with escaped dollars; words after a quote of TeX (two backticks, two apostrophes) as they are."""
+    return code[0] if code[1] == "``" and "''" in code[0] else _DOLLAR.sub(r"\1\\$", code[0])
 
 
 def _plain(text: str, formulas: list[str]) -> str:

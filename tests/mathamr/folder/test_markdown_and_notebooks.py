@@ -55,9 +55,21 @@ def test_markdown_is_read_below_its_headings() -> None:
     ]
 
 
+UNCLOSED = "\n> ".join("`" * (number % 60 + 1) + "a" for number in range(32_000))
+
+
 @pytest.mark.parametrize(
     "text",
-    ["[" * 20_000, "> " * 5_000, "*" * 50_000, "$$ " * 20_001, "```\n" * 20_001, "\\(" * 9_999, "`a ``b " * 9_999],
+    [
+        "[" * 20_000,
+        "> " * 5_000,
+        "*" * 50_000,
+        "$$ " * 20_001,
+        "```\n" * 20_001,
+        "\\(" * 9_999,
+        "`a ``b " * 9_999,
+        UNCLOSED,
+    ],
 )
 def test_hostile_markdown_takes_little_time(text: str) -> None:
     start = time.process_time()
@@ -69,6 +81,21 @@ def test_dollars_between_backticks_begin_no_formula() -> None:
     text = r"Set `$HOME/bin` before `$PATH`, ``\$5`` and `$no$`; $`a+b`$ and $x+1$ are formulas."
     (passage,) = read_markdown("a.md", text)
     assert passage.text == r"Set \$HOME/bin before \$PATH, \$5 and \$no\$; $a+b$ and $x+1$ are formulas."
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Call `make\nall` for $x+1$ and `ls`.", r"Call make all for $x+1$ and ls."),  # code over the end of a line
+        ("Set `$HOME\n$x` and $y+1$.", r"Set \$HOME \$x and $y+1$."),
+        ("A key `\n\n$x+1$\n\n- and `", r"A key $x+1$ and"),  # no code from one block to another
+        ("$$\na`b\n$$\nand `c`", r"$$ a`b $$ and c"),
+        ("``Even'' if $n+1$ is ``odd''.", r"Even'' if $n+1$ is odd''."),  # quotes of TeX
+        (r"`\\$5` or `$6` and $x+1$", r"\\\$5 or \$6 and $x+1$"),
+    ],
+)
+def test_formulas_beside_backticks_are_read(text: str, read: str) -> None:
+    assert " ".join(passage.text for passage in read_markdown("a.md", text)) == read
 
 
 def test_places_in_a_notebook_are_cells_and_lines() -> None:
