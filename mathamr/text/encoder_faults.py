@@ -25,7 +25,7 @@ def opening_error(error: Exception, name: str, place: Path, model: str) -> Confi
             "text.trust_remote_code=true"
             + (", best with the commit that you have read: text.revision=COMMIT" if of_hub else "")
         )
-    if of_hub and (model.startswith(("/", ".", "~")) or model.count("/") > 1):  # no name on the hub
+    if of_hub and not _may_be_on_hub(model):
         return MissingEncoderError(
             f"the encoder {name!r} is not on this machine: there is no such folder; give the folder of a model, or its "
             "name on the hub"
@@ -37,6 +37,21 @@ def opening_error(error: Exception, name: str, place: Path, model: str) -> Confi
             "selects prompts and pooling"
         )
     return _damage(name, damaged_part(place) or f"{type(error).__name__}: {first}")
+
+
+def _may_be_on_hub(model: str) -> bool:
+    r"""Return whether a name has the form of the hub's.
+
+    >>> [_may_be_on_hub(name) for name in ("lab/model", "/models/own", "C:\\models\\own", "own model")]
+    [True, False, False, False]
+    """
+    from huggingface_hub.utils import HFValidationError, validate_repo_id
+
+    try:
+        validate_repo_id(model)
+    except HFValidationError:
+        return False
+    return True
 
 
 def _damage(name: str, fault: str) -> ConfigError:
