@@ -151,7 +151,7 @@ def test_the_command_and_the_page_show_answers_with_their_questions(
     assert scripts.search.main([f"index={index}", "k=2", "Is the lattice number 13 finite?"]) == 0
     out, error = capsys.readouterr()
     assert out.splitlines()[:2] == ["1. When is a lattice finite?", "   post a13, score " + out.split("score ")[1][:5]]
-    assert "   answers question q13: When is a lattice finite?" in out
+    assert "   answers question q13: Let $f(x)=0$ be given. Is the lattice number 13 finite?" in out
     assert "ranked by question of kept" in error
     settings, _ = read([f"index={index}", "k=2"])
     engine, _ = open_engine(settings)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphs import database
-from graphs.corpus.post import Post
+from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import StoreError
 from graphs.row_digests import row_digest
@@ -43,7 +43,7 @@ def test_an_answer_has_the_title_of_its_question_unless_it_has_one(path: Path) -
         found = texts.get(["a", "b", "x", "none"])
     assert {post_id: post.title for post_id, post in found.items()} == {"a": "Own", "b": "Is it odd?", "x": ""}
     assert [found[post_id].question_id for post_id in "abx"] == ["q", "q", ""]
-    assert [found[post_id].question_snippet() for post_id in "bx"] == ["Is it odd? I ask.", ""]
+    assert [found[post_id].question_snippet() for post_id in "abx"] == ["Is it odd? I ask.", "I ask.", ""]
 
 
 def test_of_one_id_the_first_post_and_the_last_formulas_count(path: Path) -> None:
@@ -55,7 +55,35 @@ def test_of_one_id_the_first_post_and_the_last_formulas_count(path: Path) -> Non
 
 @pytest.mark.parametrize(("characters", "expected"), [(8, "aa bb cc"), (7, "aa bb ...")])
 def test_a_beginning_ends_before_the_word_that_goes_past_it(characters: int, expected: str) -> None:
-    assert beginning_of(extract(Post("1", "answer", body="aa bb cc")), characters) == expected
+    text = extract(Post("1", "answer", body="aa bb cc"))
+    assert beginning_of(text, PlaceholderText((), ()), characters) == expected
+
+
+@pytest.mark.parametrize(
+    ("title", "body", "snippet"),
+    [
+        ("Let $a$.", "Then $b$.", "Then $b$."),
+        ("Is $a$? Is $b$?", "I ask of $c$.", "I ask of $c$."),
+        ("Let $a$.", "", "Let $a$."),  # else there is nothing to show
+        ("Let $a$.", "Let $a$. Then $b$.", "Let $a$. Then $b$."),
+    ],
+)
+def test_a_snippet_begins_after_the_title(title: str, body: str, snippet: str, tmp_path: Path) -> None:
+    build(tmp_path / "posts.db", [Post("1", "question", title=title, body=body)], [])
+    with PostTexts(tmp_path / "posts.db") as texts:
+        found = texts.get(["1"])["1"]
+    assert (found.title, found.snippet()) == (title, snippet)
+
+
+def test_an_answer_that_begins_like_the_title_with_another_formula_is_shown_whole(tmp_path: Path) -> None:
+    posts = [
+        Post("q", "question", title="Is $x$ odd?"),
+        *(Post(f, "answer", body=f"Is ${f}$ odd? No.", parent_id="q") for f in "xy"),
+    ]
+    build(tmp_path / "posts.db", posts, [])
+    with PostTexts(tmp_path / "posts.db") as texts:
+        found = texts.get(["x", "y"])
+    assert (found["x"].snippet(), found["y"].snippet()) == ("No.", "Is $y$ odd? No.")
 
 
 @pytest.mark.parametrize("text", ["{", "7", '{"17": "18"}', "[17]"])
