@@ -230,11 +230,11 @@ def _pending_batches(
 ) -> Iterator[list[Post | Failure]]:
     """Yield batches of the posts that are in neither table; ``skipped`` is called with the number of the others."""
     for batch in batched(identified(posts), BATCH_SIZE):
-        records: dict[str, Post | Failure] = {}  # of equal records that cannot be read, the first
+        first: dict[str, Post | Failure] = {}  # of equal records that cannot be read
         for post in batch:
-            records.setdefault(post.post_id, post)
-        done = _ids_present(connection, list(records))
-        pending = [post for post_id, post in records.items() if post_id not in done]
+            first.setdefault(post.post_id, post)
+        done = _ids_present(connection, list(first))
+        pending = [post for post_id, post in first.items() if post_id not in done]
         if len(pending) < len(batch):
             skipped(len(batch) - len(pending))
         if pending:
@@ -300,13 +300,13 @@ class Collection(database.OpenFile):
         return map(self._stored, self._rows(_COLUMNS, kinds))
 
     def rows(self, *kinds: str) -> Iterator[tuple[str, str, str]]:
-        """``(post id, Penman text, formula map as JSON)`` of every graph (of some kinds), undecoded."""
+        """Yield post id, Penman text and formula map as JSON of every graph (of some kinds)."""
         for row in self._rows(_COLUMNS, kinds):
             self._check(row)
             yield row[0], row[2], row[3]
 
     def formula_ids(self, *kinds: str) -> Iterator[tuple[str, list[str]]]:
-        """``(post id, formula ids by placeholder)`` of every graph (of some kinds)."""
+        """Yield post id and formula ids, in the order of placeholders, of every graph (of some kinds)."""
         for post_id, _, names in self.rows(*kinds):
             yield post_id, list(texts_of_row(names, dict, post_id, path=self.path).values())
 

@@ -53,7 +53,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """``3/16``; raises :class:`ConfigError` for anything else."""
+        """Read ``3/16``; raise :class:`ConfigError` for anything else."""
         number, _, count = text.partition("/")
         if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
             raise ConfigError(f"shard {text!r}: shards are numbered from 1, as in 1/16, 2/16 ... 16/16")
