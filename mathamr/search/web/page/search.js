@@ -31,6 +31,7 @@ let beside = null; // and of the one it is compared with
 let first = 0; // number of results before the page that is shown
 let listed = null; // the request whose results are shown
 let search = null; // the AbortController of the search under way
+let choice = null; // and of the choice of indexes
 let opened = ""; // the address of the last post that was shown
 
 async function start() {
@@ -59,8 +60,12 @@ async function chooseIndexes(name, besideName) {
   const known = (wanted) => index.indexes.some((one) => one.name === wanted);
   const left = known(name) ? name : index.indexes[0].name;
   const right = known(besideName) && besideName !== left ? besideName : "";
-  if (index.name !== left) index = await ask(`api/index?index=${encodeURIComponent(left)}`);
-  if ((beside?.name ?? "") !== right) beside = right ? await ask(`api/index?index=${encodeURIComponent(right)}`) : null;
+  choice?.abort();
+  const { signal } = (choice = new AbortController());
+  const about = (name) => ask(`api/index?index=${encodeURIComponent(name)}`, undefined, signal);
+  const chosen = index.name === left ? index : await about(left);
+  beside = beside?.name === right ? beside : right ? await about(right) : null;
+  index = chosen;
   describe();
 }
 
@@ -143,11 +148,11 @@ for (const control of [system, other]) {
     try {
       await chooseIndexes(system.value, other.value);
     } catch (problem) {
-      error.textContent = problem.message;
+      if (problem.name !== "AbortError") error.textContent = problem.message;
       return;
     }
     explain();
-    if (listed !== null) submit();
+    if (listed !== null || go.hasAttribute("aria-busy")) submit(); // also if the search began before the choice was made
   });
 }
 previous.addEventListener("click", () => submit(Math.max(0, first - Number(shownResults.value))));
@@ -201,7 +206,7 @@ async function restore() {
   try {
     await chooseIndexes(asked.get("index") ?? "", asked.get("beside") ?? "");
   } catch (problem) {
-    error.textContent = problem.message;
+    if (problem.name !== "AbortError") error.textContent = problem.message;
     return;
   }
   const names = index.indexes.map((one) => one.name);
