@@ -33,14 +33,14 @@ from typing import Any, NamedTuple
 from graphs import digests
 from graphs.corpus.jsonl import read_lines
 from graphs.errors import CorpusError, Failure, MathAMRError
+from graphs.papers import archives
+from graphs.papers.latex_source import STYLES
 from graphs.shared_files import read_json
 from graphs.whole_file import write_whole
 from mathamr.folder import html, latex, markdown, notebook
 from mathamr.folder.passages import MIN_LETTERS, Passage
 from mathamr.folder.preambles import Preambles
 from mathamr.folder.scan import ARCHIVES, failure, scan
-from mathamr.text.latex_source import STYLES
-from mathamr.text.sources import archives
 
 POSTS, READ, FILES = "posts.jsonl", "read.json", "files.json"
 _FORMAT = 4  # of both records, and of what is read from a file; another number reads everything again

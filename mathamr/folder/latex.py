@@ -23,11 +23,11 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from graphs.papers.latex_source import STYLES, group, strip_comments, without_false
+from graphs.papers.macros import Expander
+from graphs.papers.plain import plain
 from mathamr.folder.passages import Outline, Passage
 from mathamr.folder.preambles import Preambles
-from mathamr.text.latex.macros import Expander
-from mathamr.text.latex_source import STYLES, group, strip_comments, without_false
-from mathamr.text.plain import plain
 from mathamr.text.statements import Kind, environment_kinds, optional_title, restated
 
 SUFFIXES = (".tex", ".ltx", ".latex")

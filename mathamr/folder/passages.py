@@ -24,7 +24,7 @@ from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from graphs.corpus.text.text_formulas import find
-from mathamr.text.plain import sentences_of
+from graphs.papers.plain import sentences_of
 
 ROOM = 1_500  # characters of paragraphs that are joined to one passage
 MAX_CHARACTERS = 8_000  # of a passage; longer ones are cut between sentences

@@ -15,7 +15,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 
-from mathamr.text.latex_source import STYLES, find_included, included_names, strip_comments
+from graphs.papers.latex_source import STYLES, find_included, included_names, strip_comments
 
 MAX_CHARACTERS = 2_000_000  # of one preamble
 MAX_DEPTH = 20  # files that include each other

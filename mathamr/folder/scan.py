@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphs.errors import CorpusError, Failure
+from graphs.papers.archives import Limits
+from graphs.papers.latex_source import STYLES
 from mathamr.folder import html, latex, markdown, notebook
-from mathamr.text.latex_source import STYLES
-from mathamr.text.sources.archives import Limits
 
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".gz")
 """Endings of archives of LaTeX, as arXiv has them."""

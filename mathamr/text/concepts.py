@@ -27,8 +27,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from graphs.papers.plain import sentences_of
 from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, canonical
-from mathamr.text.plain import sentences_of
 from mathamr.text.sources.papers import Paper
 from mathamr.text.statements import Statement
 

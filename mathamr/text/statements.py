@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, get_args
 
-from mathamr.text.latex_source import group
-from mathamr.text.plain import plain, sentences_of
+from graphs.papers.latex_source import group
+from graphs.papers.plain import plain, sentences_of
 
 Kind = Literal["theorem", "lemma", "definition", "proposition", "corollary"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

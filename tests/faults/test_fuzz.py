@@ -31,7 +31,7 @@ from graphs.amr import penman_text
 from graphs.corpus import packed
 from graphs.corpus.arqmath.xml_rows import surviving_rows
 from graphs.errors import MathAMRError
-from mathamr.text.sources.archives import read_files
+from graphs.papers.archives import read_files
 from tests.graphs.amr import test_penman_text
 from tests.graphs.corpus import test_post_limits
 from tests.graphs.corpus.text import test_placeholders

@@ -19,14 +19,14 @@ from pathlib import Path
 
 from graphs.corpus.pair_sets.pair_collection import PairCollection
 from graphs.errors import CorpusError, Failure, MathAMRError
+from graphs.papers.archives import read_files
+from graphs.papers.latex_source import assemble
 from graphs.processes import ordered_map
 from graphs.whole_file import whole_file
 from mathamr.folder.latex import read_latex
 from mathamr.folder.passages import MIN_LETTERS
 from mathamr.stages.console import Console
 from mathamr.text.benchmarks import folded
-from mathamr.text.latex_source import assemble
-from mathamr.text.sources.archives import read_files
 from mathamr.text.sources.papers import newest, paper_id
 
 _LEAST_WORDS = 5  # of a passage; and of a query that no passage may contain, since a concept's name is in many texts

@@ -20,6 +20,9 @@ from typing import Any, Protocol
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.pairs import question_groups, training_pairs
 from graphs.errors import CorpusError, Failure, MathAMRError
+from graphs.papers.archives import read_files
+from graphs.papers.latex_source import assemble
+from graphs.papers.plain import plain
 from graphs.stores.posts import PostTexts
 from mathamr.stages.console import Console
 from mathamr.stages.data.texts import build_texts
@@ -29,12 +32,9 @@ from mathamr.text.asking.answers import Estimate, KeptAnswers
 from mathamr.text.asking.models import LanguageModel
 from mathamr.text.benchmarks import Benchmark
 from mathamr.text.knowledge_graph import KnowledgeGraph, chunked, read_graph
-from mathamr.text.latex_source import assemble
 from mathamr.text.pairs import PairFile, TextPair, write_pairs
-from mathamr.text.plain import plain
 from mathamr.text.queries import QueryGenerator, model_queries, paper_queries, questions_for
 from mathamr.text.sources import pair_sources
-from mathamr.text.sources.archives import read_files
 from mathamr.text.sources.arxiv import without_version
 from mathamr.text.sources.papers import newest, paper_id, read_papers
 from mathamr.text.sources.written_questions import read_questions

@@ -1,1 +1,1 @@
-"""Sources of papers and pairs: archives, folders, plain text."""
+"""Sources of papers, splits, questions and pairs."""

@@ -25,13 +25,13 @@ from dataclasses import dataclass
 from graphs.corpus.post import Pair, PlaceholderText
 from graphs.corpus.text.latex_text import as_text
 from graphs.errors import Failure
+from graphs.papers.plain import formula_spans, sentences_of
 from graphs.processes import batched
 from graphs.stores.posts import PostTexts
 from mathamr.text.knowledge_graph import KnowledgeGraph
 from mathamr.text.knowledge_graph import pairs as graph_pairs
 from mathamr.text.linearize import linearize
 from mathamr.text.pairs import TextPair
-from mathamr.text.plain import formula_spans, sentences_of
 from mathamr.text.queries import QueryGenerator
 from mathamr.text.sources.papers import Paper
 from mathamr.text.sources.splits import Split

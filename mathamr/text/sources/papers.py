@@ -27,12 +27,12 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from graphs.errors import CorpusError, Failure, MathAMRError
+from graphs.papers.archives import read_files
+from graphs.papers.latex_source import assemble
+from graphs.papers.plain import plain
 from graphs.processes import ordered_map
 from graphs.whole_file import write_whole
-from mathamr.text.latex_source import assemble
 from mathamr.text.pairs import first_problem
-from mathamr.text.plain import plain
-from mathamr.text.sources.archives import read_files
 from mathamr.text.sources.arxiv import PAPER, Metadata, joined_id, without_version
 from mathamr.text.statements import MAX_CHARACTERS, Statement, find_statements
 

@@ -17,12 +17,12 @@ import pytest
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Post
 from graphs.errors import CorpusError
+from graphs.papers.archives import Limits
 from mathamr.folder import collection
 from mathamr.folder.collection import FolderPosts, read_folder, record_files
 from mathamr.folder.scan import scan
 from mathamr.stages.data.failure_table import write_table
-from mathamr.text.sources.archives import Limits
-from tests.mathamr.text.sources.test_archives import pack
+from tests.graphs.papers.test_archives import pack
 
 NOTEBOOK = json.dumps({"cells": [{"cell_type": "markdown", "source": "A cell of a notebook."}]})
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from graphs.corpus.text.text_formulas import find
+from graphs.papers import archives
 from mathamr.folder.latex import read_files, read_latex
 from mathamr.folder.passages import MAX_CHARACTERS
 from mathamr.folder.preambles import Preambles
-from mathamr.text.sources import archives
 
 PAPER = r"""\documentclass{article} % a draft
 \newtheorem{satz}{Theorem}
@@ -141,27 +140,25 @@ def test_a_long_passage_is_cut_between_sentences() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "passages"),
     [
-        r"\begin{thm}" * 30_000,
-        r"\begin{thm}\begin{lem}" * 10_000 + r"\end{thm}" * 10_000,
-        r"\newcommand{\a}{\a\a}" + r"\a" * 5_000,
-        r"\section{" * 20_000,
-        r"\newcommand{\bt}{\begin{thm}}" * 5_000,
-        r"\newcommand{\b}{\begin{" + "a" * 30_000 + "}}" + r"\b " * 30_000,
-        "".join(rf"\def\a{'b' * number}{{\begin{{thm}}}}" for number in range(300)) + r"\ab " * 100_000,
-        r"\def" + " " * 60_000,
-        r"\newcommand{\bt}{\begin{thm}}" + "\n" + r"\def\bt " * 20_000,
-        r"\new\def" + "thm" * 50_000,
-        "a\n\n" * 100_000,
-        "$" * 50_000,
-        r"\input{a}" * 10_000,
+        (r"\begin{thm}" * 30_000, 1),
+        (r"\begin{thm}\begin{lem}" * 10_000 + r"\end{thm}" * 10_000, 2),
+        (r"\newcommand{\a}{\a\a}" + r"\a" * 5_000, 1),
+        (r"\section{" * 20_000, 0),
+        (r"\newcommand{\bt}{\begin{thm}}" * 5_000, 0),
+        (r"\newcommand{\b}{\begin{" + "a" * 30_000 + "}}" + r"\b " * 30_000, 2),
+        ("".join(rf"\def\a{'b' * number}{{\begin{{thm}}}}" for number in range(300)) + r"\ab " * 100_000, 1),
+        (r"\def" + " " * 60_000, 1),
+        (r"\newcommand{\bt}{\begin{thm}}" + "\n" + r"\def\bt " * 20_000, 0),
+        (r"\new\def" + "thm" * 50_000, 0),
+        ("a\n\n" * 100_000, 67),
+        ("$" * 50_000, 1),
+        (r"\input{a}" * 10_000, 1),
     ],
 )
-def test_hostile_files_take_linear_time(text: str) -> None:
-    start = time.process_time()
-    shown(text + " Enough words to be a passage.")
-    assert time.process_time() - start < 10
+def test_hostile_files_are_read(text: str, passages: int) -> None:
+    assert len(shown(text + " Enough words to be a passage.")) == passages
 
 
 def test_the_end_of_a_line_is_no_short_name() -> None:

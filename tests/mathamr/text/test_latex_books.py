@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from graphs.formulas.latex.tokens import DEFINING
-from mathamr.text.latex.macros import Expander
-from mathamr.text.latex_source import LatexSource, assemble, strip_comments
-from mathamr.text.plain import plain
-from mathamr.text.sources.archives import read_files
+from graphs.papers.archives import read_files
+from graphs.papers.latex_source import LatexSource, assemble, strip_comments
+from graphs.papers.macros import Expander
+from graphs.papers.plain import plain
 from mathamr.text.sources.papers import read_paper
 
 BOOKS = Path(__file__).resolve().parents[4] / "shared" / "data" / "latex-books"

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
+from graphs.papers.archives import read_files
+from graphs.papers.latex_source import assemble
+from graphs.papers.macros import expanded
+from graphs.papers.plain import formula_spans, plain, sentences_of
 from mathamr.folder.latex import read_latex
-from mathamr.text.latex_source import assemble
-from mathamr.text.plain import formula_spans, plain, sentences_of
-from mathamr.text.sources.archives import read_files
 from mathamr.text.statements import find_statements
 
 BOOKS = Path(__file__).resolve().parents[4] / "shared" / "data" / "latex-books"
@@ -289,3 +290,10 @@ def test_environments_of_newenvironment_have_the_kind_of_what_they_open(definiti
 def test_what_is_nested_without_end_is_counted() -> None:
     found = find_statements(r"\begin{thm}" * 30 + "x" + r"\end{thm}" * 30)
     assert (len(found.statements), found.dropped) == (20, {"nested": 10})
+
+
+def test_statements_in_short_commands_are_found() -> None:
+    latex = r"\def\bt{\begin{theorem}}\def\et{\end{theorem}}\newtheorem{theorem}{Satz} \bt A \CW\ complex. \et"
+    declarations = r"\newcommand{\CW}{CW}"
+    [statement] = find_statements(expanded(latex, declarations)).statements
+    assert (statement.kind, statement.text) == ("theorem", "A CW complex.")

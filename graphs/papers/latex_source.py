@@ -14,7 +14,7 @@ largest file (ModernBERT thesis, section 3). A preamble in a separate file is no
 ``\include``, ``\subfile``, ``\import`` and a paper's own commands with such names (``\olimport``) are followed only
 among the paper's files. Text that TeX skips is removed: comments, text in ``\iffalse``, and text after
 ``\end{document}``. So are verbatim environments, whose LaTeX is only shown. Commands that the paper defines are
-replaced (:mod:`mathamr.text.latex.macros`).
+replaced (:mod:`graphs.papers.macros`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from graphs.errors import CorpusError
-from mathamr.text.latex.macros import expanded
+from graphs.papers.macros import expanded
 
 STYLES = (".sty", ".cls", ".def")
 """Endings of files that contain only declarations."""
@@ -101,7 +101,7 @@ class LatexSource:
 
 
 def assemble(files: Mapping[str, str]) -> LatexSource:
-    """Join the files of a paper (:func:`mathamr.text.sources.archives.read_files`).
+    """Join the files of a paper (:func:`graphs.papers.archives.read_files`).
 
     Raises:
         CorpusError: no LaTeX file, or files that include each other without end.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mathamr.text.latex.macros import expanded
-from mathamr.text.plain import plain
-from mathamr.text.statements import find_statements
+from graphs.papers.macros import expanded
+from graphs.papers.plain import plain
 
 
 @pytest.mark.parametrize(
@@ -74,18 +72,9 @@ def test_a_definition_ends_with_its_group(latex: str, expected: str) -> None:
     assert plain(expanded(latex)).endswith(expected)
 
 
-def test_groups_and_definitions_take_linear_time() -> None:
-    start = time.process_time()
-    expanded("{" * 100_000 + r"\def\x{1}" * 30_000 + "}" * 100_000)
-    expanded(r"{\def\x{1}" * 30_000 + r"\x}" * 30_000)
-    assert time.process_time() - start < 10
-
-
-def test_statements_in_short_commands_are_found() -> None:
-    latex = r"\def\bt{\begin{theorem}}\def\et{\end{theorem}}\newtheorem{theorem}{Satz} \bt A \CW\ complex. \et"
-    declarations = r"\newcommand{\CW}{CW}"
-    [statement] = find_statements(expanded(latex, declarations)).statements
-    assert (statement.kind, statement.text) == ("theorem", "A CW complex.")
+def test_many_groups_and_definitions_are_read() -> None:
+    assert expanded("{" * 100_000 + r"\def\x{1}" * 30_000 + "}" * 100_000) == "{" * 100_000 + "}" * 100_000
+    assert expanded(r"{\def\x{1}" * 30_000 + r"\x}" * 30_000) == "{" * 30_000 + "1}" * 30_000
 
 
 @pytest.mark.parametrize(
@@ -123,7 +112,7 @@ def test_a_use_that_repeats_its_argument_too_often_stays(definition: str) -> Non
 
 
 def test_all_uses_and_definitions_of_a_paper_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mathamr.text.latex.macros.MAX_TOKENS_OF_A_PAPER", 2_000)
+    monkeypatch.setattr("graphs.papers.macros.MAX_TOKENS_OF_A_PAPER", 2_000)
     uses = expanded(r"\def\a{" + "x" * 100 + "}" + r"\a" * 50)
     assert uses == "x" * 1_900 + r"\a" * 31
     unended = r"\def" * 300

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from graphs.errors import CorpusError
-from mathamr.text import latex_source
-from mathamr.text.latex_source import assemble, strip_comments
+from graphs.papers import latex_source
+from graphs.papers.latex_source import assemble, strip_comments
 
 
 def test_the_main_file_has_a_document_class() -> None:

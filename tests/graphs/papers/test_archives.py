@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from graphs.errors import CorpusError
-from mathamr.text.sources.archives import Limits, read_files
+from graphs.papers.archives import Limits, read_files
 
 
 def pack(path: Path, members: list[tuple[str, bytes]], change: Callable[[tarfile.TarInfo], None] | None = None) -> Path:

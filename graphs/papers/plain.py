@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from graphs.corpus.text import sentences
 from graphs.corpus.text.text_formulas import closings
-from mathamr.text.latex_source import group
+from graphs.papers.latex_source import group
 
 # Display environments that number or align; aligned ones keep their cells.
 _ALONE = ("equation", "displaymath", "math")

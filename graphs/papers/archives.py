@@ -31,7 +31,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from graphs.errors import CorpusError
-from mathamr.text.latex_source import STYLES
+from graphs.papers.latex_source import STYLES
 
 SUFFIXES = (".tex", ".ltx", ".texx", ".latex", *STYLES)
 """Endings of files that are read."""

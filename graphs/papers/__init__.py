@@ -1,0 +1,1 @@
+"""LaTeX papers: from an archive to plain text with formulas."""

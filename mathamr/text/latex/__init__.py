@@ -1,1 +1,0 @@
-"""LaTeX of papers, before it is read as text."""
