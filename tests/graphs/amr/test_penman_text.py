@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import penman
@@ -151,9 +150,7 @@ def test_metadata_is_read_and_files_come_graph_by_graph() -> None:
 
 
 @pytest.mark.parametrize("between", [" ", "\n"])
-def test_long_runs_of_blanks_take_linear_time(between: str) -> None:
-    text = f"# ::id 1{between * 20_000}# ::snt a  b ::kind ::n 3\n(a / x)"
-    start = time.process_time()
+def test_long_runs_of_blanks_separate_metadata(between: str) -> None:
+    text = f"# ::id 1{between * 200_000}# ::snt a  b ::kind ::n 3\n(a / x)"
     metadata = decode(text).metadata
-    assert time.process_time() - start < 1
     assert (metadata["snt"], metadata["kind"], metadata["n"]) == ("a  b", "", "3")
