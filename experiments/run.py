@@ -42,6 +42,7 @@ from experiments.report.results import Experiment
 from experiments.runner import Runner, check_tasks
 from experiments.topic_sets import check_judged, read_topic_sets, tasks_of
 from experiments.tracking import logbook
+from graphs.counts import counted
 from graphs.errors import ConfigError
 from graphs.shared_files import locked, read_json, write_json
 from mathamr.evaluation.result_names import TestName, title, titles
@@ -114,7 +115,7 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
         missing = runner.check(base, missing)
         if config.job == PREPARE:
             runner.prepare(missing)
-            return Ended(f"the graphs of {len(missing)} jobs are in {shared}", 0)
+            return Ended(f"the graphs of {counted(len(missing), 'job')} are in {shared}", 0)
         if config.job is None:  # other parts of an array run the rest
             _say_unmet(mine, folder, console)
         _say_displaced(missing, folder, command, console)
@@ -158,7 +159,10 @@ def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
     to_train = {job.model_key for job in left if models.state(job) not in ("trained", "none")}
     head = ["Job", "State", "Model", "Key", "Model key"]
     done = [job for job, row in zip(jobs, rows, strict=True) if row[1] == "done"]
-    lines = [blocks.as_text([head, *rows]), f"{len(left)} of {len(jobs)} jobs to run, {len(to_train)} models to train"]
+    lines = [
+        blocks.as_text([head, *rows]),
+        f"{len(left)} of {len(jobs)} jobs to run, {counted(len(to_train), 'model')} to train",
+    ]
     return "\n".join([*lines, *filter(None, [of_other_code(jobs, done, folder, models)])])
 
 

@@ -78,7 +78,7 @@ class Console:
     def failures(self, what: str, counts: Mapping[tuple[str, str], int]) -> None:
         """Print a table of failures by stage and kind, if there are any."""
         if counts:
-            self.say(f"  {sum(counts.values()):,} {what}:")
+            self.say(f"  {what}: {sum(counts.values()):,}")
         for (stage, kind), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
             self.say(f"    {count:8,}  {stage}: {kind}")
 
