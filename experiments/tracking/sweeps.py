@@ -99,9 +99,9 @@ def check(sweep: Mapping[str, Any]) -> int:
         ConfigError: trials that the model, the training or the plan refuses, with the reason of the first.
     """
     number, refused = 0, []
-    words = [f"{key}={value}" for key, value in next(trials(sweep)).items()]  # as an agent writes them
+    first = [f"{key}={value}" for key, value in next(trials(sweep)).items()]  # as an agent writes them
     try:
-        base = validated(compose_words([*sweep["command"][4:-1], *words]))
+        base = validated(compose_words([*sweep["command"][4:-1], *first]))
     except (*CONFIGURATION_ERRORS, ConfigError) as error:
         from experiments.composition import known_keys  # imports torch
 
