@@ -38,7 +38,7 @@ def composed(
     mappings = [key for group in changeable for key in _mappings(base.get(group), group)]
     for key in mappings:
         OmegaConf.set_struct(OmegaConf.select(base, key), False)
-    known = list(dict.fromkeys(key for group in changeable for key in _leaves(config.get(group), group)))
+    known = list(dict.fromkeys(key for group in changeable for key in leaves(config.get(group), group)))
     # A group is converted once, unless it can depend on another.
     refers = _refers(base)
     shared = {} if refers else plain(base)
@@ -79,7 +79,7 @@ def _check_changes(
     """Check that a condition changes only ``known`` settings of ``changeable`` groups, and entries of ``mappings``."""
     if not isinstance(changes, DictConfig):
         raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
-    for key in _leaves(changes, ""):
+    for key in leaves(changes):
         group = key.split(".")[0]
         if key == "train.seed":
             raise ConfigError(f"{place}.{key}: seeds are those of experiment.seeds, for every condition")
@@ -96,10 +96,10 @@ def _check_changes(
         )
 
 
-def _leaves(value: Any, key: str) -> Iterator[str]:
-    """Dotted names of the settings in a configuration.
+def leaves(value: Any, key: str = "") -> Iterator[str]:
+    """Yield the dotted names of the settings in a configuration.
 
-    >>> list(_leaves(OmegaConf.create({"graph": {"structure": "full"}, "track": "graph"}), ""))
+    >>> list(leaves(OmegaConf.create({"graph": {"structure": "full"}, "track": "graph"})))
     ['graph.structure', 'track']
     """
     if not isinstance(value, DictConfig) or value._is_none():
@@ -107,7 +107,7 @@ def _leaves(value: Any, key: str) -> Iterator[str]:
         return
     for name in value:
         inner = value._get_node(name)  # not value[name]: a setting without a value is one as well
-        yield from _leaves(inner, f"{key}.{name!s}" if key else str(name))
+        yield from leaves(inner, f"{key}.{name!s}" if key else str(name))
 
 
 def _mappings(value: Any, key: str) -> Iterator[str]:

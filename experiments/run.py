@@ -29,9 +29,10 @@ from pathlib import Path
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from experiments.command import CONFIG_DIR, HELP, ended_by, run_usage, take_debug
+from experiments.conditions import leaves
 from experiments.config import CONF, ExperimentConfig, fault_of, job_settings, read, register, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from experiments.models import Models
@@ -41,6 +42,7 @@ from experiments.report.results import Experiment
 from experiments.runner import Runner, check_tasks
 from experiments.topic_sets import check_judged, read_topic_sets, tasks_of
 from experiments.tracking import logbook
+from graphs.counts import counted
 from graphs.errors import ConfigError
 from graphs.shared_files import locked, read_json, write_json
 from mathamr.evaluation.result_names import TestName, title, titles
@@ -86,7 +88,7 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     data = corpus.fingerprints()
     jobs = plan(composed, data)
     wanted = select(jobs, None, experiment.only)
-    for line in without_effect(command.split(), wanted):
+    for line in without_effect(shlex.split(command), wanted):
         console.say(line)
     shared = Path(config.outputs) / "shared" / f"{corpus.name}-{data.graphs[:12]}"
     models = Models(shared, console.say)
@@ -113,7 +115,7 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
         missing = runner.check(base, missing)
         if config.job == PREPARE:
             runner.prepare(missing)
-            return Ended(f"the graphs of {len(missing)} jobs are in {shared}", 0)
+            return Ended(f"the graphs of {counted(len(missing), 'job')} are in {shared}", 0)
         if config.job is None:  # other parts of an array run the rest
             _say_unmet(mine, folder, console)
         _say_displaced(missing, folder, command, console)
@@ -157,7 +159,10 @@ def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
     to_train = {job.model_key for job in left if models.state(job) not in ("trained", "none")}
     head = ["Job", "State", "Model", "Key", "Model key"]
     done = [job for job, row in zip(jobs, rows, strict=True) if row[1] == "done"]
-    lines = [blocks.as_text([head, *rows]), f"{len(left)} of {len(jobs)} jobs to run, {len(to_train)} models to train"]
+    lines = [
+        blocks.as_text([head, *rows]),
+        f"{len(left)} of {len(jobs)} jobs to run, {counted(len(to_train), 'model')} to train",
+    ]
     return "\n".join([*lines, *filter(None, [of_other_code(jobs, done, folder, models)])])
 
 
@@ -181,10 +186,19 @@ def of_other_code(jobs: Sequence[Job], done: Sequence[Job], folder: Path, models
 
 
 def without_effect(words: Sequence[str], jobs: Sequence[Job]) -> list[str]:
-    """Return a note on each setting of the command line that no job reads, with the setting to use instead."""
+    """Return a note on each setting of the command line that no job reads, or that conditions set themselves.
+
+    A note names the setting to use instead.
+    """
     notes = []
+    conditions = {job.condition: job.experiment.conditions[job.condition] or {} for job in jobs}
+    changed = {condition: list(leaves(OmegaConf.create(one))) for condition, one in conditions.items()}
     for word in words:
-        group, _, name = word.lstrip("+").partition("=")[0].partition(".")
+        key, _, value = word.lstrip("+").partition("=")
+        if own := [condition for condition, keys in changed.items() if key in keys]:
+            instead = f"experiment.conditions.{own[0]}.{key}={value}"
+            notes.append(f"  {word} has no effect on conditions that set {key}: {', '.join(own)}; use {instead}")
+        group, _, name = key.partition(".")
         readers = [job.settings for job in jobs if group in job.settings.groups()]
         others = {own.replacement(group, name) for own in readers}
         if others and None not in others:

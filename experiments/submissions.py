@@ -23,6 +23,7 @@ from experiments.report.results import Row
 from graphs.corpus.corpus import Corpus, benchmark
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
+from graphs.counts import counted
 from graphs.errors import ConfigError, EvaluationError
 from mathamr.evaluation.metrics import evaluate, judged_results
 from mathamr.evaluation.result_names import ARQMATH
@@ -143,7 +144,7 @@ def write_submission(folder: Path, job: str, name: RunName, out: Path, root: Pat
     if job == "best" and SELECTED_BY in row and others:
         about += f"\nnot considered, because they rank no held-out training pairs: {', '.join(others)}; --job names one"
     if left_out:
-        about += f"\nleft out: {left_out:,} results that are formulas without an id in the collection"
+        about += f"\nleft out, because their formulas have no id in the collection: {counted(left_out, 'result')}"
     return Written(f"{row['condition']}-seed{row['seed']}", about, files, collection)
 
 
@@ -204,20 +205,20 @@ class FileReport:
         more = [f"{count - SHOWN:,} more of kind {kind}" for kind, count in shown.items() if count > SHOWN]
         if more:
             yield f"{self.path}: and {', '.join(more)}"
-        verdict = f"{len(self.problems):,} problems" if self.problems else "valid"
+        verdict = counted(len(self.problems), "problem") if self.problems else "valid"
         unchecked = "; topics and ids not looked up (give --corpus)" if self.missing_topics is None else ""
-        size = f"{self.results:,} results for {self.topics} topics"
+        size = f"{counted(self.results, 'result')} for {counted(self.topics, 'topic')}"
         yield f"{self.path}: Task {self.task}, {size}: {verdict}{unchecked}"
         if self.missing_topics:
             names = ", ".join(self.missing_topics[:10]) + " ..." * (len(self.missing_topics) > 10)
-            yield f"  {len(self.missing_topics)} topics have no result and score 0: {names}"
+            yield f"  topics without a result, which score 0 ({len(self.missing_topics)}): {names}"
         if not FILE_NAME.fullmatch(self.path.name):
             yield "  the labs name files TEAM-task1-RUN-auto-both-P.tsv (auto or manual; both, math or text; P or A)"
         yield from (f"  {line}" for line in self.reason.splitlines())
         if self.scores:
             *named, (_, judged) = self.scores.items()
             values = ", ".join(f"{name} {score:.4f}" for name, score in named)
-            yield f"  all judgments, regime full: {values} ({judged:.0f} topics)"
+            yield f"  all judgments, regime full: {values} ({counted(round(judged), 'topic')})"
 
     def content(self) -> dict[str, Any]:
         """Return the report as JSON values."""

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.corpus.corpus import Corpus
+from graphs.counts import counted
 from graphs.errors import ConfigError, StoreError
 from graphs.shared_files import only_writer, read_json, write_json
 from graphs.stores.posts import PostTexts
@@ -224,5 +225,5 @@ def open_engine(settings: Settings) -> tuple[SearchEngine, str]:
         of = "".join(sign if sign.isprintable() else " " for sign in of)  # an index may come from anywhere
     else:
         engine = Engine.open(settings.index, model=settings.model, device=settings.device)
-    loaded = f"{len(engine):,} posts{of}, loaded in {time.perf_counter() - start:.1f} s"
+    loaded = f"{counted(len(engine), 'post')}{of}, loaded in {time.perf_counter() - start:.1f} s"
     return engine, f"{loaded}\nnote: {engine.note}" if engine.note else loaded

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.command import command, parser_of
+from graphs.counts import counted
 
 if TYPE_CHECKING:
     from graphs.stores.collection import BuildSummary, Collection, StoredGraph
@@ -94,10 +95,10 @@ def _facts(stored: StoredGraph) -> str:
     graph = stored.decode()
     how = [f"{name} ({stored.formula_map[name]}): {kind}" for name, kind in stored.attachments.items()]
     lines = [
-        f"{stored.kind} {stored.post_id}: {len(graph.labels)} nodes, {len(graph.edges)} edges, "
-        f"{len(graph.sentence_roots)} sentences, {len(graph.formula_ids)} formulas",
+        f"{stored.kind} {stored.post_id}: {counted(len(graph.labels), 'node')}, {counted(len(graph.edges), 'edge')}, "
+        f"{counted(len(graph.sentence_roots), 'sentence')}, {counted(len(graph.formula_ids), 'formula')}",
         *([f"attached by {', '.join(how)}"] if how else []),
-        *([f"{stored.reattached} parts of the AMR reattached"] if stored.reattached else []),
+        *([f"{counted(stored.reattached, 'part')} of the AMR reattached"] if stored.reattached else []),
     ]
     return "\n".join(lines)
 
@@ -111,8 +112,8 @@ def stats(given: argparse.Namespace, console: Console) -> str:
 
     if given.workers < 1:
         raise ConfigError(f"--workers {given.workers}: at least 1 process is needed")
-    counted = count(given.collection, graph_config(), console, kinds=given.kinds, workers=given.workers)
-    return counted.to_json() if given.json else census.table(counted)
+    found = count(given.collection, graph_config(), console, kinds=given.kinds, workers=given.workers)
+    return found.to_json() if given.json else census.table(found)
 
 
 def merge(given: argparse.Namespace, console: Console) -> str:
@@ -131,7 +132,7 @@ def export(given: argparse.Namespace, console: Console) -> str:
 
     with Collection(given.collection) as graphs:
         number = export_penman(graphs, given.out)
-        return f"{given.out}: {number:,} graphs{_state(graphs)}"
+        return f"{given.out}: {counted(number, 'graph')}{_state(graphs)}"
 
 
 def import_file(given: argparse.Namespace, console: Console) -> str:
@@ -162,7 +163,7 @@ def _state(graphs: Collection) -> str:
 
 
 def _summary(path: Path, summary: BuildSummary) -> str:
-    return f"{path}: {summary.graphs:,} graphs, {sum(summary.failures.values()):,} records of failures"
+    return f"{path}: {counted(summary.graphs, 'graph')}, failures recorded: {sum(summary.failures.values()):,}"
 
 
 if __name__ == "__main__":

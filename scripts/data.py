@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from experiments.command import add_corpus, command, corpus_of, parser_of
 from graphs.corpus.download import PARTS
+from graphs.counts import counted
 
 if TYPE_CHECKING:
     from graphs.corpus.download.web import Downloads, Offer, WebFile
@@ -100,7 +101,8 @@ def get(given: argparse.Namespace, console: Console) -> int:
     left = sum(offer.left for offer in coming)
     present = sum(offer.present for offer in offers)
     console.say(
-        f"{len(coming)} files to download, {megabytes(left)}; {present} already present; {megabytes(free)} free"
+        f"{counted(len(coming), 'file')} to download, {megabytes(left)}; {present} already present; "
+        f"{megabytes(free)} free"
     )
     if given.list:
         for offer in coming:
@@ -252,15 +254,17 @@ def export(given: argparse.Namespace, console: Console) -> int:
         )
     if written.failures:
         console.say(
-            f"{written.failures:,} posts could not be read, or have the id of an earlier post, and are left out"
+            f"left out: {counted(written.failures, 'post')} that cannot be read, or with the id of an earlier post"
         )
     if written.topics_left_out:
-        console.say(f"{written.topics_left_out:,} topics without a relevant document are left out")
+        console.say(f"left out: {counted(written.topics_left_out, 'topic')} without a relevant document")
     if written.judgments_left_out:
-        console.say(f"{written.judgments_left_out:,} judgments of missing documents, or of such topics, are left out")
+        console.say(
+            f"left out: {counted(written.judgments_left_out, 'judgment')} of missing documents, or of such topics"
+        )
     print(
-        f"{given.to}: {written.documents:,} documents, {written.queries:,} queries, {written.judgments:,} judgments, "
-        f"{written.train_pairs:,} training pairs"
+        f"{given.to}: {counted(written.documents, 'document')}, {counted(written.queries, 'query')}, "
+        f"{counted(written.judgments, 'judgment')}, {counted(written.train_pairs, 'training pair')}"
     )
     return 0
 

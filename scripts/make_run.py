@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.command import add_corpus, command, corpus_of, parser_of
+from graphs.counts import counted
 
 if TYPE_CHECKING:
     from graphs.corpus.corpus import Corpus
@@ -134,7 +135,7 @@ def of_index(given: argparse.Namespace) -> str:
         )
     count, results = len(found.run.rankings), sum(map(len, found.run.rankings.values()))
     return (
-        f"{given.out}: Task {given.task}, {count} topics, {results:,} results; search "
+        f"{given.out}: Task {given.task}, {counted(count, 'topic')}, {counted(results, 'result')}; search "
         f"{found.seconds:.2f} s, {count / max(found.seconds, 1e-9):,.0f} queries/s"
     )
 
@@ -171,7 +172,7 @@ def of_bm25(given: argparse.Namespace) -> str:
     for topic_id in found.lost:
         console.say(f"topic {topic_id}: its query formula is not in its post; scores 0")
     write_run(Run.from_results(given.name, found.results, task=given.task), given.out)
-    return f"{given.out}: Task {given.task}, {len(found.results)} topics; search {found.seconds:.2f} s"
+    return f"{given.out}: Task {given.task}, {counted(len(found.results), 'topic')}; search {found.seconds:.2f} s"
 
 
 def of_runs(given: argparse.Namespace) -> str:
@@ -196,7 +197,7 @@ def of_runs(given: argparse.Namespace) -> str:
     if tune is None or fused.tuned is None:
         return ""
     first, second = fused.tuned
-    return f"weights {first:.2f} and {second:.2f}, tuned on {len(tune)} topics: report on others"
+    return f"weights {first:.2f} and {second:.2f}, tuned on {counted(len(tune), 'topic')}: report on others"
 
 
 if __name__ == "__main__":

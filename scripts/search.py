@@ -173,8 +173,8 @@ def _posts(answer: Answer) -> list[str]:
         post = result.post
         lines += [f"{rank}. {post.title or '(no title)'}", f"   post {post.post_id}, score {result.score:.3f}"]
         if post.question is not None:
-            lines += [f"   answers question {post.question_id}: {post.question_snippet()}"]
-        lines += [f"   {post.snippet()}"]
+            lines += [f"   answers question {post.question_id}: {post.question_snippet()}".removesuffix(": ")]
+        lines += [f"   {snippet}"] if (snippet := post.snippet()) else []
         lines += [f"     {_match(match)}" for match in (result.explanation.matches if result.explanation else ())]
         lines.append("")
     return lines

@@ -28,6 +28,7 @@ from experiments.analyses.job_examples import natural
 from graphs.corpus.post import Topic
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
+from graphs.counts import counted
 from graphs.stores.posts import PostText
 from mathamr import maxsim
 from mathamr.evaluation.metrics import evaluate
@@ -94,13 +95,13 @@ def _of_topic(
         post = space.posts[place]
         grade = f"grade {grades[post]}" if post in grades else "not judged"
         score = best[:, place].mean()
-        yield f"{number}. Post {post}, {score:.2f}, {grade}, {sizes[place]} vectors: {shown.get(post, '')}"
+        yield f"{number}. Post {post}, {score:.2f}, {grade}, {counted(sizes[place], 'vector')}: {shown.get(post, '')}"
         if (why := explain(topic, post)) is not None:
             yield from _lifts(why, best[:, place], best.mean(1))
     for post in missed:
         if ranks[post] > FIRST:
             size = sizes[space.posts.index(post)]
-            yield f"\nMissed, at {ranks[post]}: post {post}, {size} vectors: {shown.get(post, '')}"
+            yield f"\nMissed, at {ranks[post]}: post {post}, {counted(size, 'vector')}: {shown.get(post, '')}"
 
 
 def _lifts(why: Explanation, here: NDArray[np.floating], mean: NDArray[np.floating]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from experiments.models import Models
 from experiments.plan import Job, finished, plan
 from experiments.topic_sets import read_topic_sets, tasks_of
 from graphs.corpus.corpus import Corpus
+from graphs.counts import counted
 from graphs.errors import ConfigError
 from graphs.stores.posts import PostTexts
 from mathamr.search_index import PARTS, IndexedJob, identity_of, keep, write_index
@@ -71,7 +72,7 @@ def index_job(
     identity = IndexedJob(experiment["name"], condition, seed, identity_of(corpus), key, count)
     write_index(out, posts_db, lambda place: keeper.keep(job, place), identity)
     return (
-        f"index:     {count:,} posts of {identity.collection}, ranked by {condition} of {experiment['name']}, "
+        f"index:     {counted(count, 'post')} of {identity.collection}, ranked by {condition} of {experiment['name']}, "
         f"seed {seed}\n{search_hint(out)}"
     )
 

@@ -22,7 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument(
         "folders", nargs="+", type=Path, metavar="DIR", help="folder outputs/EXP, or outputs with several experiments"
     )
-    parser.add_argument("--out", type=Path, default=Path("outputs/report"), help="folder of the report")
+    parser.add_argument(
+        "--out", type=Path, default=Path("outputs/report"), help="folder of the report; default: outputs/report"
+    )
     options = parser.parse_args(arguments)
 
     from experiments.report import results, writing

@@ -24,6 +24,7 @@ from pathlib import Path
 from experiments.report.blocks import Block, Table, Text
 from experiments.report.results import Experiment
 from experiments.report.topic_scores import of_conditions
+from graphs.counts import counted
 from graphs.errors import ConfigError
 from mathamr.evaluation.result_names import TestName
 
@@ -96,7 +97,7 @@ def _table(
     title = experiment.measures[experiment.first_measure]
     head = ["Condition"]
     for value, topics in found.items():
-        head += [f"{value} ({len(topics)} topics)", "difference"]
+        head += [f"{value} ({counted(len(topics), 'topic')})", "difference"]
     rows = [head]
     for condition, of_topic in scores.items():
         baseline = experiment.baselines[condition]

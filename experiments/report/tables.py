@@ -325,7 +325,7 @@ def p_value(value: float) -> str:
 
 
 def plain_table(experiment: Experiment, columns: Mapping[str, tuple[str, float]], caption: str = "") -> Table | None:
-    """Return means of the columns that any job has; None without such a column.
+    """Return means of the columns that any job has, for the conditions that have one; None without such a column.
 
     Raises:
         StoreError: a value that is no number.
@@ -340,7 +340,8 @@ def plain_table(experiment: Experiment, columns: Mapping[str, tuple[str, float]]
                 job = f"{row['condition']}-seed{row['seed']}"
                 raise StoreError(f"{key} of {job} is {value!r}, no number; remove its result.json and run it again")
     table = mean_table(experiment.rows, known, amount)
-    return Table([table[0], *([experiment.label(line[0]), *line[1:]] for line in table[1:])], caption)
+    lines = [[experiment.label(line[0]), *line[1:]] for line in table[1:] if {*line[1:-1]} != {"–"}]
+    return Table([table[0], *lines], caption)
 
 
 def parameter_groups(experiment: Experiment) -> dict[str, tuple[str, float]]:

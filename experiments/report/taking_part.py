@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from experiments.report.blocks import Block, Text
 from experiments.report.results import Experiment, Row
+from graphs.counts import counted
 from mathamr.evaluation import result_names as columns
 from mathamr.evaluation.completeness import COLUMNS, short
 from mathamr.evaluation.result_names import column
@@ -58,5 +59,7 @@ def leaks(experiment: Experiment) -> list[Block]:
     found = sorted({(int(row["pairs_left_out"]), int(row["questions_left_out"])) for row in rows})
     if found == [(0, 0)]:
         return [Text("Leak control: no question of a training pair is a topic.")]
-    said = "; ".join(f"{pairs:,} training pairs ({questions:,} questions)" for pairs, questions in found)
+    said = "; ".join(
+        f"{counted(pairs, 'training pair')} ({counted(questions, 'question')})" for pairs, questions in found
+    )
     return [Text(f"Leak control: left out, because their questions are topics: {said}; leaks.tsv of a job lists them.")]

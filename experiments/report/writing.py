@@ -142,8 +142,10 @@ def _facts(experiment: Experiment) -> str:
     counted = [task for task in dict.fromkeys(tasks) if any(column(task, "topics") in row for row in rows)]
     first = counted[0] if counted else tasks[0]
     of = "" if first == tasks[0] else f" of {columns.title(first)}"
-    facts = [f"{all_of(column(first, 'topics'))} topics{of}, regime {all_of('regime')}"]
-    if more := [f"{columns.title(task)}: {all_of(column(task, 'topics'))} topics" for task in counted if task != first]:
+    number = {task: all_of(column(task, "topics")) for task in (first, *counted)}
+    topics = {task: f"{one} topic{'s' * (one != '1')}" for task, one in number.items()}
+    facts = [f"{topics[first]}{of}, regime {all_of('regime')}"]
+    if more := [f"{columns.title(task)}: {topics[task]}" for task in counted if task != first]:
         facts[0] += f" ({', '.join(more)})"
     for task in dict.fromkeys([first, *counted]):
         if any((files := column(task, "judgments")) in row for row in rows):

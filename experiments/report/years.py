@@ -15,6 +15,7 @@ from experiments.report.blocks import Block, Table, Text
 from experiments.report.results import Experiment
 from experiments.report.tables import AGAINST_OWN, p_value
 from experiments.report.topic_scores import measured_baselines, of_conditions
+from graphs.counts import counted
 from mathamr.evaluation.result_names import ARQMATH, TestName
 from mathamr.evaluation.significance import Comparison, compare, paired_t_test
 from mathamr.ranking.judged import year_of as year_of
@@ -66,7 +67,7 @@ def best(of_year: Mapping[str, Mapping[str, float]], among: Sequence[str]) -> st
 def _scores(experiment: Experiment, years: _Years) -> Table:
     head = ["Condition"]
     for year, of_year in years.items():
-        head += [f"nDCG' {year} ({len(next(iter(of_year.values())))} topics)", "difference"]
+        head += [f"nDCG' {year} ({counted(len(next(iter(of_year.values()))), 'topic')})", "difference"]
     rows = [head]
     tests = {year: _tests(experiment, of_year) for year, of_year in years.items()}
     for name in next(iter(years.values())):

@@ -18,7 +18,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from experiments.config import compose_words, job_settings, validated
-from experiments.configuration_errors import CONFIGURATION_ERRORS
+from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from graphs.errors import ConfigError
 from mathamr.default_settings import CONF
 
@@ -99,10 +99,13 @@ def check(sweep: Mapping[str, Any]) -> int:
         ConfigError: trials that the model, the training or the plan refuses, with the reason of the first.
     """
     number, refused = 0, []
+    first = [f"{key}={value}" for key, value in next(trials(sweep)).items()]  # as an agent writes them
     try:
-        base = validated(compose_words(sweep["command"][4:-1]))
+        base = validated(compose_words([*sweep["command"][4:-1], *first]))
     except (*CONFIGURATION_ERRORS, ConfigError) as error:
-        raise ConfigError(f"the command of the sweep is refused: {error}") from error
+        from experiments.composition import known_keys  # imports torch
+
+        raise ConfigError(f"the command of the sweep is refused: {refusal(error, known_keys)}") from error
     for trial in trials(sweep):
         number += 1
         config = base.copy()

@@ -30,6 +30,7 @@ from graphs.corpus.accepted import Posts
 from graphs.corpus.arqmath import PostLink
 from graphs.corpus.corpus import Corpus, PairsOfPosts, TrainingPairs
 from graphs.corpus.post import IdPairs, Pair, Post
+from graphs.corpus.record_ids import identified
 from graphs.errors import ConfigError, Failure
 
 #: What may be an answer of a question; the first is the thesis's (3.4).
@@ -59,13 +60,15 @@ def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Post
         positives: one of :data:`POSITIVES`. ``answers`` adds every answer with votes, ``duplicates`` to each question
             the answers of its duplicates, ``all`` both; ``related`` what is related to it.
         least_score: votes that an answer needs, where it is not accepted.
-        posts: posts that were read before, with or without texts; None: they are read for this.
+        posts: posts that were read before, with or without texts; None: they are read for this,
+            and of those with one id the first counts.
 
     Raises:
         ConfigError: for duplicates of a collection without links between posts; for related pairs of one without any.
     """
-    if posts is not None and isinstance(corpus, PairsOfPosts):
-        found = corpus.pairs_of(posts)
+    given = posts or (lambda: identified(corpus.posts(), texts=True))
+    if isinstance(corpus, PairsOfPosts):
+        found = corpus.pairs_of(given)
     else:
         found = corpus.pairs() if isinstance(corpus, TrainingPairs) else iter(())
     pairs = _each_once(IdPairs(found))  # a post may be in the collection twice
@@ -85,7 +88,7 @@ def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Post
                 "use train.positives=answers or accepted"
             )
         duplicates = [(link.post_id, link.related_id) for link in corpus.links() if link.kind == _DUPLICATE]
-    return select_pairs((posts or corpus.posts)(), pairs, duplicates, positives, least_score)
+    return select_pairs(given(), pairs, duplicates, positives, least_score)
 
 
 def select_pairs(

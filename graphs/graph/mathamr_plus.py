@@ -157,7 +157,7 @@ def _attach(amr: penman.Graph, num_formulas: int) -> tuple[penman.Graph, list[st
         mentioned = _mentioned(target, num_formulas) if target is not None else []
         if not mentioned or (role != ":instance" and target in variables):
             continue
-        if role == ":instance" and len(mentioned) == 1:
+        if role == ":instance" and len(mentioned) == 1 and source not in renamed:  # a second concept is a constant
             renamed[source] = f"F{mentioned[0]}"
             how[mentioned[0]] = "concept"
         else:

@@ -130,7 +130,7 @@ def strip_comments(text: str, *, verbatim: bool = True) -> str:
     '100\\% sureof it'
 
     Args:
-        verbatim: keep verbatim environments, and commands in ``\verb``.
+        verbatim: keep verbatim environments, and commands and dollar signs in ``\verb``.
     """
     pieces: list[str] = []
     kept = position = 0  # ends of the text that is in `pieces` or removed, and that is read
@@ -144,7 +144,7 @@ def strip_comments(text: str, *, verbatim: bool = True) -> str:
             if closes[name] > -1:
                 position = closes[name] + len(end)
         if match["keep"]:
-            if verbatim or not match["mark"] or "\\" not in match["keep"][1:]:
+            if verbatim or not match["mark"] or not {"\\", "$"} & set(match["keep"][1:]):
                 continue
         elif name and (closes[name] < 0 or (verbatim and name != "comment")):
             continue

@@ -352,6 +352,9 @@ class Collection(database.OpenFile):
     def _stored(self, row: tuple[str, str, str, str, str, int, int]) -> StoredGraph:
         self._check(row)
         formula_map, attachments = (texts_of_row(text, dict, row[0], path=self.path) for text in row[3:5])
+        if not isinstance(row[5], int):
+            message = f"the row of post {row[0]} is damaged ({row[5]!r:.40} is no number)"
+            raise StoreError(f"{message}; delete the file and build it again", path=self.path)
         return StoredGraph(row[0], row[1], row[2], formula_map, attachments, row[5])
 
     def _check(self, row: tuple[str, str, str, str, str, int, int]) -> None:

@@ -33,7 +33,7 @@ from graphs.corpus.leaks import DIGEST_BYTES, QuestionMarks, marks
 from graphs.corpus.post import Post
 from graphs.errors import Failure
 from graphs.processes import batched
-from graphs.row_digests import check_row, row_digest
+from graphs.row_digests import check_row, row_digest, texts_of_row
 from graphs.stores.posts import PostTexts
 
 PURPOSE = "the headers of a collection's posts"
@@ -109,7 +109,7 @@ class PostHeaders(database.OpenFile):
 
     def posts(self) -> Iterator[Post | Failure]:
         """Yield all posts without texts, and the failures of reading, in the order of the collection."""
-        return (_failure(row) if row[-1] is not None else _header(row) for row in self._rows())
+        return (self._failure(row) if row[-1] is not None else self._header(row) for row in self._rows())
 
     def broken(self) -> int:
         """Return the number of failures of reading."""
@@ -117,7 +117,7 @@ class PostHeaders(database.OpenFile):
 
     def failures(self) -> Iterator[Failure]:
         """Yield the failures of reading, in the order of the collection."""
-        return (_failure(row) for row in self._rows(" WHERE failure IS NOT NULL"))
+        return (self._failure(row) for row in self._rows(" WHERE failure IS NOT NULL"))
 
     def with_marks(self) -> Iterator[tuple[Post, QuestionMarks]]:
         """Yield all posts without texts, each with the marks of its text (:func:`graphs.corpus.leaks.marks`)."""
@@ -125,7 +125,7 @@ class PostHeaders(database.OpenFile):
             if row[-1] is None:
                 joined = row[6]
                 digests = tuple(joined[i : i + DIGEST_BYTES] for i in range(0, len(joined), DIGEST_BYTES))
-                yield _header(row), QuestionMarks(digests, row[7])
+                yield self._header(row), QuestionMarks(digests, row[7])
 
     def known(self, wanted: frozenset[str]) -> frozenset[str]:
         """Return those of the ids that posts have."""
@@ -149,10 +149,10 @@ class PostHeaders(database.OpenFile):
             with_texts = texts.posts([row[0] for row in batch if row[-1] is None])
             for row in batch:
                 if row[-1] is not None:
-                    yield _failure(row)
+                    yield self._failure(row)
                 elif (text := with_texts.get(row[0])) is not None:
                     yield replace(
-                        _header(row),
+                        self._header(row),
                         title=text.title,
                         body=text.body,
                         markup=text.markup,
@@ -165,13 +165,10 @@ class PostHeaders(database.OpenFile):
             check_row(digest, row[0], *row, path=self.path)
             yield tuple(row)
 
+    def _header(self, row: tuple[Any, ...]) -> Post:
+        score = None if row[4] is None else int(row[4])
+        tags = texts_of_row(row[5], list, row[0], path=self.path)
+        return Post(row[0], row[1], tags=tuple(tags), parent_id=row[2], accepted_answer_id=row[3], score=score)
 
-def _header(row: tuple[Any, ...]) -> Post:
-    score = None if row[4] is None else int(row[4])
-    return Post(
-        row[0], row[1], tags=tuple(json.loads(row[5])), parent_id=row[2], accepted_answer_id=row[3], score=score
-    )
-
-
-def _failure(row: tuple[Any, ...]) -> Failure:
-    return Failure(*json.loads(row[-1]))
+    def _failure(self, row: tuple[Any, ...]) -> Failure:
+        return Failure(*texts_of_row(row[-1], list, row[0], path=self.path))

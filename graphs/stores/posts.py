@@ -92,11 +92,11 @@ class PostText:
 def beginning_of(text: PlaceholderText, heading: PlaceholderText, characters: int = SNIPPET_CHARACTERS) -> str:
     """Return the beginning of a text, some ``characters`` of words and LaTeX, formula ``i`` as ``FORMULA_i``.
 
-    The sentences of ``heading``, which is shown above, are left out if the text begins with them and continues.
+    The sentences of ``heading``, which is shown above, are left out if the text begins with them.
     """
     sentences, shown = text.sentences, len(heading.sentences)
     if with_latex(" ".join(sentences[:shown]), text) == with_latex(" ".join(heading.sentences), heading):
-        sentences = sentences[shown:] or sentences
+        sentences = sentences[shown:]
     words: list[str] = []
     length = 0
     for word in " ".join(sentences).split(" "):

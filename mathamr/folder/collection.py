@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 
 from graphs import digests
 from graphs.corpus.jsonl import read_lines
+from graphs.counts import counted
 from graphs.errors import CorpusError, Failure, MathAMRError
 from graphs.papers import archives
 from graphs.papers.latex_source import STYLES
@@ -294,8 +295,3 @@ def _passages(name: str, path: Path, text: str, declarations: str) -> Iterator[P
 
 def _form(name: str) -> str:
     return next((form for form, endings in _FORMS.items() if name.lower().endswith(endings)), "LaTeX")
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural for all but 1."""
-    return f"{number:,} {noun}" + "s" * (number != 1)

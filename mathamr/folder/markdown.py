@@ -40,6 +40,7 @@ _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*\{?(?P<info>[^\s`}]*)")
 _CODE = re.compile(  # no line after the first is empty, a formula, a heading, an item or a row
     r"(?<![\\`])(`+)(?!`)(?:[^\n]|\n(?![ \t>]*(?:\n|\$\$|[-*+#|]|\d+[.)]))){0,2000}?[^`]\1(?!`)"
 )
+_QUOTE = re.compile(r"(?s)``(?!`).*''|`(?!`)[^']*\S'[\s.,;:!?)][^']*\Z")  # of TeX: ``words'' or `words'
 _DOLLAR = re.compile(r"(?<!\\)((?:\\\\)*)\$")  # not escaped
 _FORMULA = re.compile("\x02(\\d+)\x02")
 _STATEMENT = re.compile(
@@ -132,8 +133,8 @@ def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
 
 
 def _with_escaped_dollars(code: re.Match[str]) -> str:
-    """Return code with escaped dollars; words after a quote of TeX (two backticks, two apostrophes) as they are."""
-    return code[0] if code[1] == "``" and "''" in code[0] else _DOLLAR.sub(r"\1\\$", code[0])
+    """Return code with escaped dollars, but words after a quote of TeX as they are."""
+    return code[0] if _QUOTE.match(code[0]) else _DOLLAR.sub(r"\1\\$", code[0])
 
 
 def _plain(text: str, formulas: list[str]) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from graphs.corpus.post import Post
+from graphs.counts import counted
 from graphs.errors import RetrievalError
 from graphs.shared_files import only_writer
 from mathamr.pretrained import folder as model_folder
@@ -92,7 +93,7 @@ class PostIndex(AbstractContextManager["PostIndex"]):
         return len(self._engine.catalog)
 
     def __repr__(self) -> str:
-        return f"PostIndex({len(self):,} posts)"
+        return f"PostIndex({counted(len(self), 'post')})"
 
     def search(
         self,

@@ -25,6 +25,7 @@ from graphs.corpus.corpus import Documents
 from graphs.corpus.files import hash_contents
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Post
+from graphs.counts import counted
 from graphs.errors import ConfigError, Failure
 from graphs.graph.virtual_nodes import FormulaMode
 from graphs.graph.vocabulary import Counts, Row
@@ -170,7 +171,7 @@ class ParsedCollection:
             return kept.count()
 
     def _say_total(self, number: int, config: ParsedSettings) -> None:
-        self._console.say(f"  posts to graphs: {number:,} posts to parse with {config.workers} processes")
+        self._console.say(f"  posts to graphs: {counted(number, 'post')} to parse, workers={config.workers}")
 
     def _add(
         self,

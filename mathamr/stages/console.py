@@ -18,6 +18,7 @@ from rich.console import Console as RichConsole
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from graphs.counts import counted
 from mathamr.memory import give_back_memory
 
 _LOG_EVERY = 30.0  # seconds between lines in a log file
@@ -78,7 +79,7 @@ class Console:
     def failures(self, what: str, counts: Mapping[tuple[str, str], int]) -> None:
         """Print a table of failures by stage and kind, if there are any."""
         if counts:
-            self.say(f"  {sum(counts.values()):,} {what}:")
+            self.say(f"  {what}: {sum(counts.values()):,}")
         for (stage, kind), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
             self.say(f"    {count:8,}  {stage}: {kind}")
 
@@ -97,7 +98,8 @@ class Console:
         seconds = time.monotonic() - stage.start
         give_back_memory()  # stages of different kinds follow each other
         if stage.done and seconds >= 1:
-            self.say(f"  {name}: {stage.done:,} {unit} in {duration(seconds)}, {stage.rate:,.1f} {unit}/s")
+            done = counted(stage.done, unit.removesuffix("s"))
+            self.say(f"  {name}: {done} in {duration(seconds)}, {stage.rate:,.1f} {unit}/s")
         sys.stderr.flush()
 
     def _log_line(self) -> Callable[[Stage], None]:

@@ -54,8 +54,8 @@ def own_pairs(
     apart = without_topics(pairs, files, topic_sets, parts=topics_may_be_posts(corpus))
     if apart.left_out:
         console.say(
-            f"  {len(apart.left_out):,} of {len(pairs):,} training pairs are left out, because their questions are "
-            f"topics, e.g. {apart.left_out[0].question_id}"
+            f"  training pairs left out, because their questions are topics: {len(apart.left_out):,} of "
+            f"{len(pairs):,}, e.g. {apart.left_out[0].question_id}"
         )
     if not apart.kept:
         raise ConfigError(

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.command import add_corpus, add_model, check_needs, command, corpus_of, model_of, parser_of
+from graphs.counts import counted
 
 if TYPE_CHECKING:
     from mathamr.stages.learning.text_pairs import PairSource
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
         )
         return json.dumps(write_pair_collection(source, given.benchmark, choice, console))
     pairs = write_pair_file(source, given.out, console, given.most)
-    return f"{len(pairs):,} pairs of {len(set(pairs.groups.tolist())):,} groups in {given.out}"
+    return f"{counted(len(pairs), 'pair')} of {counted(len(set(pairs.groups.tolist())), 'group')} in {given.out}"
 
 
 def _parser() -> argparse.ArgumentParser:

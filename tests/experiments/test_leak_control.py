@@ -62,7 +62,7 @@ def test_pairs_of_topics_are_left_out_listed_and_reported(leaking: Path, capsys:
     learned = ["train.pairs=[jsonl,other]", "train.epochs=1", "train.validation_fraction=0.1"]
     run(trial("experiment.name=demo", *TINY, *places, source, *learned), "command")
     said = capsys.readouterr().err
-    assert "4 of 24 training pairs are left out, because their questions are topics, e.g. q0" in said
+    assert "training pairs left out, because their questions are topics: 4 of 24, e.g. q0" in said
     assert "source other: 22 pairs; left out, because their questions are topics: 2, e.g. s2" in said
     (place,) = (leaking / "out" / "demo" / "jobs").iterdir()
     result = json.loads((place / "result.json").read_text())

@@ -165,7 +165,7 @@ def test_every_track_reports_broken_documents(
     tiny = ("text=tiny", "text.epochs=0") if track == "text" else ()
     assert run(configured(beir, out, f"track={track}", *tiny), "command").failed == 0
     said = capsys.readouterr().err
-    assert f"1 posts cannot be read and are left out, the first: {beir}/corpus.jsonl:41: _id 'bro ken'" in said
+    assert f"left out: 1 post that cannot be read, the first: {beir}/corpus.jsonl:41: _id 'bro ken'" in said
     (listed,) = out.glob("shared/*/posts.failures.tsv")
     assert listed.read_text().count("\n") == 2
 
@@ -179,7 +179,7 @@ def test_a_topic_that_is_a_post_is_not_learned(
         file.write("q3\t0\ta3\t3\n")
     settings = ("data=jsonl", "data.regime=full")
     run(configured(collection, tmp_path / "out", *settings), "command")
-    assert "4 of 41 training pairs are left out, because their questions are topics, e.g. q3" in capsys.readouterr().err
+    assert "training pairs left out, because their questions are topics: 4 of 41, e.g. q3" in capsys.readouterr().err
 
 
 def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:

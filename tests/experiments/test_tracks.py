@@ -89,12 +89,21 @@ def test_a_fusion_depends_on_its_parts_and_comes_last() -> None:
 
 def test_a_setting_that_no_job_reads_is_noted() -> None:
     tuned = {"track": "text", "text": {"epochs": 1}}
-    words = ["+exp=trial", "train.epochs=99", "train.seed=3", "train.validation_fraction=0.2", "text.epochs=1"]
-    words += ["train.device=cpu", "model.hidden_dim=8", "track=text", "data.root=a.b"]
+    words = ["+exp=trial", "train.epochs=99", "train.seed=3", "train.validation_fraction=0.2", "text.max_length=8"]
+    words += ["train.device=cpu", "model.hidden_dim=8", "data.root=a.b"]
     jobs = list(planned({"tuned": tuned, "words": BM25}).values())
     assert runner.without_effect(words, jobs) == ["  train.epochs=99 has no effect with track=text; use text.epochs"]
     with_graphs = planned({"tuned": tuned, "words": BM25, "graph": {}}).values()
     assert runner.without_effect(words, list(with_graphs)) == []
+
+
+def test_a_setting_that_conditions_set_themselves_is_noted() -> None:
+    longer = {"train": {"epochs": 7}}
+    jobs = planned({"base": {}, "longer": longer, "wide": {**longer, "model": {"hidden_dim": 8}}})
+    assert runner.without_effect(["++train.epochs=1", "train.beta=1"], list(jobs.values())) == [
+        "  ++train.epochs=1 has no effect on conditions that set train.epochs: longer, wide; "
+        "use experiment.conditions.longer.train.epochs=1"
+    ]
 
 
 def test_jobs_come_after_those_that_they_need() -> None:

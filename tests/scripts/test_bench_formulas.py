@@ -125,7 +125,7 @@ def test_formulas_db_is_built_and_gone_on_with(collection: Path, tmp_path: Path)
     assert first.returncode == 0
     printed = json.loads(first.stdout)
     assert (printed["formulas"], printed["failures"]) == (5, {"opt missing": 2, "slt missing": 1})
-    assert "3 trees missing from MathML (made from LaTeX instead):\n           2  opt: missing" in first.stderr
+    assert "trees missing from MathML (made from LaTeX instead): 3\n           2  opt: missing" in first.stderr
     assert "not read: opt_representation_v3/2.tsv: its header lacks the columns id and post_id" in first.stderr
     assert [json.loads(line)["kind"] for line in failures.read_text(encoding="utf-8").splitlines()] == ["missing"] * 3
     with FormulaStore.open(database) as store:

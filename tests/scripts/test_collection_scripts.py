@@ -64,13 +64,13 @@ def test_shards_are_built_merged_counted_shown_exported_and_imported(corpus: Pat
     build(corpus, fewer, "--shard", "2/2")
     refused = run_script("collection.py", "merge", merged, shards[0], fewer, code=2).stderr
     assert f"its selection is 'answer, question', that of {shards[0]} is 'answer, question, topic of task 1'" in refused
-    assert "13 graphs, 1 records of failures" in run_script("collection.py", "merge", merged, *shards).stdout
+    assert "13 graphs, failures recorded: 1" in run_script("collection.py", "merge", merged, *shards).stdout
     stats = json.loads(run_script("collection.py", "stats", merged, "--json").stdout)
     assert stats == counted
     figure = tmp_path / "graph.svg"
     shown = run_script("collection.py", "show", merged, "7", "--figure", figure).stdout
     assert shown.startswith(
-        "answer 7: 11 nodes, 10 edges, 1 sentences, 1 formulas\nattached by FORMULA_0 (7:0): concept\n"
+        "answer 7: 11 nodes, 10 edges, 1 sentence, 1 formula\nattached by FORMULA_0 (7:0): concept\n"
     )
     assert "\nsolve-01\n  :ARG1 FORMULA_0 (7:0)\n    :opt\n" in shown
     assert shown.endswith("    :slt\n      V!x\n        a  N!7\n      n  <\n      n  V!y\n")
@@ -106,7 +106,7 @@ def test_a_trial_goes_on_and_failures_are_tried_again(corpus: Path, tmp_path: Pa
     assert listed[0] == "post_id\tstage\tkind\tmessage"
     assert len(listed) == 2
     done = build(corpus, out, "--retry-failures")
-    assert "trying 1 posts again" in done.stderr
+    assert "trying 1 post again" in done.stderr
     assert re.search(r"^posts +12$", done.stdout, re.MULTILINE)
     for other, message in (
         (("--kinds", "question"), "retry all of answer, question"),

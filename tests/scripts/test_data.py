@@ -119,7 +119,7 @@ def test_the_time_is_measured_on_the_largest_file(
         assert len(ranges) == 2
         assert ranges[1] > "bytes=1"
     assert "about " in (said := capsys.readouterr().err)
-    assert said.index("1 files to download, 1.0 MB") < said.index("about ") < said.index("MB/s")
+    assert said.index("1 file to download, 1.0 MB") < said.index("about ") < said.index("MB/s")
 
 
 def test_a_download_that_is_stopped_says_how_it_goes_on(

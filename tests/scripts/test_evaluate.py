@@ -52,7 +52,7 @@ def test_judgments_by_formula_id_are_converted_year_by_year(tmp_path: Path) -> N
     (tmp_path / "ids.tsv").write_text("id\tvisual_id\n7\t20\n9\t20\n8\t13\n10\t13\n13\t30\n")
     command = ["--task", "2", "--run", tmp_path / "run", "--visual-ids", tmp_path / "ids.tsv", "--qrels"]
     done = evaluate(*command, tmp_path / "2020", tmp_path / "2021")
-    note = "4 judgments of 2020 by formula id are converted to visual ids; 1 of unknown formulas left out\n"
+    note = "judgments of 2020 by formula id are converted to visual ids: 4; 1 of unknown formulas left out\n"
     assert done.stderr == note
     printed = json.loads(done.stdout)
     # B.1 is 20 (relevant), 30 (irrelevant), 13 (relevant): MAP' is (1/1 + 2/3) / 2, and 1 for B.201.

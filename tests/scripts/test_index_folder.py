@@ -58,7 +58,7 @@ def test_a_folder_is_indexed_searched_and_updated(
     (notes / "d.md").write_text("Both $\\sqrt2$ and $\\sqrt3$ are irrational.\n")
     assert scripts.index.main([*words, "--update"]) == 0
     printed = capsys.readouterr().out
-    assert "encoded:   1 posts" in printed
+    assert "encoded:   1 post" in printed
     assert "1 kept from the index before" in printed
     assert "1 new or changed, 1 unchanged, 1 removed" in printed
     assert {place for place, _ in found(out, capsys)} == {"a.tex:3", "d.md:1"}
@@ -103,7 +103,7 @@ def test_an_update_by_another_parser_makes_all_graphs_and_vectors_anew(
     assert scripts.index.main(words) == 0
     printed = capsys.readouterr()
     assert "all passages are parsed anew by embedded later" in " ".join(printed.err.split())
-    assert "encoded:   1 posts" in printed.out
+    assert "encoded:   1 post" in printed.out
     assert "kept from the index before" not in printed.out
     (notes / "b.md").write_text("Neither $\\sqrt2$ nor $\\sqrt3$ is rational.\n")
     assert scripts.index.main(words) == 0

@@ -82,8 +82,8 @@ def test_both_files_of_the_job_with_the_best_held_out_pairs(
     assert (out / "Lab-task2-plus-auto-both-P.tsv").read_text().startswith("F.1\tq1:0\tq1\t1\t0.9\tplus\n")
     printed = capsys.readouterr().out
     assert "mathamr_plus, seed 2 (regime judged: nDCG' 0.5000)" in printed
-    assert "Task 1, 2 results for 1 topics: valid" in printed
-    assert "1 topics have no result and score 0: T.2" in printed
+    assert "Task 1, 2 results for 1 topic: valid" in printed
+    assert "topics without a result, which score 0 (1): T.2" in printed
     assert "all judgments, regime full: nDCG' 0.5000, MAP' 0.5000, P'@10 0.0500, Bpref 0.5000 (2 topics)" in printed
     assert "nDCG' 1.0000, MAP' 1.0000, P'@10 0.1000" in printed
     assert submit.main(arguments(experiment, out, *scored, "--json")) == 0
@@ -141,7 +141,7 @@ def test_ids_that_the_collection_lacks_are_named_by_line(
         f"{one}:3: topic T.9 is not one of the task's topics",
         f"{one}:3: post none is not in the collection",
         f"{two}:2: post a1 has no formula a1:7",
-        f"{two}: Task 2, 2 results for 1 topics: 1 problems",
+        f"{two}: Task 2, 2 results for 1 topic: 1 problem",
     ):
         assert line in printed
     assert "the labs name files TEAM-task1-RUN-auto-both-P.tsv" in printed
@@ -156,7 +156,7 @@ def test_formulas_without_an_id_of_the_collection_are_left_out(
         path = experiment / f"jobs/mathamr_plus-seed{seed}/run-task2.tsv"
         write_run(Run.from_results("job", {"F.1": hits}, task=2), path)
     submit.main(arguments(experiment, tmp_path / "submission"))
-    assert "left out: 1 results that are formulas without an id in the collection" in capsys.readouterr().out
+    assert "left out, because their formulas have no id in the collection: 1 result\n" in capsys.readouterr().out
     written = (tmp_path / "submission/Lab-task2-plus-auto-both-P.tsv").read_text().splitlines()
     assert [line.split("\t")[1:4] for line in written] == [["17", "a1", "1"], ["18", "q1", "2"]]
 
@@ -173,7 +173,7 @@ def test_judgments_with_other_ids_are_named_instead_of_a_score_of_0(
     qrels.write_text("F.1\t0\ta1:0\t3\n")  # by formula id
     assert submit.main(command) == 0
     printed = capsys.readouterr().out
-    assert "  1 judgments by formula id are converted to visual ids\n" in printed
+    assert "  judgments by formula id are converted to visual ids: 1\n" in printed
     assert "nDCG' 1.0000" in printed
 
 

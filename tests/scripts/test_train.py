@@ -38,7 +38,7 @@ def test_it_trains_and_says_what_came_of_it(
     assert train.main([*command, *SMALL]) == 0
     lines = dict(line.split(":", 1) for line in capsys.readouterr().out.splitlines())
     assert list(lines) == ["best", "pairs", "epochs", "speed", "peak memory", "parameters"]
-    assert "43 trained on, 5 held out, 1 left out (1 posts without graph: lost)" in lines["pairs"]
+    assert "43 trained on, 5 held out, 1 left out (1 post without graph: lost)" in lines["pairs"]
     assert "graphs/s" in lines["speed"]
     assert "relational_layers" in lines["parameters"]
     records = [json.loads(line) for line in (tmp_path / "model" / "log.jsonl").read_text().splitlines()]

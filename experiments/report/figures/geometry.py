@@ -102,14 +102,16 @@ def statements(panels: Mapping[str, Content]) -> Figure:
 
     def draw(name: str) -> str:
         names = shortened(panels)
-        with canvas(2, max(2, len(panels)), 5.4) as (figure, axes):
-            for column, (label, one) in enumerate(panels.items()):
-                mesh = plots.matrix(axes[0][column], one["cosines"], one["topics"], lowest)
-                plots.points(axes[1][column], one["plane"], one["topics"])
-                axes[0][column].set_title(names[label], loc="left")
-            for line in axes:
-                for ax in line[len(panels) :]:
-                    ax.set_axis_off()
+        columns = min(5, max(2, len(panels)))
+        rows = -(-len(panels) // columns)  # of pairs: a matrix above its plane
+        with canvas(2 * rows, columns, 5.4 * rows) as (figure, axes):
+            matrices, planes = ([ax for line in axes[start::2] for ax in line] for start in (0, 1))
+            for place, (label, one) in enumerate(panels.items()):
+                mesh = plots.matrix(matrices[place], one["cosines"], one["topics"], lowest)
+                plots.points(planes[place], one["plane"], one["topics"])
+                matrices[place].set_title(names[label], loc="left")
+            for ax in matrices[len(panels) :] + planes[len(panels) :]:
+                ax.set_axis_off()
             bar = figure.colorbar(mesh, ax=axes[0], shrink=0.8, label="Cosine")
             if bar.solids is not None:
                 bar.solids.set_rasterized(False)  # a self-contained page loads no images

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from graphs.corpus.files import FormulaFiles
+from graphs.counts import counted
 from graphs.errors import ConfigError
 from graphs.formulas.mathml import Letters
 from graphs.formulas.store import DUPLICATE, BuildSummary, FormulaStore, Progress, build
@@ -48,7 +49,7 @@ def build_formula_trees(
     wanted = None if posts is None else frozenset(posts)
     with console.stage("formula trees", unit="rows") as stage:
         summary = build(out, files, posts=wanted, letters=letters, workers=workers, progress=_Share(stage))
-    console.say(f"  {summary.formulas:,} formulas, {summary.trees:,} different trees")
+    console.say(f"  {counted(summary.formulas, 'formula')}, {counted(summary.trees, 'different tree')}")
     again = {key: number for key, number in summary.failures.items() if key[1] == DUPLICATE}
     without = {key: number for key, number in summary.failures.items() if key not in again}
     console.failures("trees missing from MathML (made from LaTeX instead)", without)

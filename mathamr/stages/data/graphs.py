@@ -17,6 +17,7 @@ from time import monotonic
 
 from graphs.corpus.corpus import Corpus, benchmark
 from graphs.corpus.post import Post
+from graphs.counts import counted
 from graphs.errors import ConfigError, Failure
 from graphs.stores import collection
 from graphs.stores.census import Census, take
@@ -93,7 +94,7 @@ def build_graphs(
     """
 
     def say(number: int | None) -> None:
-        console.say("resuming the last retry" if number is None else f"trying {number:,} posts again")
+        console.say("resuming the last retry" if number is None else f"trying {counted(number, 'post')} again")
 
     parser = parsers.factory(settings.parser, settings.options)
     with console.stage(name, total=total, unit=unit) as advance:
@@ -115,7 +116,7 @@ def build_graphs(
         )
     attached = ", ".join(f"{how} {number:,}" for how, number in sorted(summary.attachments.items()))
     console.say(
-        f"  {summary.graphs:,} graphs with {summary.formulas:,} formulas"
+        f"  {counted(summary.graphs, 'graph')} with {counted(summary.formulas, 'formula')}"
         + (f", attached to: {attached}" if attached else "")
     )
     console.failures("posts that failed", summary.failures)

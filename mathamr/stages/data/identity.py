@@ -14,6 +14,7 @@ from __future__ import annotations
 from os import PathLike
 
 from graphs.corpus.corpus import Corpus
+from graphs.counts import counted
 from graphs.errors import StoreError
 from graphs.stores.collection import Collection
 from graphs.stores.origin import TOPICS
@@ -56,8 +57,8 @@ def check_whole(graphs: Collection, console: Console) -> None:
     refuse_shard(graphs)
     if not graphs.meta.get("finished"):
         console.say(
-            f"warning: {graphs.path} is unfinished: {len(graphs):,} posts, which an experiment needed, or a build that "
-            "was limited or stopped; mathamr build graphs completes such a build"
+            f"warning: {graphs.path} is unfinished: {counted(len(graphs), 'post')}, which an experiment needed, or a "
+            "build that was limited or stopped; mathamr build graphs completes such a build"
         )
 
 

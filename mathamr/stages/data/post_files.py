@@ -18,6 +18,7 @@ from pathlib import Path
 from graphs.corpus.corpus import Completed, Documents, answers_ask
 from graphs.corpus.post import Post
 from graphs.corpus.record_ids import identified
+from graphs.counts import counted
 from graphs.errors import Failure
 from graphs.shared_files import locked
 from graphs.stores import post_headers
@@ -72,7 +73,7 @@ class PostFiles:
             if not listed.exists():
                 write_table(kept.failures(), listed)
         self._console.once(
-            f"  {number:,} posts cannot be read and are left out, the first: {first.message}; all: {listed}"
+            f"  left out: {counted(number, 'post')} that cannot be read, the first: {first.message}; all: {listed}"
         )
 
     def _has_headers(self) -> bool:

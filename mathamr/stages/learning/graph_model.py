@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from graphs.corpus.post import Pair, Post
+from graphs.counts import counted
 from graphs.errors import Failure
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import peak_gpu_memory, peak_memory
@@ -184,7 +185,7 @@ def summary(training: GraphTraining) -> str:
         "best": f"{result.best}, step {result.best_step}: validation loss {result.best_val_loss:.4f}, "
         f"MRR {result.best_val_mrr:.4f}",
         "pairs": f"{result.train_pairs:,} trained on, {result.validation_pairs:,} held out, {result.left_out:,} left "
-        f"out ({len(result.missing):,} posts without graph{_examples_of(result.missing)})",
+        f"out ({counted(len(result.missing), 'post')} without graph{_examples_of(result.missing)})",
         "epochs": f"{len(result.epochs)} of {duration(result.time_per_epoch_s)} ({result.time_per_epoch_s:.2f} s) "
         f"on average{stopped}",
         "speed": f"{result.pairs_per_s:,.1f} pairs/s{speed}",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from graphs.corpus.leaks import PairsApart
 from graphs.corpus.sources import Source
+from graphs.counts import counted
 from graphs.errors import ConfigError
 from mathamr.stages import sources
 from mathamr.stages.console import Console
@@ -60,7 +61,7 @@ class SourcePairs:
         apart = without_topics(source.pairs(), files, self.topic_sets)
         some = f", e.g. {apart.left_out[0].question_id}" if apart.left_out else ""
         self._console.say(
-            f"  source {name}: {len(source.pairs()):,} pairs; left out, because their questions are topics: "
+            f"  source {name}: {counted(len(source.pairs()), 'pair')}; left out, because their questions are topics: "
             f"{len(apart.left_out):,}{some}"
         )
         return PairsApart(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.pairs import training_pairs
+from graphs.counts import counted
 from graphs.errors import ConfigError
 from graphs.shared_files import only_writer
 from graphs.stores.collection import Collection
@@ -56,8 +57,10 @@ def prepare_training(
         write_pairs(pair_file, ((pair.question_id, pair.answer_id) for pair in pairs))
         write_whole(positives_file(pair_file), train.positives)
         lines = [
-            f"{tensors}: {len(graphs):,} graphs, {labels.num_labels:,} labels, {labels.num_relations} relations",
-            f"{pair_file}: {len(pairs):,} pairs of {len({pair.question_id for pair in pairs}):,} questions",
+            f"{tensors}: {counted(len(graphs), 'graph')}, {labels.num_labels:,} labels, "
+            f"{labels.num_relations} relations",
+            f"{pair_file}: {counted(len(pairs), 'pair')} of "
+            f"{counted(len({pair.question_id for pair in pairs}), 'question')}",
         ]
         negative_file.unlink(missing_ok=True)  # of other settings
         if train.negatives and train.negative_source != "model":
@@ -67,7 +70,9 @@ def prepare_training(
             assert isinstance(mined, dict)
             mined_pairs = [(question, post_id) for question, kept in mined.items() for post_id in kept]
             write_pairs(negative_file, mined_pairs)
-            lines.append(f"{negative_file}: {len(mined_pairs):,} hard negatives of {len(mined):,} questions")
+            lines.append(
+                f"{negative_file}: {counted(len(mined_pairs), 'hard negative')} of {counted(len(mined), 'question')}"
+            )
     return "\n".join(lines)
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.corpus.corpus import open_corpus
+from graphs.counts import counted
 from graphs.errors import CorpusError, StoreError
 from graphs.graph.graph_maker import GraphMaker
 from graphs.graph.virtual_nodes import VirtualNodeSpec
@@ -29,7 +30,7 @@ from graphs.shared_files import only_writer
 from graphs.stores import collection
 from graphs.stores.collection import Collection
 from graphs.whole_file import write_whole
-from mathamr.folder.collection import FolderPosts, counted, read_folder, record_files
+from mathamr.folder.collection import FolderPosts, read_folder, record_files
 from mathamr.retrieval.folder import DOCUMENTS, HEADER, read_header
 from mathamr.search import catalog
 from mathamr.stages.console import Console

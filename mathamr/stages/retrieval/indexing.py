@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Post
+from graphs.counts import counted
 from graphs.errors import RetrievalError, StoreError, faults_as
 from graphs.formulas.store import FormulaStore
 from graphs.shared_files import only_writer
@@ -232,7 +233,7 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
         encoding_shards.remove(folder)
     writing = time.perf_counter() - start
     now = fresh - resumed
-    lines = [f"encoded:   {now:,} posts in {seconds:.1f} s, {now / max(seconds, 1e-9):,.0f} docs/s"]
+    lines = [f"encoded:   {counted(now, 'post')} in {seconds:.1f} s, {now / max(seconds, 1e-9):,.0f} docs/s"]
     before = [f"{resumed:,} more by an earlier run that was stopped"] if resumed else []
     before += [f"{kept:,} kept from the index before"] if kept else []
     before += [f"{gone:,} of the index before left out"] if gone else []
@@ -256,7 +257,8 @@ def _checked(index: Catalog, writing: float) -> list[str]:
     if index.location is not None:
         kept = f"{index.index.nbytes / size:,.0f} bytes a document on {index.location}, as its node estimates them,"
     lines = [
-        f"index:     {size:,} posts, {vectors:,} vectors, {formulas:,} formulas, written in {writing:.1f} s",
+        f"index:     {counted(size, 'post')}, {counted(vectors, 'vector')}, {counted(formulas, 'formula')}, "
+        f"written in {writing:.1f} s",
         f"size:      {kept} of posts, {index.nbytes / size:,.0f} with formulas, texts and model",
     ]
     exact = [Strategy("single_vector"), Strategy("doc_vn_maxsim", pool=200), Strategy("maxsim")]
@@ -267,7 +269,7 @@ def _checked(index: Catalog, writing: float) -> list[str]:
     lines += [
         f"check:     {row.strategy!s:26} "
         f"{f'recall@{DEPTH} {row.recall:.3f} against exact search, ' if recall else ''}"
-        f"{1000 * row.seconds:.1f} ms a query ({len(queries)} queries)"
+        f"{1000 * row.seconds:.1f} ms a query ({counted(len(queries), 'query')})"
         for row in compare(index.index, index.vectors, queries, [*approximate, *exact])
     ]
     index.close()

@@ -110,7 +110,7 @@ def in_ids_of(run: Run, qrels: Qrels, visual_ids: Mapping[str, str] | None) -> t
             if (converted_count := judged_results(run, converted, visual_ids)) > count:
                 left_out = f"; {counts.unknown:,} of unknown formulas left out" if counts.unknown else ""
                 notes.append(
-                    f"{counts.judgments:,} judgments{of_year} by formula id are converted to visual ids{left_out}"
+                    f"judgments{of_year} by formula id are converted to visual ids: {counts.judgments:,}{left_out}"
                 )
                 judged, count = converted, converted_count
         if not count and not judged.keys().isdisjoint(run.rankings):

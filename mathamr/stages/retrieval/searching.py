@@ -149,4 +149,4 @@ def say_lost(console: Console, topic_set: TopicSet, searched: Sequence[Topic], w
     lost = sorted({topic.topic_id for topic in topic_set.topics} - {topic.topic_id for topic in searched})
     if lost:
         first = f"{', '.join(lost[:SHOWN])}{' ...' * (len(lost) > SHOWN)}"
-        console.say(f"  {title(topic_set.test_name)}: {len(lost)} topics {why}: {first}")
+        console.say(f"  {title(topic_set.test_name)}: topics that {why} ({len(lost)}): {first}")

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from graphs.counts import counted
 from graphs.errors import CorpusError
 from graphs.shared_files import locked
 from mathamr.text.asking.models import Answer, Conversation, LanguageModel, NoAnswer
@@ -60,7 +61,7 @@ class Estimate:
         '2 questions to ask: about 3,000 tokens to read and 120 to write, for about 0.00'
         """
         read, written = self.tokens_in, self.tokens_out
-        said = f"{self.questions:,} questions to ask: about {read:,} tokens to read and {written:,} to write"
+        said = f"{counted(self.questions, 'question')} to ask: about {read:,} tokens to read and {written:,} to write"
         if prices is None:
             return said
         return f"{said}, for about {(read * prices[0] + written * prices[1]) / 1_000_000:,.2f}"

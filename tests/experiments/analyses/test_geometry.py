@@ -310,6 +310,13 @@ def test_long_ids_of_topics_fit_into_the_legend_of_statements() -> None:
     assert "sympy.functions" not in drawn.partition(">")[2]
 
 
+def test_many_conditions_are_plotted_below_one_another() -> None:
+    one = content_of(space())["statements"]
+    drawn = [figures.statements(dict.fromkeys("abcdef"[:number], one)).draw("part") for number in (5, 6)]
+    few, many = (float(svg.partition('height="')[2].partition("pt")[0]) for svg in drawn)
+    assert many == 2 * few
+
+
 @pytest.mark.usefixtures("without_rendering")
 def test_the_page_has_a_part_on_the_space(folder: Path) -> None:
     writing.write([results.read(folder)], folder)

@@ -32,7 +32,7 @@ def test_a_table_for_each_label_that_topics_have(folder: Path) -> None:
     tables = [block for block in breakdowns.blocks(results.read(folder), 1) if isinstance(block, Table)]
     assert [table.caption for table in tables] == ["nDCG' by difficulty", "nDCG' by dependency"]
     assert tables[0].rows == [
-        ["Condition", "easy (1 topics)", "difference", "hard (2 topics)", "difference"],
+        ["Condition", "easy (1 topic)", "difference", "hard (2 topics)", "difference"],
         ["base †", "0.200", "", "0.500", ""],
         ["ring", "0.300", "+0.100", "0.400", "-0.100"],
     ]

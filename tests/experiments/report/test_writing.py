@@ -374,6 +374,10 @@ def test_costs_and_parameters(rings: Path) -> None:
     assert f"| Condition | {costs} | Seeds |" in text
     assert "| none | 11.5 ± 0.7 | 90 | 2.500 | 1.987 | 7.814 | 60,325 | 120 | 2 |" in text
     assert "*Parameters by group*\n\n| Condition | encoder | Seeds |\n|---|---|---|\n| none | 1,987,361 | 2 |" in text
+    assert "| ring | 1,987,361 | 2 |" in text
+    for seed in (1, 2):
+        finish(rings, "ring", seed, 0.5, parameters_encoder=None)
+    assert "| ring | – | 2 |" not in written(rings)
 
 
 def test_task_2_has_tables_and_tests_of_its_own(tmp_path: Path) -> None:

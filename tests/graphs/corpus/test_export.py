@@ -94,7 +94,8 @@ def test_training_pairs_leave_topics_out(root: Path, tmp_path: Path) -> None:
     assert not (out / "qrels" / "train.tsv").exists()
     (root / "topics.jsonl").write_text('{"post_id": "t", "body": "What is $z$?"}\n')
     (root / "qrels.tsv").write_text("t 0 a/0 4\n")
-    (root / "posts.jsonl").write_text((root / "posts.jsonl").read_text() * 2)  # each post twice
+    other_parent = '{"post_id": "a/0", "kind": "answer", "parent_id": "2"}\n'
+    (root / "posts.jsonl").write_text((root / "posts.jsonl").read_text() * 2 + other_parent)  # each post twice
     assert export_beir(open_corpus("jsonl", root), out, split="dev").train_pairs == 6
     pairs = list(open_beir(out, "dev").pairs())
     assert pairs[:2] == [Pair("query:1", "a/0"), Pair("query:2", "a/1")]

@@ -112,6 +112,14 @@ def test_what_reads_like_one_of_our_variables_stays_what_it_is() -> None:
     assert own == {("F0", ":quant", "F0"), ("F0", ":mod", "F0s0"), ("F0", ":ARG2", "F1")}
 
 
+def test_of_two_concepts_of_one_node_no_formula_is_lost() -> None:
+    """The reader of Penman text refuses such a graph; one from elsewhere may have it."""
+    amr = penman.Graph([("f", ":instance", "FORMULA_0"), ("f", ":instance", "FORMULA_1")], top="f")
+    plus = build(amr, formulas(2), [X_SQUARED] * 2)
+    assert plus.attachments == {"FORMULA_0": "concept", "FORMULA_1": "string"}
+    assert len(decode_plus(plus.penman, plus.formula_map).formula_nodes) == 2
+
+
 def test_two_mentions_become_one_node_with_two_incoming_edges() -> None:
     _, graph = built("(a / and :op1 (f / FORMULA_0 :mod (l / large)) :op2 (f2 / FORMULA_0 :mod (s / small)))", 1)
     node = graph.formula_nodes[0]

@@ -67,7 +67,7 @@ def test_a_row_that_has_changed_since_it_was_written_is_named(tmp_path: Path) ->
                 read()
 
 
-@pytest.mark.parametrize("column", ["formula_map", "attachments"])
+@pytest.mark.parametrize("column", ["formula_map", "attachments", "reattached"])
 @pytest.mark.parametrize("text", ["{", "[" * 100_000, "[]", "null", '{"FORMULA_0": 7}', b"\xff"])
 def test_a_row_of_another_program_with_its_digest_is_named(column: str, text: str | bytes, tmp_path: Path) -> None:
     build(tmp_path / "c.db", posts(2))

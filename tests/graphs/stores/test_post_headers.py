@@ -15,6 +15,7 @@ from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import Pair, Post, Topic
 from graphs.corpus.record_ids import identified
 from graphs.errors import Failure, StoreError
+from graphs.row_digests import row_digest
 from graphs.stores import posts as post_texts
 from graphs.stores.post_headers import PURPOSE, PostHeaders, is_whole, recording
 from graphs.stores.posts import PostTexts
@@ -168,6 +169,20 @@ def test_a_row_that_has_changed_is_named(statement: str, tmp_path: Path) -> None
         for read in (found.posts, found.with_marks, lambda: found.whole(whole)):
             with pytest.raises(StoreError, match=r"headers\.db: the row of post q is not what was written"):
                 list(read())
+
+
+@pytest.mark.parametrize("text", ["{", "7", "[17]"])
+@pytest.mark.parametrize("column", ["tags", "failure"])
+def test_a_row_of_another_program_with_its_digest_is_named(column: str, text: str, tmp_path: Path) -> None:
+    headers, _ = kept(tmp_path, POSTS[:1])
+    with database.writer(headers, "", purpose=PURPOSE) as connection:
+        connection.execute(f"UPDATE post SET {column} = ?", (text,))
+        (row,) = connection.execute("SELECT * FROM post").fetchall()
+        connection.execute("UPDATE post SET digest = ?", (row_digest(*row[1:-1]),))
+        connection.commit()
+    message = r"headers\.db: the row of post q is damaged \("
+    with PostHeaders(headers) as found, pytest.raises(StoreError, match=message):
+        list(found.posts())
 
 
 @pytest.mark.parametrize("statement", ["UPDATE post SET body = 'No'", "UPDATE formulas SET formula_ids = '[]'"])

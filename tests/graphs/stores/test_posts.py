@@ -64,7 +64,7 @@ def test_a_beginning_ends_before_the_word_that_goes_past_it(characters: int, exp
     [
         ("Let $a$.", "Then $b$.", "Then $b$."),
         ("Is $a$? Is $b$?", "I ask of $c$.", "I ask of $c$."),
-        ("Let $a$.", "", "Let $a$."),  # else there is nothing to show
+        ("Let $a$.", "", ""),
         ("Let $a$.", "Let $a$. Then $b$.", "Let $a$. Then $b$."),
     ],
 )

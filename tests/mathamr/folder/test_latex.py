@@ -95,6 +95,11 @@ def test_a_conditional_that_is_only_shown_skips_nothing(show: str) -> None:
     )
 
 
+def test_dollar_signs_that_are_only_shown_begin_no_formula() -> None:
+    text = r"Write \verb|$| or \verb*+$$+ around an important $x$ of \verb|text|."
+    assert [body for _, _, body in shown(text)] == ["Write or around an important $x$ of |text|."]
+
+
 def test_skipped_text_is_no_passage() -> None:
     text = "The first words here.\n\n\\iffalse\n\\begin{thm} Nothing of this. \\end{thm}\n\\fi\n\nThe last words here."
     assert shown(text) == [("1", "a", "The first words here. The last words here.")]

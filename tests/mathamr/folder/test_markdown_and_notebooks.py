@@ -89,6 +89,8 @@ def test_dollars_between_backticks_begin_no_formula() -> None:
         ("A key `\n\n$x+1$\n\n- and `", r"A key $x+1$ and"),  # no code from one block to another
         ("$$\na`b\n$$\nand `c`", r"$$ a`b $$ and c"),
         ("``Even'' if $n+1$ is ``odd''.", r"Even'' if $n+1$ is odd''."),  # quotes of TeX
+        ("The `$x$-axis' is not the `$y$-axis' of $z$.", "The $x$-axis' is not the $y$-axis' of $z$."),
+        ("Say `echo '$A' and '$B'` for $z$.", r"Say echo '\$A' and '\$B' for $z$."),
         (r"`\\$5` or `$6` and $x+1$", r"\\\$5 or \$6 and $x+1$"),
     ],
 )

@@ -36,7 +36,7 @@ export function shown(result, rank, answer, asked, about) {
     part(".origin").append(linkTo(result.post_id, about));
     if (result.question) {
       part(".question").hidden = false;
-      part(".question").append(`Answers question ${result.question.post_id}: `);
+      part(".question").append(`Answers question ${result.question.post_id}${result.question.snippet.length ? ": " : ""}`);
       showParts(part(".question"), result.question.snippet);
     }
     if (about.explains) showMatches(part(".why"), result);

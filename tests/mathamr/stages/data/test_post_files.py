@@ -151,7 +151,7 @@ def test_broken_posts_are_counted_and_listed(tmp_path: Path, capsys: pytest.Capt
     files = PostFiles(open_corpus("jsonl", root), folder, Console())
     files.read(texts=True)
     listed = folder / "posts.failures.tsv"
-    assert f"2 posts cannot be read and are left out, the first: {root}/posts.jsonl:4: kind 'answr'" in (
+    assert f"left out: 2 posts that cannot be read, the first: {root}/posts.jsonl:4: kind 'answr'" in (
         said := capsys.readouterr().err
     )
     assert str(listed) in said
@@ -162,7 +162,7 @@ def test_broken_posts_are_counted_and_listed(tmp_path: Path, capsys: pytest.Capt
     assert len(list(files.posts())) == 5
     assert capsys.readouterr().err == ""  # once
     PostFiles(open_corpus("jsonl", root), folder, Console()).read(texts=True)  # a later run, from what is kept
-    assert "2 posts cannot be read" in capsys.readouterr().err
+    assert "2 posts that cannot be read" in capsys.readouterr().err
 
 
 def test_a_failing_post_has_one_id_in_all_lists(tmp_path: Path) -> None:
