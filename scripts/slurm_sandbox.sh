@@ -19,10 +19,10 @@ fail() {
 
 free_port() {
     local port
-    for port in $(shuf -i 20000-32000 -n 50); do
+    for port in $(shuf -i 22000-32000 -n 50); do
         (exec 3<> "/dev/tcp/127.0.0.1/$port") 2> /dev/null || { echo "$port" && return; }
     done
-    fail "no free port among 50 random ports from 20000 to 32000; try again"
+    fail "no free port among 50 random ports from 22000 to 32000; try again"
 }
 
 write_configuration() {

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import random
+import socket
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from tempfile import mkdtemp
@@ -73,6 +76,23 @@ class Process:
         ended = Ended(self._process.exitcode, self._out.read_text(), self._err.read_text())
         self._process.close()
         return ended
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process has not ended, also where nobody has asked for its exit code yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends between opening and reading
+        return False
+
+
+def free_port() -> int:
+    """Return a free port of those that the system gives to no connection: none takes it before a process does."""
+    while True:
+        port = random.SystemRandom().randrange(22_000, 32_000)
+        with socket.socket() as free, suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
 
 
 def start(code: str, folder: Path, **environment: str) -> Process:

@@ -125,9 +125,12 @@ def test_ten_kills_at_random_moments_and_the_content_is_that_of_one_run(tmp_path
                 time.sleep(moments.uniform(0, 0.03))
         else:  # while it starts
             time.sleep(moments.uniform(0, 0.8))
-        assert process.poll() is None, process.communicate()[1].decode()
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process.send_signal(signal.SIGKILL)  # does nothing to a build that has ended, on a machine with other work
+        _, errors = process.communicate()
+        if process.returncode == 0:
+            path.unlink()
+            continue
+        assert process.returncode == -signal.SIGKILL, errors.decode()
         kills += 1
         late_kills += 0 < rows(path) < count
     assert late_kills > 5
