@@ -100,9 +100,9 @@ def start(code: str, folder: Path, **environment: str) -> Process:
     return Process(code, folder, environment)
 
 
-def start_experiment(folder: Path, *words: str) -> Process:
-    """Start ``python -m experiments.run`` with these words."""
-    return start(_EXPERIMENT.format(words=list(words)), folder)
+def start_experiment(folder: Path, *words: str, before: str = "") -> Process:
+    """Start ``python -m experiments.run`` with these words, after the code ``before``."""
+    return start(before + _EXPERIMENT.format(words=list(words)), folder)
 
 
 def _run(code: str, out: str, err: str, environment: dict[str, str]) -> None:

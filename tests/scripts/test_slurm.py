@@ -63,12 +63,12 @@ class Slurm:
         self.until(lambda: self.facts(job)["JobState"] in states, lambda: f"{self.facts(job)}\n{self.log(job)}")
         return self.facts(job)
 
-    def until(self, ready: Callable[[], bool], tell: Callable[[], str]) -> None:
+    def until(self, ready: Callable[[], bool], tell: Callable[[], str], pause: float = 0.5) -> None:
         """Wait until ``ready``; ``tell`` describes the state otherwise."""
         deadline = time.monotonic() + SECONDS
         while not ready():
             assert time.monotonic() < deadline, tell()
-            time.sleep(0.5)  # a question to Slurm takes processor time that its jobs need
+            time.sleep(pause)  # a question to Slurm takes processor time that its jobs need
 
     def log(self, job: str) -> str:
         """What a job has printed so far."""
@@ -144,7 +144,7 @@ def test_an_experiment_as_an_array_of_jobs_with_two_ranks(slurm: Slurm, collecti
     first = f"{array}_1"
     # Wherever models lie below the outputs: a checkpoint is a folder with this file.
     saved = "last/checkpoint.json"
-    slurm.until(lambda: any(tmp_path.rglob(saved)), lambda: f"{slurm.facts(first)}\n{slurm.log(first)}")
+    slurm.until(lambda: any(tmp_path.rglob(saved)), lambda: f"{slurm.facts(first)}\n{slurm.log(first)}", pause=0.02)
     slurm.command("scancel", "--signal=USR1", first)
     slurm.start_again(first)
     # ... goes on when it is queued again, and what waits for its end begins then.

@@ -115,7 +115,7 @@ def test_two_shards_with_two_workers_each_killed_and_resumed_merge_into_one_whol
 
 def test_ten_kills_at_random_moments_and_the_content_is_that_of_one_run(tmp_path: Path) -> None:
     count, path, moments = 200, tmp_path / "c.db", random.Random(2026)
-    kills = late_kills = 0
+    kills = late_kills = too_late = 0
     while kills < 10:
         process = start(path, count=count, delay=0.02, workers=1 + kills % 2)
         if kills % 3:  # while it writes
@@ -129,6 +129,8 @@ def test_ten_kills_at_random_moments_and_the_content_is_that_of_one_run(tmp_path
         _, errors = process.communicate()
         if process.returncode == 0:
             path.unlink()
+            too_late += 1
+            assert too_late < 10
             continue
         assert process.returncode == -signal.SIGKILL, errors.decode()
         kills += 1
