@@ -88,7 +88,7 @@ apt-get install --no-install-recommends slurmctld slurmd slurm-client munge"
         give_up "$folder" munged.log
     slurmctld -c 2>> "$folder/start.log" || give_up "$folder" slurmctld.log
     slurmd -c 2>> "$folder/start.log" || give_up "$folder" slurmd.log
-    for _ in $(seq 100); do
+    for _ in $(seq 300); do
         if [[ $(sinfo --noheader --format=%t 2> /dev/null) == idle ]]; then
             echo "export SLURM_CONF=$folder/slurm.conf SLURM_SANDBOX=$folder"
             return
