@@ -79,6 +79,19 @@ def test_what_is_typed_before_the_index_is_known_is_searched(chromium: Any, slow
     assert "&k=7&" in page.driver.current_url
 
 
+def test_what_is_being_typed_when_the_index_becomes_known_stays(chromium: Any, slow: tuple[str, set[str]]) -> None:
+    address, held = slow
+    page = Page(chromium, address)
+    held.add("/api/index")
+    page.driver.refresh()
+    page.one("#query").send_keys(QUERY)
+    held.clear()
+    page.until(lambda: page.one("#examples").is_displayed())
+    assert page.one("#query").get_property("value") == QUERY
+    assert page.driver.current_url == address
+    assert page.all("#preview .katex")
+
+
 def test_an_address_is_followed_that_comes_before_the_index_is_known(chromium: Any, slow: tuple[str, set[str]]) -> None:
     address, held = slow
     page = Page(chromium, address)

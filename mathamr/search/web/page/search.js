@@ -52,9 +52,9 @@ async function start() {
   typeset(examples);
   for (const button of examples.querySelectorAll("button")) button.addEventListener("click", () => tryExample(button));
   describe();
-  if (location.hash || query.value === "") return restore();
-  fillIn(new URLSearchParams()); // what was typed before the index was known stays
-  searchAgain();
+  const searched = go.hasAttribute("aria-busy") && location.hash === "";
+  await restore(query.value);
+  if (searched) submit();
 }
 
 /* Chooses the index that is searched and the one beside it, "" for none; the controls then offer what they can do. */
@@ -203,7 +203,8 @@ function showTitle(text) {
   document.title = text.trim() ? `${text} - ${TITLE}` : TITLE;
 }
 
-async function restore() {
+/* Follows the address; `typed` is the query if it has none: what was typed before the index was known. */
+async function restore(typed = "") {
   if (index === null) return; // it is called again when the index is known
   search?.abort();
   go.removeAttribute("aria-busy");
@@ -223,16 +224,16 @@ async function restore() {
     else refuse(asked, lacking);
     return;
   }
-  query.value = asked.get("q") ?? "";
+  query.value = asked.get("q") ?? typed;
   showInEditor();
   lacking.push(...fillIn(asked));
   explain();
   showPreview();
   if (lacking.length > 0) refuse(asked, lacking);
-  else if (query.value) submit(Number.parseInt(asked.get("start") ?? "0", 10) || 0, "replaceState");
+  else if (asked.get("q")) submit(Number.parseInt(asked.get("start") ?? "0", 10) || 0, "replaceState");
   else clear();
 }
-addEventListener("popstate", restore);
+addEventListener("popstate", () => restore());
 
 /* Fills in the controls below the query; returns the names in the address whose values this server does not have. */
 function fillIn(asked) {
