@@ -37,6 +37,7 @@ def start(
     delay: float = 0.01,
     count: int = COUNT,
     body: str = "crash",
+    gate: str = "",
 ) -> subprocess.Popen[bytes]:
     """A process that builds the collection of ``posts(count)``, post 7 with another ``body``, in batches of 4."""
     program = textwrap.dedent(
@@ -49,7 +50,7 @@ def start(
         if __name__ == "__main__":
             collection.BATCH_SIZE = 4
             collection.build({str(path)!r}, Shard.parse({shard!r}).of(posts({count}, p7={body!r})),
-                             collection.ParserFactory(Parrot, {{"delay": {delay}}}), source="test",
+                             collection.ParserFactory(Parrot, {{"delay": {delay}, "gate": {gate!r}}}), source="test",
                              shard={shard!r}, workers={workers})
         """
     )
@@ -168,14 +169,15 @@ def test_a_build_of_one_batch_starts_no_process(tmp_path: Path, monkeypatch: pyt
 
 
 def test_of_two_writers_the_second_is_refused_and_the_first_unharmed(tmp_path: Path) -> None:
-    path = tmp_path / "c.db"
-    first = start(path, workers=1, delay=0.05)
+    path, gate = tmp_path / "c.db", tmp_path / "gate"
+    first = start(path, workers=1, delay=0, gate=str(gate))
     rows_appear(path, first)
     assert first.poll() is None
     with pytest.raises(StoreError, match=r"c\.db: another process is writing to this file"):
         build(path, posts(COUNT, p7="crash"))
     with Collection(path) as graphs:  # reading goes on all the while
         assert graphs.get("0").kind == "answer"
+    gate.touch()
     _, errors = first.communicate(timeout=120)
     assert first.returncode == 0, errors.decode()
     build(tmp_path / "whole.db", posts(COUNT, p7="crash"))
