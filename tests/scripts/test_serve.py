@@ -76,7 +76,8 @@ def test_it_answers_until_it_is_interrupted(index: Path) -> None:
     errors = before + after
     assert "Traceback" not in errors
     logged = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
-    assert [(one["path"], one["status"]) for one in logged] == [("other", 200)] + [("/api/search", 200)] * 2
+    ended = sorted((one["path"], one["status"]) for one in logged)  # the page's file may be closed after a search
+    assert ended == [("/api/search", 200)] * 2 + [("other", 200)]
 
 
 @pytest.mark.slow
