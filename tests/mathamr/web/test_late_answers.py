@@ -67,6 +67,19 @@ def test_the_last_of_two_quick_choices_is_searched(chromium: Any, slow: tuple[st
     assert "index=fixed" not in page.driver.current_url
 
 
+def test_an_index_that_the_server_does_not_describe_is_not_chosen(chromium: Any, slow: tuple[str, set[str]]) -> None:
+    page = Page(chromium, slow[0])
+    page.driver.execute_cdp_cmd("Network.enable", {})
+    page.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*api/index?index=fixed"]})
+    try:
+        page.choose("#system", "fixed: fixed of test")
+        page.until(lambda: "The server does not answer" in page.one("#error").text)
+    finally:
+        page.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+        page.driver.execute_cdp_cmd("Network.disable", {})
+    assert page.one("#system").get_property("value") == "index"
+
+
 def test_what_is_typed_before_the_index_is_known_is_searched(chromium: Any, slow: tuple[str, set[str]]) -> None:
     address, held = slow
     page = Page(chromium, address)

@@ -147,7 +147,9 @@ for (const control of [system, other]) {
     try {
       await chooseIndexes(system.value, other.value);
     } catch (problem) {
-      if (problem.name !== "AbortError") error.textContent = problem.message;
+      if (problem.name === "AbortError") return;
+      describe(); // the menus show what is searched
+      error.textContent = problem.message;
       return;
     }
     searchAgain();
