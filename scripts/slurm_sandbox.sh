@@ -19,10 +19,10 @@ fail() {
 
 free_port() {
     local port
-    for port in $(shuf -i 20000-32000 -n 50); do
+    for port in $(shuf -i 22000-32000 -n 50); do
         (exec 3<> "/dev/tcp/127.0.0.1/$port") 2> /dev/null || { echo "$port" && return; }
     done
-    fail "no free port among 50 random ports from 20000 to 32000; try again"
+    fail "no free port among 50 random ports from 22000 to 32000; try again"
 }
 
 write_configuration() {
@@ -88,7 +88,7 @@ apt-get install --no-install-recommends slurmctld slurmd slurm-client munge"
         give_up "$folder" munged.log
     slurmctld -c 2>> "$folder/start.log" || give_up "$folder" slurmctld.log
     slurmd -c 2>> "$folder/start.log" || give_up "$folder" slurmd.log
-    for _ in $(seq 100); do
+    for _ in $(seq 300); do
         if [[ $(sinfo --noheader --format=%t 2> /dev/null) == idle ]]; then
             echo "export SLURM_CONF=$folder/slurm.conf SLURM_SANDBOX=$folder"
             return

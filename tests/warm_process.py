@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import random
+import socket
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from tempfile import mkdtemp
@@ -75,14 +78,31 @@ class Process:
         return ended
 
 
+def is_running(pid: int) -> bool:
+    """Return whether a process has not ended, also where nobody has asked for its exit code yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends between opening and reading
+        return False
+
+
+def free_port() -> int:
+    """Return a free port of those that the system gives to no connection: none takes it before a process does."""
+    while True:
+        port = random.SystemRandom().randrange(22_000, 32_000)
+        with socket.socket() as free, suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
+
+
 def start(code: str, folder: Path, **environment: str) -> Process:
     """Start a process; what it prints is kept below ``folder``."""
     return Process(code, folder, environment)
 
 
-def start_experiment(folder: Path, *words: str) -> Process:
-    """Start ``python -m experiments.run`` with these words."""
-    return start(_EXPERIMENT.format(words=list(words)), folder)
+def start_experiment(folder: Path, *words: str, before: str = "") -> Process:
+    """Start ``python -m experiments.run`` with these words, after the code ``before``."""
+    return start(before + _EXPERIMENT.format(words=list(words)), folder)
 
 
 def _run(code: str, out: str, err: str, environment: dict[str, str]) -> None:

@@ -2,24 +2,33 @@
 
 import csv
 import json
-import os
 import signal
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from mathamr.training import checkpoint
 from tests.experiments.tiny_settings import TINY
-from tests.warm_process import SECONDS, Process, start_experiment
+from tests.warm_process import Process, start_experiment
 
 pytestmark = pytest.mark.slow
+DIES = """
+import os, signal
+from mathamr.training import checkpoint
+save = checkpoint.save
+
+def save_and_die(path, *content):
+    save(path, *content)
+    if path.name == "last":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+checkpoint.save = save_and_die
+"""
 
 
-def start(collection: Path, outputs: Path, *overrides: str) -> Process:
+def start(collection: Path, outputs: Path, *overrides: str, before: str = "") -> Process:
     places = [f"data.root={collection}", f"outputs={outputs}"]
-    return start_experiment(collection, "+exp=trial", *TINY, *places, *overrides)
+    return start_experiment(collection, "+exp=trial", *TINY, *places, *overrides, before=before)
 
 
 @pytest.mark.parametrize("parts", [("null", "null"), ("1/2", "2/2")])
@@ -45,29 +54,22 @@ def test_two_processes_share_jobs_and_models(collection: Path, tmp_path: Path, p
 
 
 def test_a_killed_experiment_goes_on(collection: Path, tmp_path: Path) -> None:
-    long = ("experiment.seeds=[1]", "train.epochs=16", "train.patience=16")
-    first = start(collection, tmp_path / "out", *long)
-    deadline = time.monotonic() + SECONDS
-    models = tmp_path / "out"
-    while not any(checkpoint.exists(path / "last") for path in models.glob("shared/*/models/*")):
-        assert time.monotonic() < deadline
-        assert first.is_running
-        time.sleep(0.05)
-    os.kill(first.pid, signal.SIGKILL)
-    assert first.ended().returncode == -signal.SIGKILL
-    listed = start(collection, tmp_path / "out", *long, "job=list").ended()
+    three = ("experiment.seeds=[1]", "train.epochs=3", "train.patience=3")
+    killed = start(collection, tmp_path / "out", *three, before=DIES).ended()
+    assert killed.returncode == -signal.SIGKILL, killed
+    listed = start(collection, tmp_path / "out", *three, "job=list").ended()
     assert listed.stdout.splitlines()[1].split()[:3] == ["configured-seed1", "missing", "begun"]
 
-    again = start(collection, tmp_path / "out", *long).ended()
+    again = start(collection, tmp_path / "out", *three).ended()
     said = again.stderr
     assert again.returncode == 0, said
     assert "posts to graphs" not in said
     assert "epoch 1:" not in said
-    assert "epoch 16:" in said
+    assert "epoch 3:" in said
     (log,) = (tmp_path / "out").glob("trial-alone/jobs/configured-seed1/log.jsonl")
     records = [json.loads(line) for line in log.read_text().splitlines()]
     steps = [record["step"] for record in records if record["kind"] == "step"]
     assert steps == list(range(1, len(steps) + 1))
-    assert [record["epoch"] for record in records if record["kind"] == "epoch"] == list(range(16))
+    assert [record["epoch"] for record in records if record["kind"] == "epoch"] == [0, 1, 2]
     (model,) = (tmp_path / "out").glob("shared/*/models/*")
     assert not (model / "last").exists()

@@ -18,15 +18,23 @@ from graphs.stores.collection import ParserFactory
 
 
 class Parrot:
-    """A parser for tests: says each sentence, and does what the sentences tell it to."""
+    """A parser for tests: says each sentence, and does what the sentences tell it to.
+
+    It takes ``delay`` seconds a chunk. After the first batch it waits, at most a minute, for the file ``gate``.
+    """
 
     name, version, model = "parrot", "1", "none"
 
-    def __init__(self, delay: float = 0.0) -> None:
-        self.delay = delay
+    def __init__(self, delay: float = 0.0, gate: str = "") -> None:
+        self.delay, self.gate, self.batches = delay, gate, 0
 
     def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
         time.sleep(self.delay * len(chunks))
+        for _ in range(3_000 if self.gate and self.batches else 0):
+            if Path(self.gate).exists():
+                break
+            time.sleep(0.02)
+        self.batches += 1
         if any("die" in sentence for chunk in chunks for sentence in chunk):
             os._exit(3)
         if any("crash" in sentence for chunk in chunks for sentence in chunk):

@@ -12,6 +12,7 @@ import pytest
 
 from graphs.errors import MathAMRError, StoreError
 from graphs.processes import ordered_map
+from tests.warm_process import SECONDS, is_running
 
 
 class Square:
@@ -137,11 +138,10 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    for _ in range(100):
-        if not Path(f"/proc/{worker}").exists() or " Z " in Path(f"/proc/{worker}/stat").read_text():
-            return
-        time.sleep(0.1)
-    pytest.fail(f"process {worker} lives on")
+    deadline = time.monotonic() + SECONDS
+    while is_running(worker):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 @pytest.mark.usefixtures("warm_children")

@@ -76,7 +76,8 @@ def test_it_answers_until_it_is_interrupted(index: Path) -> None:
     errors = before + after
     assert "Traceback" not in errors
     logged = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
-    assert [(one["path"], one["status"]) for one in logged] == [("other", 200)] + [("/api/search", 200)] * 2
+    ended = sorted((one["path"], one["status"]) for one in logged)  # the page's file may be closed after a search
+    assert ended == [("/api/search", 200)] * 2 + [("other", 200)]
 
 
 @pytest.mark.slow
@@ -159,11 +160,8 @@ def running(server: uvicorn.Server, listener: socket.socket) -> Iterator[None]:
 
 
 @pytest.fixture
-def impatient(index: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[uvicorn.Server, tuple[str, int]]]:
-    """Server that waits for a third of a second, and its address."""
-    for name in ("read_seconds", "write_seconds"):
-        monkeypatch.setattr(patience.PatientProtocol, name, 0.3)
-    monkeypatch.setattr(guard, "READ_SECONDS", 0.3)
+def served(index: Path) -> Iterator[tuple[uvicorn.Server, tuple[str, int]]]:
+    """Server in a thread, and its address."""
     settings, _ = read([f"index={index}"])
     with closing(Engine.open(index)) as engine, socket.create_server(("127.0.0.1", 0)) as listener:
         server = serve.server_of([(engine, settings)], listener, "127.0.0.1")
@@ -171,9 +169,13 @@ def impatient(index: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[uv
             yield server, listener.getsockname()[:2]
 
 
-def test_half_sent_requests_keep_nobody_out(impatient: tuple[uvicorn.Server, tuple[str, int]]) -> None:
+def test_half_sent_requests_keep_nobody_out(
+    served: tuple[uvicorn.Server, tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As many clients as there may be connections send half of a head, or half of a body; then one asks."""
-    _, address = impatient
+    _, address = served
+    monkeypatch.setattr(patience.PatientProtocol, "read_seconds", 0.3)
+    monkeypatch.setattr(guard, "READ_SECONDS", 0.3)
     half_body = (
         b"POST /api/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
     )
@@ -185,12 +187,16 @@ def test_half_sent_requests_keep_nobody_out(impatient: tuple[uvicorn.Server, tup
             slow.append(client)
         replies = [client.recv(1 << 16) for client in slow]  # waits until the server has given up on each
         assert {reply.split(b"\r\n")[0] for reply in replies} == {b"HTTP/1.1 408 Request Timeout"}
+        monkeypatch.undo()  # the one that asks may take its time
         with urlopen("http://{}:{}/api/index".format(*address), timeout=60) as answer:
             assert json.load(answer)["posts"] == 5
 
 
-def test_a_client_that_reads_nothing_loses_its_connection(impatient: tuple[uvicorn.Server, tuple[str, int]]) -> None:
-    server, address = impatient
+def test_a_client_that_reads_nothing_loses_its_connection(
+    served: tuple[uvicorn.Server, tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, address = served
+    monkeypatch.setattr(patience.PatientProtocol, "write_seconds", 0.3)
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 11)
         client.connect(address)
@@ -208,17 +214,20 @@ def test_a_client_that_reads_nothing_loses_its_connection(impatient: tuple[uvico
 def test_a_client_that_reads_slowly_gets_the_whole_response(monkeypatch: pytest.MonkeyPatch) -> None:
     """The response is longer than the system's buffers, so that the watch over its client begins, and ends nothing."""
     sent = b"x" * 2_000_000
-    checks, check = [], patience.PatientProtocol._check_reading
+    found, checks, check = bytearray(), [0], patience.PatientProtocol._check_reading
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200})
         await send({"type": "http.response.body", "body": sent})
 
-    def counted(protocol: patience.PatientProtocol, before: int) -> None:
-        checks.append(before)
+    def fair(protocol: patience.PatientProtocol, before: int) -> None:
+        if len(found) < checks[-1] + (1 << 18):  # the client has had no time, on a machine with other work to do
+            protocol._full = protocol.loop.call_later(0.1, protocol._check_reading, before)
+            return
+        checks.append(len(found))
         check(protocol, before)
 
-    monkeypatch.setattr(patience.PatientProtocol, "_check_reading", counted)
+    monkeypatch.setattr(patience.PatientProtocol, "_check_reading", fair)
     monkeypatch.setattr(patience.PatientProtocol, "write_seconds", 0.4)
     server = uvicorn.Server(uvicorn.Config(app, http=patience.PatientProtocol, lifespan="off", log_level="critical"))
     with socket.create_server(("127.0.0.1", 0)) as listener, running(server, listener), socket.socket() as client:
@@ -226,18 +235,17 @@ def test_a_client_that_reads_slowly_gets_the_whole_response(monkeypatch: pytest.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
         client.connect(listener.getsockname())
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        found = bytearray()
         while piece := client.recv(1 << 15):
             found += piece
             time.sleep(len(piece) / 2_000_000)
     assert found.count(b"x") == len(sent)
-    assert checks
+    assert len(checks) > 1
 
 
 def test_a_search_is_left_out_if_its_client_has_gone(
-    impatient: tuple[uvicorn.Server, tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+    served: tuple[uvicorn.Server, tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server, address = impatient
+    server, address = served
     searched: list[str] = []
     going, may_answer = threading.Event(), threading.Event()
     answer = Engine.answer

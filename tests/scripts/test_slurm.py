@@ -18,12 +18,12 @@ import pytest
 
 from mathamr.training import checkpoint
 from tests.mathamr.tiny_collection import make_store
+from tests.warm_process import SECONDS, is_running
 
 ROOT = Path(__file__).resolve().parents[2]
 SANDBOX = ROOT / "scripts" / "slurm_sandbox.sh"
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
 MISSING = [program for program in PROGRAMS if shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin") is None]
-SECONDS = 300  # that anything may take, on a machine with other work to do
 SMALL = ["model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2", "train.batch_size=8", "train.device=cpu"]
 
 pytestmark = [
@@ -63,12 +63,12 @@ class Slurm:
         self.until(lambda: self.facts(job)["JobState"] in states, lambda: f"{self.facts(job)}\n{self.log(job)}")
         return self.facts(job)
 
-    def until(self, ready: Callable[[], bool], tell: Callable[[], str]) -> None:
+    def until(self, ready: Callable[[], bool], tell: Callable[[], str], pause: float = 0.5) -> None:
         """Wait until ``ready``; ``tell`` describes the state otherwise."""
         deadline = time.monotonic() + SECONDS
         while not ready():
             assert time.monotonic() < deadline, tell()
-            time.sleep(0.5)  # a question to Slurm takes processor time that its jobs need
+            time.sleep(pause)  # a question to Slurm takes processor time that its jobs need
 
     def log(self, job: str) -> str:
         """What a job has printed so far."""
@@ -98,15 +98,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     daemons = [int((folder / f"{name}.pid").read_text()) for name in ("munged", "slurmctld", "slurmd")]
     subprocess.run([SANDBOX, "down"], env=environment, check=True)
     assert not folder.exists()
-    assert not [pid for pid in daemons if runs(pid)]
-
-
-def runs(pid: int) -> bool:
-    """Whether the process is there, and not only its entry, which some containers keep for long."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    assert not [pid for pid in daemons if is_running(pid)]
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +144,7 @@ def test_an_experiment_as_an_array_of_jobs_with_two_ranks(slurm: Slurm, collecti
     first = f"{array}_1"
     # Wherever models lie below the outputs: a checkpoint is a folder with this file.
     saved = "last/checkpoint.json"
-    slurm.until(lambda: any(tmp_path.rglob(saved)), lambda: f"{slurm.facts(first)}\n{slurm.log(first)}")
+    slurm.until(lambda: any(tmp_path.rglob(saved)), lambda: f"{slurm.facts(first)}\n{slurm.log(first)}", pause=0.02)
     slurm.command("scancel", "--signal=USR1", first)
     slurm.start_again(first)
     # ... goes on when it is queued again, and what waits for its end begins then.

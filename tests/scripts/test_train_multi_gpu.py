@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import pytest
 
 from mathamr.training import checkpoint
 from tests.mathamr.tiny_collection import make_store
+from tests.warm_process import SECONDS, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SRUN = """#!/usr/bin/env bash
@@ -51,9 +51,6 @@ def environment(tmp_path: Path) -> dict[str, str]:
         (tmp_path / name).chmod(0o755)
     (tmp_path / "sitecustomize.py").write_text(AT_EXIT)
     (tmp_path / "threads").mkdir()
-    with socket.socket() as free:  # the script's port is 20000 + job id
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     return {
         **os.environ,
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
@@ -61,7 +58,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "PYTHONPATH": str(tmp_path),
         "THREADS": str(tmp_path / "threads"),
         "SLURM_JOB_NODELIST": "here",
-        "SLURM_JOB_ID": str((port - 20000) % 20000),
+        "SLURM_JOB_ID": str(free_port() - 20_000),  # the script's port is 20000 + job id
         "SLURM_NTASKS": "2",
         "SLURM_CPUS_PER_TASK": "1",
         "TASKS": str(tmp_path / "tasks"),
@@ -86,14 +83,14 @@ def test_two_tasks_train_and_are_queued_again_when_stopped(environment: dict[str
 
     job = start(environment, *arguments, "train.epochs=5000", "train.learning_rate=1e-4")
     log = tmp_path / "model" / "log.jsonl"
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + SECONDS
     while not (log.exists() and '"step": 3,' in log.read_text()):
         assert job.poll() is None, job.communicate()[0]
         assert time.monotonic() < deadline
         time.sleep(0.1)
     for pid in (tmp_path / "tasks").read_text().split():
         os.kill(int(pid), signal.SIGUSR1)
-    out, _ = job.communicate(timeout=100)
+    out, _ = job.communicate(timeout=SECONDS)
     assert job.returncode == 75, out
     assert "stopped by SIGUSR1 after step" in out
     assert (tmp_path / "calls").read_text() == f"requeue {environment['SLURM_JOB_ID']}\n"
@@ -103,7 +100,7 @@ def test_two_tasks_train_and_are_queued_again_when_stopped(environment: dict[str
     assert ["gloo" in file.read_text() for file in (tmp_path / "threads").iterdir()] == [False, False]
 
     job = start(environment, *files, "--out", str(tmp_path / "whole"), *small, "train.device=cpu", "train.epochs=1")
-    out, _ = job.communicate(timeout=100)
+    out, _ = job.communicate(timeout=SECONDS)
     assert job.returncode == 0, out
     assert out.count("validation loss") == 2  # an epoch and the summary, of rank 0 alone
     assert (tmp_path / "calls").read_text().count("requeue") == 1

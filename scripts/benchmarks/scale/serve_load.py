@@ -107,10 +107,10 @@ def run(address: str, queries: list[str], clients: int, seconds: float, pid: int
 
 
 def _ask(address: str, queries: list[str], end: float, load: Load, lock: threading.Lock) -> None:
-    """Ask one query after the other until ``end``, over one connection."""
+    """Ask one query after the other until ``end``, at least one, over one connection."""
     connection = http.client.HTTPConnection(address, timeout=PATIENCE)
     place = 0
-    while time.monotonic() < end:
+    while not place or time.monotonic() < end:
         start = time.monotonic()
         query = queries[place * 7 % len(queries)]
         place += 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import penman
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.amr.arrangement import arrange, parents_of
@@ -68,6 +68,7 @@ def test_a_chain_of_20_000_nodes_is_no_deeper_than_any_other_graph() -> None:
     assert parents_of(graph)["n19999"] == "n19998"
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec=None), max_size=12))
 def test_any_label_comes_back(text: str) -> None:
     graph = penman.Graph([("a", ":instance", atom(text)), ("a", ":value", quote(text))], top="a")

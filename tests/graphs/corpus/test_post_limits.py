@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.corpus import post_limits
@@ -40,6 +40,7 @@ def test_a_cut_tears_nothing(markup: str, room: int, expected: str) -> None:
     assert post_limits.cut(markup, room) == expected
 
 
+@settings(deadline=None)
 @given(st.lists(PIECES, max_size=30).map("".join), st.integers(0, 300))
 def test_a_cut_is_a_beginning_with_whole_formulas(markup: str, room: int) -> None:
     kept = post_limits.cut(markup, room)

@@ -232,16 +232,18 @@ def test_a_finished_build_is_not_done_again(tmp_path: Path, files: FormulaFiles)
     assert path.read_bytes() == written  # an experiment knows the file by its bytes
 
 
-SLOW_BUILD = """
-import sys, time
+KILLED_BUILD = """
+import os, signal, sys
 from pathlib import Path
 from graphs.corpus.files import FormulaFiles
 from graphs.corpus.packed import PackedFile
 from graphs.formulas import store, tsv
 tsv.PIECE_BYTES = 1000
+reports = []
 def progress(report):
-    print(report.rows, flush=True)
-    time.sleep(0.05)
+    reports.append(report)
+    if len(reports) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
 root = Path(sys.argv[1])
 folders = [root / f"{name}_representation_v3" for name in ("slt", "opt")]
 slt, opt = (tuple(map(PackedFile, sorted(folder.glob("*.tsv")))) for folder in folders)
@@ -252,13 +254,9 @@ store.build(sys.argv[2], FormulaFiles((), slt, opt, ()), progress=progress)
 def test_a_killed_build_goes_on_where_it_was(tmp_path: Path, files: FormulaFiles) -> None:
     files = FormulaFiles((), files.slt, files.opt, ())
     killed = tmp_path / "killed.db"
-    command = [sys.executable, "-c", SLOW_BUILD, str(tmp_path), str(killed)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert process.stdout is not None
-    with process:
-        for _ in range(3):
-            process.stdout.readline()
-        process.send_signal(signal.SIGKILL)
+    command = [sys.executable, "-c", KILLED_BUILD, str(tmp_path), str(killed)]
+    ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
+    assert ended.returncode == -signal.SIGKILL
     done = content(killed)
     assert 0 < len(done[0]) < 40
     seen: list[Progress] = []

@@ -1,7 +1,7 @@
 """graphs.formulas.packing: any tree survives being packed."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.errors import FormulaError
@@ -26,6 +26,7 @@ def trees(draw: st.DrawFn) -> FormulaTree:
     return FormulaTree(draw(st.sampled_from(["slt", "opt"])), tuple(labels), tuple(parents), ("", *edges))
 
 
+@settings(deadline=None)
 @given(trees())
 def test_round_trip(tree: FormulaTree) -> None:
     assert unpack(pack(tree), tree.kind) == tree

@@ -27,6 +27,7 @@ from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Row, Vocabulary, count
 from graphs.row_digests import row_digest
 from graphs.stores.store import PURPOSE, GraphStore, build, config_hash
+from tests.warm_process import SECONDS
 
 ROWS: list[Row] = [
     (
@@ -368,7 +369,7 @@ def test_worker_processes_read_the_parents_store(path: Path, method: str) -> Non
     results = context.Queue()
     worker = context.Process(target=load_in_child, args=(store, results))
     worker.start()
-    assert results.get(timeout=60) == expected
+    assert results.get(timeout=SECONDS) == expected
     worker.join()
     assert store.load(["10", "20"]).labels.tolist() == expected
 

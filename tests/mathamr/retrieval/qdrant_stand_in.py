@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,7 +28,7 @@ class StandIn:
         busy: requests answered with 429 and Retry-After.
         drop: requests that are done, but whose answer never comes.
         away: requests refused while the server restarts, with 503.
-        slow: seconds that each request takes.
+        answers: an event; while it is clear, no request is answered.
         status: statuses of a collection, one a look; the last stays.
         indexed: shares of the vectors that are indexed, one a look; the last stays.
         requests: method and path of each request.
@@ -42,7 +41,8 @@ class StandIn:
         self.busy: set[int] = set()
         self.drop: set[int] = set()
         self.away: set[int] = set()
-        self.slow = 0.0
+        self.answers = threading.Event()
+        self.answers.set()
         self.status, self.indexed = ["green"], [1.0]
         self.error: str | None = None
         self.requests: list[tuple[str, str]] = []
@@ -145,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         with server.lock:
             server.requests.append((self.command, path))
             number = len(server.requests)
-            time.sleep(server.slow)
+            server.answers.wait(60)
             if number in server.busy:
                 self._send(429, {"status": {"error": "rate limiting exceeded"}}, {"Retry-After": "1"})
                 return

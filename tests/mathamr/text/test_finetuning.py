@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import socket
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ from mathamr.text.pairs import write_pairs
 from mathamr.text.training import adapting
 from mathamr.text.training.adapting import limit_length
 from tests.mathamr.text.tiny_pairs import file_of, opened, pairs_of, settings, weights
-from tests.warm_process import start
+from tests.warm_process import free_port, start
 
 finetune = partial(finetuning.finetune, mining=Mining)
 
@@ -289,11 +288,8 @@ def test_two_processes_learn_what_one_does(tiny_folder: Path, tmp_path: Path) ->
     pairs = file_of(tmp_path)
     config = settings(epochs=1, negatives=1, negative_source="model", negative_closest=None, batch_size=8)
     expected = finetune(config, opened(tiny_folder), pairs, out=tmp_path / "one", seed=1)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     code = RANKS.format(paths=[str(tiny_folder), str(pairs.path), str(tmp_path / "two")])
-    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     ended = start(code, tmp_path, **shared).ended()
     assert ended.returncode == 0, ended
     said = (tmp_path / "rank-0").read_text()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from mathamr.training.graph.learner import Learner
 from mathamr.training.graph.loading import TrainingBatches
 from mathamr.training.graph.trainer import train
 from mathamr.training.pairs import split_pairs
-from tests.warm_process import Ended, Process, start
+from tests.warm_process import Ended, Process, free_port, start
 
 HERE = Path(__file__).parent
 PROLOGUE = """
@@ -99,11 +98,8 @@ def learner_and_batch(store: GraphStore, pairs: list[Pair], world: Ranks, negati
 
 
 def two_ranks(code: str, folder: Path, **values: Any) -> list[Process]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     text = (PROLOGUE + code).format(folder=str(HERE), above=str(HERE.parent), **values)
-    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     return [start(text, folder, **shared, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(2)]
 
 

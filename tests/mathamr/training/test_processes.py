@@ -22,7 +22,7 @@ from mathamr.training import processes
 from mathamr.training.distributed import ranks
 from mathamr.training.interruption import Interrupted, listen
 from mathamr.training.processes import Log, run_ranks
-from tests.warm_process import SECONDS, start
+from tests.warm_process import SECONDS, is_running, start
 
 WHEN_IMPORTED = signal.getsignal(signal.SIGINT)
 """Handler of Ctrl-C while this module was imported, which a rank does before its function is called."""
@@ -115,14 +115,6 @@ def waits_for_ever(log: Log, folder: Path) -> None:
 
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def runs(pid: str) -> bool:
-    """Return whether a process has not ended, also where nobody has asked for its exit code yet."""
-    try:
-        return Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def summed_aloud(log: Log, factor: int) -> int:
@@ -295,6 +287,6 @@ run_ranks(2, "cpu", waits_for_ever, (Path({str(folder)!r}),), print)
         time.sleep(0.05)
     os.kill(parent.pid, signal.SIGKILL)
     assert parent.ended().returncode == -signal.SIGKILL
-    while any(runs(pid) for pid in ranks_begun):
+    while any(is_running(int(pid)) for pid in ranks_begun):
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ from mathamr.search.engine import Engine
 from mathamr.search.settings import Settings
 from mathamr.search.system_engine import SystemEngine
 from mathamr.search.web.app import create_app
-from mathamr.search.web.guard import Receive, Send
 from tests.mathamr.web.browser import BROWSER, Page, served
 from tests.mathamr.web.fixed_system import Fixed
 
@@ -140,47 +138,3 @@ def test_an_address_that_cannot_be_followed_is_not_searched(
     assert page.driver.current_url == f"{ranked_first}#{asked}"
     assert page.all("#results article") == []
     assert page.complaints() == []
-
-
-@pytest.fixture
-def slow(engine: Engine, settings: Settings) -> Iterator[tuple[str, set[str]]]:
-    """Address of a server, and the requests that it leaves waiting, which a test takes away one by one."""
-    other = SystemEngine(Fixed("12", "15", "14"), engine.catalog.texts, system="fixed of test", posts=3)
-    app = create_app(engine, settings, more=[(other, replace(settings, index=Path("fixed")))])
-    held: set[str] = set()
-
-    async def waiting(scope: Any, receive: Receive, send: Send) -> None:
-        while f"{scope['path']}?{scope['query_string'].decode()}".removesuffix("?") in held:
-            await asyncio.sleep(0.01)
-        await app(scope, receive, send)
-
-    with served(waiting) as address:
-        yield address, held
-        held.clear()
-
-
-def test_a_search_under_way_follows_a_choice_that_the_server_answers_late(
-    chromium: Any, slow: tuple[str, set[str]]
-) -> None:
-    address, held = slow
-    page = Page(chromium, address)
-    held |= {"/api/index?index=fixed", "/api/search"}
-    page.choose("#other", "fixed: fixed of test")
-    page.one("#query").send_keys(QUERY)
-    page.one("#go").click()
-    held.remove("/api/index?index=fixed")
-    page.until(lambda: page.all("#comparison article"))
-    held.clear()
-
-
-def test_the_last_of_two_quick_choices_is_searched(chromium: Any, slow: tuple[str, set[str]]) -> None:
-    address, held = slow
-    page = Page(chromium, address)
-    held.add("/api/index?index=fixed")
-    page.choose("#system", "fixed: fixed of test")
-    page.choose("#system", "index")
-    held.clear()
-    page.search(QUERY)
-    page.until(lambda: page.all("#results article .heat"))
-    assert page.one("#system").get_attribute("value") == "index"
-    assert "index=fixed" not in page.driver.current_url

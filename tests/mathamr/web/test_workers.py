@@ -16,6 +16,7 @@ import pytest
 
 from mathamr.search.web.shared_counts import SLOT, SharedCounts
 from mathamr.search.web.workers import Workers
+from tests.warm_process import SECONDS
 
 # A worker without a server: it writes a line to its log when it answers and at each SIGHUP.
 WORKER = """
@@ -30,8 +31,8 @@ while os.path.exists(log + ".slow"):
     time.sleep(0.02)
 if os.path.exists(log + ".broken"):
     sys.exit(2)
-print("http://here", flush=True)
 say("answers")
+print("http://here", flush=True)
 while sys.stdin.read(1):
     pass
 """
@@ -40,14 +41,14 @@ while sys.stdin.read(1):
 def run(log: Path, act: Callable[[Callable[[str, int], list[int]]], None]) -> tuple[int, list[str]]:
     """Run two workers; return the exit code and what was told. ``act`` is called in a thread once both answer.
 
-    ``act`` gets a function that waits, for at most 20 seconds, until the log has a number of lines with a word, and
-    returns their processes.
+    ``act`` gets a function that waits, for at most :data:`SECONDS`, until the log has a number of lines with a
+    word, and returns their processes.
     """
     told: list[str] = []
     stopped = threading.Event()
 
     def lines(word: str, count: int) -> list[int]:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + SECONDS
         while not stopped.wait(0.02) and time.monotonic() < deadline:
             found = log.read_text().splitlines() if log.exists() else []
             if len(chosen := [line.split() for line in found if line.startswith(word)]) >= count:

@@ -128,8 +128,8 @@ function disclose(button, place, fill) {
     place.textContent = "Loading ...";
     try {
       const content = element("div");
-      place.replaceChildren(content);
       await fill(content);
+      place.replaceChildren(content);
     } catch (problem) {
       filled = false;
       place.replaceChildren(element("p", problem.message, "wrong"));

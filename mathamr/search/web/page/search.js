@@ -28,7 +28,6 @@ const PREVIEW_DELAY = 120; // milliseconds after a key, so that typing stays qui
 
 let index = null; // what /api/index says of the index that is searched
 let beside = null; // and of the one it is compared with
-let first = 0; // number of results before the page that is shown
 let listed = null; // the request whose results are shown
 let search = null; // the AbortController of the search under way
 let choice = null; // and of the choice of indexes
@@ -38,6 +37,7 @@ async function start() {
   try {
     index = await ask("api/index");
   } catch (problem) {
+    go.removeAttribute("aria-busy");
     error.textContent = problem.message;
     return;
   }
@@ -52,7 +52,9 @@ async function start() {
   typeset(examples);
   for (const button of examples.querySelectorAll("button")) button.addEventListener("click", () => tryExample(button));
   describe();
-  await restore();
+  const searched = go.hasAttribute("aria-busy") && location.hash === "";
+  await restore(query.value);
+  if (searched) submit();
 }
 
 /* Chooses the index that is searched and the one beside it, "" for none; the controls then offer what they can do. */
@@ -138,25 +140,29 @@ form.addEventListener("submit", (event) => {
   submit();
 });
 for (const control of [byName("tasks"), strategy, shownResults, kind, formulas, order]) {
-  control.addEventListener("change", () => {
-    explain();
-    if (listed !== null) submit();
-  });
+  control.addEventListener("change", searchAgain);
 }
 for (const control of [system, other]) {
   control.addEventListener("change", async () => {
     try {
       await chooseIndexes(system.value, other.value);
     } catch (problem) {
-      if (problem.name !== "AbortError") error.textContent = problem.message;
+      if (problem.name === "AbortError") return;
+      describe(); // the menus show what is searched
+      error.textContent = problem.message;
       return;
     }
-    explain();
-    if (listed !== null || go.hasAttribute("aria-busy")) submit(); // also if the search began before the choice was made
+    searchAgain();
   });
 }
-previous.addEventListener("click", () => submit(Math.max(0, first - Number(shownResults.value))));
-next.addEventListener("click", () => submit(first + Number(shownResults.value)));
+previous.addEventListener("click", () => submit(Math.max(0, listed.start - Number(shownResults.value))));
+next.addEventListener("click", () => submit(listed.start + Number(shownResults.value)));
+
+/* Follows a choice: also the search under way, which may have begun before the choice was made. */
+function searchAgain() {
+  explain();
+  if (listed !== null || go.hasAttribute("aria-busy")) submit();
+}
 
 function showPreview() {
   const text = query.value;
@@ -184,9 +190,9 @@ function explain() {
 /* --- the address: what was asked stands behind the #, so that a page can be kept, reloaded and gone back to -------- */
 
 /* Writes the search to the title and the address, by `pushState` or `replaceState` of the history. */
-function remember(write) {
+function remember(write, start) {
   const asked = { q: query.value, task: task(), k: shownResults.value, ...JSON.parse(strategy.value || "{}") };
-  const more = { kind: kind.value, formulas: formulas.value, order: order.value, start: first || "" };
+  const more = { kind: kind.value, formulas: formulas.value, order: order.value, start: start || "" };
   if (index.name !== index.indexes[0].name) asked.index = index.name;
   if (beside !== null) asked.beside = beside.name;
   for (const [name, value] of Object.entries(more)) if (value !== (index.usual[name] ?? "")) asked[name] = value;
@@ -199,12 +205,16 @@ function showTitle(text) {
   document.title = text.trim() ? `${text} - ${TITLE}` : TITLE;
 }
 
-async function restore() {
+/* Follows the address; `typed` is the query if it has none: what was typed before the index was known. */
+async function restore(typed = "") {
+  if (index === null) return; // it is called again when the index is known
   search?.abort();
   go.removeAttribute("aria-busy");
   const asked = new URLSearchParams(location.hash.slice(1));
+  const chosen = chooseIndexes(asked.get("index") ?? "", asked.get("beside") ?? "");
+  search = choice; // a search that begins meanwhile takes the place of this one
   try {
-    await chooseIndexes(asked.get("index") ?? "", asked.get("beside") ?? "");
+    await chosen;
   } catch (problem) {
     if (problem.name !== "AbortError") error.textContent = problem.message;
     return;
@@ -216,16 +226,16 @@ async function restore() {
     else refuse(asked, lacking);
     return;
   }
-  query.value = asked.get("q") ?? "";
+  query.value = asked.get("q") ?? typed;
   showInEditor();
   lacking.push(...fillIn(asked));
   explain();
   showPreview();
   if (lacking.length > 0) refuse(asked, lacking);
-  else if (query.value) submit(Number.parseInt(asked.get("start") ?? "0", 10) || 0, "replaceState");
+  else if (asked.get("q")) submit(Number.parseInt(asked.get("start") ?? "0", 10) || 0, "replaceState");
   else clear();
 }
-addEventListener("popstate", restore);
+addEventListener("popstate", () => restore());
 
 /* Fills in the controls below the query; returns the names in the address whose values this server does not have. */
 function fillIn(asked) {
@@ -299,16 +309,15 @@ function show(items) {
 
 /* Searches, and shows the results after the first `start` ones; the address is written by `write` of the history. */
 async function submit(start = 0, write = "pushState") {
-  if (index === null) return;
-  first = beside === null ? start : 0;
+  go.setAttribute("aria-busy", "true");
+  if (index === null) return; // it is called again when the index is known
   search?.abort();
   const mine = (search = new AbortController());
   const asked = { query: query.value, task: task(), k: Number(shownResults.value), ...JSON.parse(strategy.value || "{}"),
     kind: kind.value, formulas: formulas.value, start: beside === null ? start : 0, index: index.name };
-  if (asked.query.length <= index.max_characters) remember(write);
+  if (asked.query.length <= index.max_characters) remember(write, asked.start);
   error.textContent = "";
   status.textContent = "Searching ...";
-  go.setAttribute("aria-busy", "true");
   const begun = performance.now();
   try {
     if (beside !== null) {

@@ -21,7 +21,7 @@ PATH = "Evaluation/ Scripts & Qrels/Task 1 /qrel"
 
 
 def downloads(server: Server, root: Path) -> Downloads:
-    return Downloads(server.base, root, attempts=3, wait=0.0, timeout=5.0)
+    return Downloads(server.base, root, attempts=3, wait=0.0, timeout=60.0)
 
 
 def offer(server: Server, root: Path, file: WebFile | str = PATH) -> Offer:
