@@ -29,6 +29,7 @@ from pathlib import Path
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.command import CONFIG_DIR, HELP, ended_by, run_usage, take_debug
@@ -43,7 +44,7 @@ from experiments.runner import Runner, check_tasks
 from experiments.topic_sets import check_judged, read_topic_sets, tasks_of
 from experiments.tracking import logbook
 from graphs.counts import counted
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, read_json, write_json
 from mathamr.evaluation.result_names import TestName, title, titles
 from mathamr.stages.console import Console
@@ -64,6 +65,12 @@ class Ended:
 
     table: str
     failed: int
+
+
+class JobsFailedError(MathAMRError):
+    """Jobs failed in a run that a launcher of Hydra has submitted."""
+
+    exit_code = 1
 
 
 def run(composed: DictConfig, command: str, console: Console | None = None) -> Ended:
@@ -282,6 +289,7 @@ def _summary(experiment: Experiment) -> dict[str, tuple[str, float]]:
 def main(config: DictConfig) -> None:
     """Hydra's entry point; ends the process with the exit code unless it is 0."""
     given = HydraConfig.get()
+    submitted = given.mode == RunMode.MULTIRUN  # the launcher waits for a result or an error; an exit is neither
     folders = [source.path for source in given.runtime.config_sources if source.provider == "command-line"]
     words = [*(f"{CONFIG_DIR}{folder}" for folder in folders), *given.overrides.task]
     try:
@@ -292,9 +300,11 @@ def main(config: DictConfig) -> None:
         print(error, file=sys.stderr)
         sys.exit(EXIT_INTERRUPTED)
     except (Exception, KeyboardInterrupt) as error:
-        if os.environ.get(_DEBUG):
+        if os.environ.get(_DEBUG) or submitted:
             raise
         sys.exit(ended_by(error))
+    if ended.failed and submitted:
+        raise JobsFailedError(f"failed jobs: {ended.failed}\n{ended.table}")
     if ended.failed:
         sys.exit(1)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from experiments.models import Models
 from experiments.plan import LOCK, Job
 from graphs.corpus.corpus import Corpus
 from graphs.errors import ConfigError, MathAMRError, MissingEncoderError
-from graphs.shared_files import locked
+from graphs.shared_files import is_locked, locked
 from mathamr.evaluation.result_names import TestName
 from mathamr.memory import give_back_memory
 from mathamr.stages.console import Console
@@ -120,7 +121,11 @@ class Runner:
             self._system(job.settings.track).prepare(job.settings, self._topic_sets)
 
     def run(self, jobs: Sequence[Job]) -> None:
-        """Run the jobs; those that wait for another process come last."""
+        """Run the jobs; those that wait for another process come last.
+
+        Raises:
+            ConfigError: another process runs one of them with other settings or data.
+        """
         from experiments.job import Outcome, run_job  # imports torch
 
         if warning := next(filter(None, map(_missing_gpu, jobs)), ""):
@@ -153,10 +158,24 @@ class Runner:
             # Once more: the other process may have ended, or died. Jobs that others need come first.
             pending = sorted([*waiting, *elsewhere], key=lambda job: job.depth)
             if stuck and not waiting:
+                self._refuse_other_settings(elsewhere)
                 return
             if stuck:
                 self._console.say(f"  waiting for a dependency of {waiting[0].name}, being built by another process")
                 self._wait(waiting[0])
+
+    def _refuse_other_settings(self, elsewhere: Sequence[Job]) -> None:
+        """Raise if another process runs one of these jobs with other settings or data: its result will not be ours."""
+        for job in elsewhere:
+            place = self._folder / "jobs" / job.name
+            with suppress(FileNotFoundError):  # with a result, the folder is being cleared for these settings
+                others = (place / "key").read_text(encoding="utf-8") != job.key and not (place / "result.json").exists()
+                if others and is_locked(place / LOCK):
+                    raise ConfigError(
+                        f"{job.name} is running in another process with other settings or data, in the same folder "
+                        f"{self._folder}; choose another folder with experiment.name=NAME, or run this command again "
+                        "when that process has ended"
+                    )
 
     def _wait(self, job: Job) -> None:
         """Wait until no process is building the model of a job or one of its dependencies."""

@@ -61,9 +61,9 @@ def locked(path: Path, *, wait: bool = False, patience: float = _PATIENCE) -> It
     Raises:
         StoreError: a file system without locks.
     """
-    deadline = time.monotonic() + patience
+    deadline, operation = time.monotonic() + patience, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB)
     with path.open("w") as lock:
-        while not _taken(lock.fileno(), path, wait):
+        while not _taken(lock.fileno(), path, operation):
             if time.monotonic() >= deadline:
                 yield False
                 return
@@ -95,15 +95,16 @@ def only_writer(folder: Path, work: str) -> Iterator[None]:
 def is_locked(path: Path) -> bool:
     """Return whether a process holds the lock ``path``."""
     try:
-        with path.open("r+") as lock:
-            return not _taken(lock.fileno(), path, wait=False)
+        with path.open() as lock:
+            # Shared: processes that ask at once do not see each other, and permission to read is enough.
+            return not _taken(lock.fileno(), path, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
 
 
-def _taken(descriptor: int, path: Path, wait: bool) -> bool:
+def _taken(descriptor: int, path: Path, operation: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(descriptor, operation)
     except BlockingIOError:
         return False
     except OSError as error:

@@ -163,7 +163,6 @@ class Run:
         if before is not None:
             record |= {"val_loss": before.loss, "val_mrr": before.mrr}
         self.tell({**record, **about})
-        self._advance(self.state.step)
 
     def finish(self, learning: Learning) -> None:
         """Train to the end of the run.

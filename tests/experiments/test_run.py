@@ -353,6 +353,17 @@ def test_jobs_of_another_process_are_shown_so_and_its_plan_does_not_matter(colle
     assert rows == [("none", "1", "running elsewhere"), ("circular", "1", "running elsewhere")]
 
 
+def test_a_job_that_runs_elsewhere_with_other_settings_is_refused(collection: Path, tmp_path: Path) -> None:
+    config = composed(collection, tmp_path / "out", "experiment.seeds=[1]", "job=1/2")
+    place = tmp_path / "out" / "vn_connectivity" / "jobs" / "none-seed1"
+    place.mkdir(parents=True)
+    (place / "key").write_text("of other settings")
+    with locked(place / LOCK), pytest.raises(ConfigError, match=r"none-seed1 is running .* experiment\.name=NAME"):
+        run(config, "command")
+    assert run(config, "command").failed == 0
+    assert (place / "result.json").exists()
+
+
 def _plan_others(folder: Path) -> Callable[..., Outcome]:
     def run_job(job: Job, *_: Any) -> Outcome:
         plan = json.loads((folder / "experiment.json").read_text())

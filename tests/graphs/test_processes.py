@@ -1,5 +1,6 @@
 """Results come in order, and a process that dies takes only its own item with it."""
 
+import fcntl
 import multiprocessing
 import os
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from graphs.errors import MathAMRError, StoreError
 from graphs.processes import ordered_map
+from graphs.shared_files import is_locked, locked
 from tests.warm_process import SECONDS, is_running
 
 
@@ -157,3 +159,15 @@ def test_no_more_items_are_taken_than_are_under_way(tmp_path: Path) -> None:
     next(results)
     assert len(taken) <= 7
     results.close()
+
+
+def test_asking_for_a_lock_takes_none_and_writes_nothing(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    lock.touch(mode=0o400)
+    with lock.open() as another:
+        fcntl.flock(another, fcntl.LOCK_SH)  # a process that asks at the same time
+        assert not is_locked(lock)
+    lock.chmod(0o600)
+    with locked(lock) as mine:
+        assert mine
+        assert is_locked(lock)

@@ -172,6 +172,13 @@ def test_the_launcher_of_hydra_sends_parts_and_waits_for_them(slurm: Slurm, coll
     with (tmp_path / "trial-alone" / "results.csv").open(newline="") as file:
         assert [(row["seed"], row["status"]) for row in csv.DictReader(file)] == [("1", "done"), ("2", "done")]
     assert "+exp=trial" in (tmp_path / "trial-alone" / "report.md").read_text()
+    environment = {**slurm.environment, "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
+    wrong = [*command, "train.batch_size=4000"]
+    done = subprocess.run(
+        wrong, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
+    )  # without an answer from its jobs, it would wait
+    assert done.returncode == 2
+    assert "train.batch_size=4000 is larger than the training set" in done.stderr
 
 
 def test_without_the_extra_only_the_launcher_is_missing() -> None:

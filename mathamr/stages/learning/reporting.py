@@ -39,6 +39,7 @@ class TrainingReporter:
             self._log(record)
         if record["kind"] == "start":
             self.progress.expect(record["total_steps"])
+            self.progress.skip(record["step"])
             if "warning" in record:
                 self._console.say(f"  {record['warning']}")
         elif record["kind"] == "negatives":

@@ -10,6 +10,7 @@ import pytest
 from graphs.stores import collection
 from mathamr.stages.console import Console, Stage
 from mathamr.stages.data import graphs
+from mathamr.stages.learning.reporting import training_stage
 
 
 @pytest.mark.parametrize("workers", [1, 4])
@@ -47,3 +48,13 @@ def test_the_rate_leaves_out_what_an_earlier_run_has_made(monkeypatch: pytest.Mo
     stage(30)
     now = 10.0
     assert (stage.done, stage.rate) == (530, 3.0)
+
+
+def test_the_rate_of_a_resumed_training_leaves_out_the_steps_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    with training_stage("training", Console()) as report:
+        report({"kind": "start", "step": 500, "total_steps": 900})
+        report.progress(30)
+        now = 10.0
+        assert (report.progress.done, report.progress.total, report.progress.rate) == (530, 900, 3.0)
