@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from graphs.corpus.post import Post, Topic
+from graphs.errors import RetrievalError
 from graphs.shared_files import write_json
 from mathamr.evaluation.runs import Hit, Run, Task, write_run
 from mathamr.retrieval.scores import SCORES, write_scores
@@ -57,8 +58,19 @@ def test_a_list_is_cut_where_its_own_search_ends(search: ThreadSearch, cut: bool
 class Fixed:
     """A system with one ranking."""
 
+    def __init__(self, ranking: list[tuple[str, float]] = COSINES) -> None:
+        self.ranking = ranking
+
     def rank(self, topic: Topic) -> list[tuple[str, float]]:
-        return COSINES
+        return self.ranking
+
+
+def test_a_part_sorts_what_its_system_finds_and_refuses_scores_without_order() -> None:
+    part = Part(cast(Any, Fixed(COSINES[::-1])), depth=2)
+    assert part.rank(TOPIC) == COSINES
+    assert part.scores(TOPIC).scores == dict(COSINES[:2])
+    with pytest.raises(RetrievalError, match="gives post a the score nan; scores must be finite"):
+        Part(cast(Any, Fixed([("a", float("nan"))])), depth=None).rank(TOPIC)
 
 
 def test_answers_of_questions_are_cut_where_questions_are() -> None:
