@@ -21,7 +21,7 @@ from typing import Any, TypeVar, get_args
 
 from graphs import digests
 from graphs.corpus.files import Fingerprints
-from graphs.corpus.post import Judgment, Pair, Post, PostKind, Topic
+from graphs.corpus.post import Judgment, Markup, Pair, Post, PostKind, Topic, is_id
 from graphs.errors import ConfigError, CorpusError, Failure
 from graphs.extensions import COLLECTIONS, code_identity, distribution, points
 
@@ -135,10 +135,14 @@ class _Checked:
 
 
 def _problem(record: Any) -> str:
-    """Return the first field of a record that has another type than it must have; "" without one."""
+    """Return the first field of a record that has a wrong type or value, and a right one; "" without one."""
     for field in _TEXTS.get(type(record), ()):
         if not isinstance(value := getattr(record, field), str):
             return f"{field} is {value!r}; give a string"
+        if field.endswith("_id") and not is_id(value):
+            return f"{field} is {value!r}; give a string without blanks"
+    if isinstance(record, Post) and record.markup not in get_args(Markup):
+        return f"markup is {record.markup!r}; give one of {', '.join(get_args(Markup))}"
     if isinstance(record, Post) and not isinstance(record.parent_id, str | None):
         return f"parent_id is {record.parent_id!r}; give a string or None"
     if isinstance(record, Judgment) and not isinstance(record.grade, int):
