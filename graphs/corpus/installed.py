@@ -14,7 +14,7 @@ installed package, as an import does. Its records are checked as they are read, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -189,17 +189,17 @@ def names() -> list[str]:
     return sorted({point.name for point in points(COLLECTIONS)})
 
 
-def opener(name: str) -> Opener | None:
+def opener(name: str, built_in: Container[str] = ()) -> Opener | None:
     """Return what opens the collection ``name``; None where no package has it.
 
     Raises:
-        ConfigError: two packages have it, or the package that has it cannot be imported.
+        ConfigError: two packages have it, or a package and ``built_in``, or the package cannot be imported.
     """
     named = [point for point in points(COLLECTIONS) if point.name == name]
     if not named:
         return None
-    if len({point.value for point in named}) > 1:
-        owners = " and ".join(map(distribution, named))
+    if name in built_in or len({point.value for point in named}) > 1:
+        owners = " and ".join([*(["mathamr-plus"] if name in built_in else []), *map(distribution, named)])
         raise ConfigError(f"two collections are called {name}: of {owners}; uninstall one")
     first = named[0]
     place = f"collection {name} of {distribution(first)} ({first.value})"

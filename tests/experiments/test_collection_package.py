@@ -230,6 +230,18 @@ def test_a_built_in_form_that_a_function_opens_keeps_its_name(tmp_path: Path, mo
     assert corpus.fingerprints() != built_in.fingerprints()
 
 
+def test_a_collection_with_the_name_of_a_built_in_form_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package(tmp_path, "Own", FORMS, monkeypatch)
+    points = tmp_path / "mathamr_faq-0.1.dist-info" / "entry_points.txt"
+    points.write_text(points.read_text().replace("faq =", "jsonl ="))
+    with pytest.raises(
+        ConfigError, match=r"two collections are called jsonl: of mathamr-plus and mathamr-faq 0\.1; un"
+    ):
+        open_corpus("jsonl", write_form("jsonl", tmp_path / "forms"))
+
+
 def read_whole(corpus: Documents) -> None:
     assert isinstance(corpus, Benchmark)
     corpus.fingerprints(), list(corpus.posts()), corpus.topics(1, []), corpus.judgments(1, [])
