@@ -17,7 +17,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from experiments.config import plain
+from experiments.config import fault_of, plain
 from graphs.errors import ConfigError, suggestion
 from mathamr.systems import registry
 
@@ -91,6 +91,8 @@ def _check_changes(
             raise ConfigError(
                 f"{place}.{key}: all conditions share {group}; a condition can change {', '.join(changeable)}"
             )
+        if "track" in changes and (fault := fault_of([f"track={changes.track}"])) is not None:
+            raise ConfigError(f"{place}: {fault}")  # settings of a package that is missing or faulty
         raise ConfigError(
             f"{place}.{key} is not a setting{suggestion(key, [*known, *mappings]) or f'; see conf/{group}'}"
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -46,19 +46,20 @@ def distribution(point: EntryPoint) -> str:
 
 
 def code_identity(loaded: object, point: EntryPoint | None = None) -> str:
-    """Return a hash of the source file of a class or function, after the version of its package; "" without a file.
+    """Return a hash of the code of a class or function, after the version of its package; "" without a source file.
+
+    The code is the module, or if the module is in a package, every Python file in its folder and below.
 
     Args:
         loaded: class or function.
-        point: its entry point, if it has one.
+        point: its entry point, if it has one, which names the module.
     """
-    while isinstance(loaded, partial):
-        loaded = loaded.func
-    module = sys.modules.get(getattr(loaded, "__module__", None) or "")
-    path = getattr(module, "__file__", None)
-    digest = digests.of_file_once(Path(path))[:16] if path is not None and Path(path).is_file() else ""
-    version = "" if point is None else distribution(point)
-    return f"{version} {digest}".strip()
+    module = sys.modules.get(point.module if point is not None else loaded.__module__)
+    path = Path(getattr(module, "__file__", None) or "")
+    files = sorted(path.parent.rglob("*.py")) if getattr(module, "__package__", None) else [path]
+    hashes = {str(file.relative_to(path.parent)): digests.of_file_once(file) for file in files if file.is_file()}
+    whole = digests.of_json(hashes) if len(hashes) > 1 else "".join(hashes.values())
+    return " ".join(filter(None, [distribution(point) if point is not None else "", whole[:16]]))
 
 
 def package_at_fault(error: BaseException) -> str | None:

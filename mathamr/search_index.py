@@ -34,6 +34,7 @@ from mathamr.search.searchable import SearchEngine
 from mathamr.search.settings import Settings
 from mathamr.search.system_engine import SystemEngine
 from mathamr.stages.retrieval.threads import Threads
+from mathamr.stages.topic_sets import check_step
 from mathamr.systems import registry
 from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, Part, entry
 from mathamr.systems.system import System
@@ -83,10 +84,14 @@ def keep(
         parts: entries of the conditions that the system depends on, kept in ``folder/parts``.
 
     Raises:
-        ConfigError: a system that cannot be kept.
+        ConfigError: a system that cannot be kept, or whose record is not JSON.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    record = dict(system.keep(job, folder))
+    record = check_step(system.name, "keep", system.keep(job, folder), dict)
+    try:
+        json.dumps(record)
+    except TypeError as error:
+        raise ConfigError(f"track={system.name}: keep() returned a record that is not JSON: {error}") from error
     if search.threads is not None:
         wanted = search.topic_set.indexed
         parents = search.threads.parents

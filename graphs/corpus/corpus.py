@@ -202,7 +202,7 @@ def open_corpus(
         ConfigError: an unknown name, a missing or superfluous root, or an option that the collection does not have.
         CorpusError: the folder is not such a collection; the message names the most similar form.
     """
-    opened = None if name in NAMES else installed.opener(name)
+    opened = installed.opener(name, NAMES)
     if name not in NAMES and opened is None:
         raise ConfigError(f"unknown collection {name!r}; known are {', '.join(sorted([*NAMES, *installed.names()]))}")
     for key, value, of in (

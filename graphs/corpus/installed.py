@@ -14,14 +14,14 @@ installed package, as an import does. Its records are checked as they are read, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from graphs import digests
 from graphs.corpus.files import Fingerprints
-from graphs.corpus.post import Judgment, Pair, Post, PostKind, Topic
+from graphs.corpus.post import Judgment, Markup, Pair, Post, PostKind, Topic, is_id
 from graphs.errors import ConfigError, CorpusError, Failure
 from graphs.extensions import COLLECTIONS, code_identity, distribution, points
 
@@ -135,10 +135,14 @@ class _Checked:
 
 
 def _problem(record: Any) -> str:
-    """Return the first field of a record that has another type than it must have; "" without one."""
+    """Return the first field of a record that has a wrong type or value, and a right one; "" without one."""
     for field in _TEXTS.get(type(record), ()):
         if not isinstance(value := getattr(record, field), str):
             return f"{field} is {value!r}; give a string"
+        if field.endswith("_id") and not is_id(value):
+            return f"{field} is {value!r}; give a string without blanks"
+    if isinstance(record, Post) and record.markup not in get_args(Markup):
+        return f"markup is {record.markup!r}; give one of {', '.join(get_args(Markup))}"
     if isinstance(record, Post) and not isinstance(record.parent_id, str | None):
         return f"parent_id is {record.parent_id!r}; give a string or None"
     if isinstance(record, Judgment) and not isinstance(record.grade, int):
@@ -185,17 +189,17 @@ def names() -> list[str]:
     return sorted({point.name for point in points(COLLECTIONS)})
 
 
-def opener(name: str) -> Opener | None:
+def opener(name: str, built_in: Container[str] = ()) -> Opener | None:
     """Return what opens the collection ``name``; None where no package has it.
 
     Raises:
-        ConfigError: two packages have it, or the package that has it cannot be imported.
+        ConfigError: two packages have it, or a package and ``built_in``, or the package cannot be imported.
     """
     named = [point for point in points(COLLECTIONS) if point.name == name]
     if not named:
         return None
-    if len({point.value for point in named}) > 1:
-        owners = " and ".join(map(distribution, named))
+    if name in built_in or len({point.value for point in named}) > 1:
+        owners = " and ".join([*(["mathamr-plus"] if name in built_in else []), *map(distribution, named)])
         raise ConfigError(f"two collections are called {name}: of {owners}; uninstall one")
     first = named[0]
     place = f"collection {name} of {distribution(first)} ({first.value})"

@@ -32,6 +32,7 @@ Other collections can use other measures, by their names in ir_measures. With th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -102,7 +103,7 @@ def evaluate(
     ``task`` defaults to the run's. ``visual_ids`` (formula id -> visual id) is needed for Task 2 only.
     ``collection`` (the indexed post ids, in Task 2 visual ids) restricts the qrels in the regime ``mini``: see
     :func:`restrict`. Raises :class:`EvaluationError` if run and qrels share no topic, or no formula of the run has a
-    visual id.
+    visual id, or a measure is not a finite number.
     """
     task = run.task if task is None else task
     measures = measures_of_grade(relevant) if measures is None else measures
@@ -138,6 +139,10 @@ def evaluate(
     for name, measure in measures.items():
         names.setdefault(measure, []).append(name)
     for metric in ir_measures.iter_calc(list(names), qrels, places):
+        if not math.isfinite(metric.value):
+            raise EvaluationError(
+                f"{metric.measure} of topic {metric.query_id} is {metric.value}; give a finite number"
+            )
         per_topic[metric.query_id] |= dict.fromkeys(names[metric.measure], float(metric.value))
     aggregate = {name: float(np.mean([scores[name] for scores in per_topic.values()])) for name in measures}
     return Evaluation(aggregate, per_topic)

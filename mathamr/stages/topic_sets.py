@@ -162,13 +162,21 @@ class EmbeddingSpace:
 
 
 def check_step(track: str, step: str, returned: Any, kind: type[Record]) -> Record:
-    """Return what a step of a system returned, after a check of its type.
+    """Return what a step of a system returned, after a check of its type and its costs.
+
+    >>> check_step("own", "index", Indexed(None, {"vectors": np.int64(7)}), Indexed)
+    Traceback (most recent call last):
+        ...
+    graphs.errors.ConfigError: track=own: index() returned the cost vectors=np.int64(7); give an int or a float
 
     Raises:
-        ConfigError: it is of another type.
+        ConfigError: it is of another type, or one of its costs is no number of Python.
     """
-    if isinstance(returned, kind):
-        return returned
-    raise ConfigError(
-        f"track={track}: {step}() returned {type(returned).__name__}; return {kind.__module__}.{kind.__qualname__}"
-    )
+    if not isinstance(returned, kind):
+        raise ConfigError(
+            f"track={track}: {step}() returned {type(returned).__name__}; return {kind.__module__}.{kind.__qualname__}"
+        )
+    for name, cost in getattr(returned, "costs", {}).items():
+        if not isinstance(cost, int | float):
+            raise ConfigError(f"track={track}: {step}() returned the cost {name}={cost!r}; give an int or a float")
+    return returned

@@ -178,6 +178,7 @@ def _load(point: EntryPoint) -> type[System[Any]]:
 
 
 def _system_of(point: EntryPoint) -> type[System[Any]]:
+    from mathamr.stages.settings import JobSettings
     from mathamr.systems.system import System
 
     place = f"system {point.name} of {distribution(point)} ({point.value})"
@@ -191,7 +192,15 @@ def _system_of(point: EntryPoint) -> type[System[Any]]:
         raise ConfigError(f"{place} is not a subclass of mathamr.systems.system.System")
     if getattr(kind, "name", None) != point.name:
         raise ConfigError(f'{place} is not registered by this name; write @system("{point.name}") above the class')
-    if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
+    lacking = sorted(getattr(kind, "__abstractmethods__", ()))
+    if kind.train is not System.train:  # neither has an error of its own: the model is trained for each job, or never
+        lacking += ["best"] if kind.best is System.best else []
+        lacking += (
+            ["model_key_parts (of its settings)"]
+            if kind.settings.model_key_parts is JobSettings.model_key_parts
+            else []
+        )
+    if lacking:
         raise ConfigError(f"{place} lacks the methods {', '.join(lacking)}; write them")
     if not (isinstance(kind.tasks, set | frozenset) and kind.tasks <= {1, 2}):
         raise ConfigError(f"{place} has tasks = {kind.tasks!r}; write e.g. tasks = frozenset({{1}})")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mathamr.evaluation.runs import MAX_PER_TOPIC, repeats
+from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, repeats
 from mathamr.stages.retrieval.threads import Threads, thread_of
 from mathamr.stages.settings import JobSettings, RetrievalConfig
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, check_step
@@ -60,6 +60,8 @@ class ThreadSearch:
             check_found(system, found)
             if repeated := repeats(found.results):
                 system.console.say(f"track={settings.track}: retrieve(): {repeated}; the best score of each counts")
+            best_first: Any = {topic: sorted(own, key=_score, reverse=True) for topic, own in found.results.items()}
+            found = replace(found, results=best_first)
         retrieved = self.answers(found)
         return retrieved, {**indexed.costs, **retrieved.costs}
 
@@ -78,6 +80,10 @@ class ThreadSearch:
         question_of = self.threads.question_of(answers)
         found = set(system.searchable(encoded, sorted(set(question_of.values()))))
         return [answer for answer in answers if question_of.get(answer) in found]
+
+
+def _score(hit: Hit | tuple[str, float]) -> float:
+    return hit.score if isinstance(hit, Hit) else hit[1]
 
 
 def searches_of(system: System[Any], settings: JobSettings, topic_sets: Sequence[TopicSet]) -> list[ThreadSearch]:

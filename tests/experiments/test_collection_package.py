@@ -170,6 +170,9 @@ class Own:
             r"Post\(post_id='a', kind='Answer'.* whose kind is 'Answer'; give one of quest",
         ),
         ({"POSTS": 'Post(7, "answer")'}, r"posts\(\) gives Post\(post_id=7.* whose post_id is 7; give a string"),
+        ({"POSTS": 'Post("a 7", "answer")'}, "whose post_id is 'a 7'; give a string without blanks"),
+        ({"POSTS": 'Post("a", "answer", markup="HTML")'}, "whose markup is 'HTML'; give one of html, text"),
+        ({"JUDGED": '[Judgment("1", "", 1)]'}, "whose doc_id is ''; give a string without blanks"),
         ({"POSTS": 'Post("a", "answer", body=None)'}, "whose body is None; give a string"),
         ({"POSTS": '{"id": "a"}'}, r"posts\(\) gives .*'id': 'a'.*; give records of the class Post"),
         ({"PRINTS": '"abc"'}, r"fingerprints\(\) returned str; return graphs\.corpus\.files\.Fingerprints"),
@@ -225,6 +228,18 @@ def test_a_built_in_form_that_a_function_opens_keeps_its_name(tmp_path: Path, mo
     assert list(corpus.posts()) == list(built_in.posts())
     assert corpus.name == "jsonl"
     assert corpus.fingerprints() != built_in.fingerprints()
+
+
+def test_a_collection_with_the_name_of_a_built_in_form_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package(tmp_path, "Own", FORMS, monkeypatch)
+    points = tmp_path / "mathamr_faq-0.1.dist-info" / "entry_points.txt"
+    points.write_text(points.read_text().replace("faq =", "jsonl ="))
+    with pytest.raises(
+        ConfigError, match=r"two collections are called jsonl: of mathamr-plus and mathamr-faq 0\.1; un"
+    ):
+        open_corpus("jsonl", write_form("jsonl", tmp_path / "forms"))
 
 
 def read_whole(corpus: Documents) -> None:

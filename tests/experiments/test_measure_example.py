@@ -42,6 +42,14 @@ def test_a_name_of_ir_measures_and_a_wrong_cutoff_are_refused() -> None:
         measure_of("RBP@10")
 
 
+def test_a_measure_that_is_not_a_number_is_refused() -> None:
+    own_measure("Nothing")(lambda qrels, run: float("nan"))
+    with pytest.raises(EvaluationError, match=r"Nothing of topic A\.1 is nan; give a finite number"):
+        evaluate(
+            Run.from_results("demo", {"A.1": [("a", 1.0)]}), {"A.1": {"a": 3}}, measures={"N": measure_of("Nothing")}
+        )
+
+
 def test_an_experiment_reports_it(collection: Path, tmp_path: Path) -> None:
     conditions = {"none": {"track": "bm25"}, "long": {"track": "bm25", "bm25": {"method": "bm25l"}}}
     measures = ["experiment.seeds=[1]", "+experiment.measures={RBP: RankBiased}"]

@@ -194,6 +194,10 @@ def test_a_condition_names_the_run_files_of_tests(tmp_path: Path) -> None:
             {"conditions": {"none": {"connectivity": "x"}}},
             "none.connectivity is not a setting; did you mean graph.connect",
         ),
+        (
+            {"conditions": {"none": {"track": "lsa", "lsa": {"size": 9}}}},
+            "experiment.conditions.none: track=lsa is not known; the tracks are graph",
+        ),
         ({"conditions": {"none": {"graph": "circular"}}}, "none.graph is a group of settings; write e.g. graph: {"),
         ({"conditions": {"none": "circular"}}, "none=circular changes no setting"),
         ({"conditions": {"none": {"train": {"seed": 7}}}}, "none.train.seed: seeds are those of experiment.seeds"),

@@ -107,6 +107,12 @@ def test_a_system_of_another_package_is_searched(
             with pytest.raises(ConfigError, match=f"lacks the method {lacking}; index another condition"):
                 index_job(folder, "random", out=tmp_path / "index")
     assert not (tmp_path / "index").exists()
+    records = {"NoneType; return builtins.dict": None, "a record that is not JSON: Object of": {"a": tmp_path}}
+    for message, record in records.items():
+        with monkeypatch.context() as changed:
+            changed.setattr(registry.find("random"), "keep", lambda self, job, place, record=record: record)
+            with pytest.raises(ConfigError, match=rf"track=random: keep\(\) returned {message}"):
+                index_job(folder, "random", out=tmp_path / "index")
     index_job(folder, "random", out=tmp_path / "index")
     engine, _ = open_index(tmp_path / "index")
     expected = read_run(folder / "jobs" / "random-seed1" / "run.tsv", task=1).rankings

@@ -144,7 +144,7 @@ def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
     ends = [
         f"{condition} {means[-1][1]:.3f}" for condition, seeds in logs.items() if (means := _means(seeds, "val_mrr"))
     ]
-    alt = f"Loss and validation MRR by epoch. Validation MRR after the last epoch: {'; '.join(ends)}."
+    alt = f"Loss and validation MRR by epoch. Validation MRR after the last epoch: {'; '.join(ends) or 'none'}."
     caption = "Thick lines: mean over the seeds that reached the epoch; thin lines: single seeds."
     return Figure(lambda name: _draw_curves(logs, CURVES, name, alt), alt, caption)
 

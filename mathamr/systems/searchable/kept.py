@@ -13,15 +13,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from graphs.corpus.post import Topic
-from graphs.errors import StoreError
+from graphs.errors import RetrievalError, StoreError
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run
-from mathamr.retrieval.index import Ranking
+from mathamr.retrieval.index import Ranking, ranked
 from mathamr.retrieval.scores import TopicScores, with_floor
 from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.threads import Threads
@@ -99,7 +100,18 @@ class Part:
 
     def rank(self, topic: Topic) -> Ranking:
         """Return ids and scores of answers, best first."""
-        return self._answers(topic, self.searchable.rank(topic))
+        return self._answers(topic, self._found(topic))
+
+    def _found(self, topic: Topic) -> Ranking:
+        """Return what the system finds, sorted and checked as its job does.
+
+        Raises:
+            RetrievalError: a score is not finite.
+        """
+        found = self.searchable.rank(topic)
+        if wrong := [hit for hit in found if not math.isfinite(hit[1])]:
+            raise RetrievalError(f"the system gives post {wrong[0][0]} the score {wrong[0][1]}; scores must be finite")
+        return ranked([post_id for post_id, _ in found], [score for _, score in found])
 
     def _answers(self, topic: Topic, ranking: Ranking) -> Ranking:
         if self.threads is None:
@@ -116,7 +128,7 @@ class Part:
 
     def scores(self, topic: Topic) -> TopicScores:
         """Return the scores that the condition leaves for others."""
-        found = self.searchable.rank(topic)
+        found = self._found(topic)
         ranking = self._answers(topic, found)
         cut = len(found) >= self.cut_at or len(ranking) >= most_left(self.depth, self.limit)
         if self.depth is None:

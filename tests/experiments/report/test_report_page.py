@@ -228,6 +228,11 @@ def test_plots_do_not_depend_on_the_users_style(tmp_path: Path) -> None:
         assert plot.draw("p") == before
 
 
+def test_curves_without_validation_say_so() -> None:
+    plot = charts.curves({"lsa": [[{"epoch": 1, "train_loss": 1.0}]]})
+    assert plot.alt.endswith("Validation MRR after the last epoch: none.")
+
+
 def test_differences_name_the_topics_that_gained_and_lost_most() -> None:
     gains = {"A": 0.3, "B": 0.0, "C": -0.1, "D": -0.3, "E": -0.2, "F": -0.4}
     scores = {"base": {"m": dict.fromkeys(gains, 0.0)}, "ring": {"m": gains}}

@@ -2,17 +2,20 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from graphs.corpus.post import Post, Topic
+from graphs.errors import RetrievalError
 from graphs.shared_files import write_json
 from mathamr.evaluation.runs import Hit, Run, Task, write_run
 from mathamr.retrieval.scores import SCORES, write_scores
 from mathamr.stages.retrieval.threads import Threads
 from mathamr.stages.settings import IndexConfig, RetrievalConfig, SearchSettings, ThreadConfig
-from mathamr.stages.topic_sets import Retrieved, TopicSet
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
+from mathamr.systems import registry, thread_search
 from mathamr.systems.parts import RANKINGS, cut_topics, formula_scores, scores_left
 from mathamr.systems.searchable.kept import Part
 from mathamr.systems.settings.built_in import GivenRunConfig, GivenRunSettings
@@ -57,8 +60,28 @@ def test_a_list_is_cut_where_its_own_search_ends(search: ThreadSearch, cut: bool
 class Fixed:
     """A system with one ranking."""
 
+    def __init__(self, ranking: list[tuple[str, float]] = COSINES) -> None:
+        self.ranking = ranking
+
     def rank(self, topic: Topic) -> list[tuple[str, float]]:
-        return COSINES
+        return self.ranking
+
+
+def test_a_part_sorts_what_its_system_finds_and_refuses_scores_without_order() -> None:
+    part = Part(cast(Any, Fixed(COSINES[::-1])), depth=2)
+    assert part.rank(TOPIC) == COSINES
+    assert part.scores(TOPIC).scores == dict(COSINES[:2])
+    with pytest.raises(RetrievalError, match="gives post a the score nan; scores must be finite"):
+        Part(cast(Any, Fixed([("a", float("nan"))])), depth=None).rank(TOPIC)
+
+
+def test_a_job_sorts_what_an_installed_system_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "is_installed", lambda track: True)
+    monkeypatch.setattr(thread_search, "check_found", lambda system, found: None)
+    found = Retrieved({"A.1": COSINES[::-1]})
+    system: Any = SimpleNamespace(index=lambda *_: Indexed(None), retrieve=lambda *_: found)
+    retrieved, _ = searched(depth=2).run(system, cast(Any, SimpleNamespace(track="own")), Encoded(None), Path())
+    assert retrieved.results == {"A.1": COSINES}  # the first two become scores.npz
 
 
 def test_answers_of_questions_are_cut_where_questions_are() -> None:

@@ -11,6 +11,7 @@ import pytest
 from experiments.command import FAULT, ended_by
 from experiments.config import fault_of, job_settings, register
 from graphs.corpus.post import Judgment, Post, Topic
+from graphs.digests import of_file
 from graphs.errors import ConfigError
 from graphs.extensions import SYSTEMS
 from mathamr.stages.settings import JobSettings
@@ -108,6 +109,23 @@ def test_changed_code_of_an_installed_system_changes_its_keys(install: Callable[
     assert [registry.key_parts(name) for name in BUILT_IN] == [{"track": name} for name in BUILT_IN]
 
 
+def test_changed_code_beside_the_module_of_an_installed_system_changes_its_keys(
+    install: Callable[..., None], tmp_path: Path
+) -> None:
+    (tmp_path / "mathamr_newest_g" / "parts").mkdir(parents=True)
+    code = CODE.format(name="newest")
+    install("mathamr-newest", "newest", "mathamr_newest_g/__init__", code)
+    record = tmp_path / "mathamr_newest-1.0.dist-info" / "entry_points.txt"
+    record.write_text(record.read_text().replace("/__init__", ""))
+    find("newest")
+    keys = [registry.key_parts("newest")]
+    assert keys[0]["code"].endswith(of_file(tmp_path / "mathamr_newest_g" / "__init__.py")[:16])
+    for content in ("WEIGHT = 1\n", "WEIGHT = 2\n"):
+        (tmp_path / "mathamr_newest_g" / "parts" / "weights.py").write_text(content * len(keys))
+        keys.append(registry.key_parts("newest"))
+    assert len({key["code"] for key in keys}) == 3
+
+
 @pytest.mark.parametrize("name", ["newest", "graph"])
 def test_two_distributions_with_one_name_are_named(install: Callable[..., None], name: str) -> None:
     install("mathamr-newest", name, "mathamr_newest_b", CODE.format(name=name))
@@ -130,6 +148,10 @@ def test_two_distributions_with_one_name_are_named(install: Callable[..., None],
         (CODE.format(name="older"), r'is not registered by this name; write @system\("newest"\)'),
         (CODE.format(name="graph"), r"two systems are called graph"),
         (CODE.format(name="newest").replace("retrieve", "rank"), r"lacks the methods retrieve; write them"),
+        (
+            CODE.format(name="newest") + "    def train(self, *_): ...\n",
+            r"lacks the methods best, model_key_parts \(of its settings\); write them",
+        ),
         (CODE.format(name="newest") + "    tasks = 1\n", r"has tasks = 1; write e\.g\. tasks = frozenset\(\{1\}\)"),
         (CODE.format(name="newest") + "1 / 0", r"cannot be imported: ZeroDivisionError"),
     ],
