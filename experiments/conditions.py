@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterator, Sequence
 from copy import deepcopy
 from typing import Any
@@ -110,6 +111,18 @@ def leaves(value: Any, key: str = "") -> Iterator[str]:
     for name in value:
         inner = value._get_node(name)  # not value[name]: a setting without a value is one as well
         yield from leaves(inner, f"{key}.{name!s}" if key else str(name))
+
+
+def word_of(condition: str, key: str, value: str) -> str:
+    """Return the word of a shell that changes a setting of a condition.
+
+    >>> print(word_of("longer", "train.beta", "0.4"), word_of("beta0.7", "train.beta", "0.4"))
+    experiment.conditions.longer.train.beta=0.4 'experiment.conditions={beta0.7:{train:{beta:0.4}}}'
+    """
+    if re.fullmatch(r"[a-zA-Z_][\w-]*|\d+", condition, re.ASCII):
+        return shlex.quote(f"experiment.conditions.{condition}.{key}={value}")
+    names = [condition, *key.split(".")]  # Hydra reads no other name between the dots of a key
+    return shlex.quote(f"experiment.conditions={''.join(f'{{{name}:' for name in names)}{value}{'}' * len(names)}")
 
 
 def _mappings(value: Any, key: str) -> Iterator[str]:

@@ -33,7 +33,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from experiments.command import CONFIG_DIR, HELP, ended_by, run_usage, take_debug
-from experiments.conditions import leaves
+from experiments.conditions import leaves, word_of
 from experiments.config import CONF, ExperimentConfig, fault_of, job_settings, read, register, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from experiments.models import Models
@@ -203,7 +203,7 @@ def without_effect(words: Sequence[str], jobs: Sequence[Job]) -> list[str]:
     for word in words:
         key, _, value = word.lstrip("+").partition("=")
         if own := [condition for condition, keys in changed.items() if key in keys]:
-            instead = f"experiment.conditions.{own[0]}.{key}={value}"
+            instead = word_of(own[0], key, value)
             notes.append(f"  {word} has no effect on conditions that set {key}: {', '.join(own)}; use {instead}")
         group, _, name = key.partition(".")
         readers = [job.settings for job in jobs if group in job.settings.groups()]

@@ -22,16 +22,16 @@ The file has one table, a row for each post or :class:`Failure` of the collectio
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import astuple, replace
+from dataclasses import astuple, fields, replace
 from pathlib import Path
 from typing import Any
 
 from graphs import database
 from graphs.corpus.leaks import DIGEST_BYTES, QuestionMarks, marks
 from graphs.corpus.post import Post
-from graphs.errors import Failure
+from graphs.errors import Failure, StoreError
 from graphs.processes import batched
 from graphs.row_digests import check_row, row_digest, texts_of_row
 from graphs.stores.posts import PostTexts
@@ -162,13 +162,29 @@ class PostHeaders(database.OpenFile):
     def _rows(self, where: str = "") -> Iterator[tuple[Any, ...]]:
         query = f"SELECT {_COLUMNS}, digest FROM post{where} ORDER BY position"
         for *row, digest in self._connection.execute(query):
-            check_row(digest, row[0], *row, path=self.path)
+            check_row(digest, _name(row), *row, path=self.path)
             yield tuple(row)
 
     def _header(self, row: tuple[Any, ...]) -> Post:
-        score = None if row[4] is None else int(row[4])
         tags = texts_of_row(row[5], list, row[0], path=self.path)
+        try:
+            score = None if row[4] is None else int(row[4])
+        except ValueError as error:
+            raise self._damaged(row[0], error) from error
         return Post(row[0], row[1], tags=tuple(tags), parent_id=row[2], accepted_answer_id=row[3], score=score)
 
     def _failure(self, row: tuple[Any, ...]) -> Failure:
-        return Failure(*texts_of_row(row[-1], list, row[0], path=self.path))
+        name = _name(row)
+        texts = texts_of_row(row[-1], list, name, path=self.path)
+        if len(texts) != len(fields(Failure)):
+            raise self._damaged(name, f"texts of a failure: {len(texts)}")
+        return Failure(*texts)
+
+    def _damaged(self, name: str, why: object) -> StoreError:
+        message = f"the row of post {name} is damaged ({why}); delete the file and build it again"
+        return StoreError(message, path=self.path)
+
+
+def _name(row: Sequence[Any]) -> str:
+    """Return the id of a row's post; that of a failure is in its text."""
+    return "without an id" if row[0] is None else str(row[0])

@@ -98,7 +98,7 @@ class Console:
         seconds = time.monotonic() - stage.start
         give_back_memory()  # stages of different kinds follow each other
         if stage.done and seconds >= 1:
-            done = counted(stage.done, unit.removesuffix("s"))
+            done = counted(stage.done, unit[:-1]) if unit.endswith("s") else f"{stage.done:,} {unit}"
             self.say(f"  {name}: {done} in {duration(seconds)}, {stage.rate:,.1f} {unit}/s")
         sys.stderr.flush()
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 import threading
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from mathamr.evaluation.runs import read_run
 from mathamr.stages.console import Console
 from mathamr.systems.bm25 import BM25System
 from mathamr.systems.fusion import FusionSystem
+from mathamr.systems.settings.trained import GraphSettings
 from tests.experiments.conftest import FORMULAS as FORMULAS_OF_POSTS
+from tests.experiments.tiny_settings import trial
 
 pytestmark = pytest.mark.usefixtures("without_plots")
 
@@ -104,6 +107,19 @@ def test_a_setting_that_conditions_set_themselves_is_noted() -> None:
         "  ++train.epochs=1 has no effect on conditions that set train.epochs: longer, wide; "
         "use experiment.conditions.longer.train.epochs=1"
     ]
+
+
+def test_the_setting_that_a_note_names_changes_the_condition() -> None:
+    def one(*words: str) -> Job:
+        jobs = plan(trial("experiment.seeds=[42]", *words, exp="auxiliary_loss"), Fingerprints("fingerprint"))
+        return next(job for job in jobs if job.condition == "beta0.7_maxsim")
+
+    words = ["train.beta=0.4"]
+    (note,) = runner.without_effect(words, [one(*words)])
+    (word,) = shlex.split(note.partition("; use ")[2])
+    changed = one(word)
+    assert isinstance(changed.settings, GraphSettings)
+    assert changed.settings.train.beta == 0.4
 
 
 def test_jobs_come_after_those_that_they_need() -> None:

@@ -171,8 +171,10 @@ def test_a_row_that_has_changed_is_named(statement: str, tmp_path: Path) -> None
                 list(read())
 
 
-@pytest.mark.parametrize("text", ["{", "7", "[17]"])
-@pytest.mark.parametrize("column", ["tags", "failure"])
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [("tags", "{"), ("tags", "7"), ("tags", "[17]"), ("failure", "{"), ("failure", '["q"]'), ("score", "many")],
+)
 def test_a_row_of_another_program_with_its_digest_is_named(column: str, text: str, tmp_path: Path) -> None:
     headers, _ = kept(tmp_path, POSTS[:1])
     with database.writer(headers, "", purpose=PURPOSE) as connection:
@@ -183,6 +185,15 @@ def test_a_row_of_another_program_with_its_digest_is_named(column: str, text: st
     message = r"headers\.db: the row of post q is damaged \("
     with PostHeaders(headers) as found, pytest.raises(StoreError, match=message):
         list(found.posts())
+
+
+def test_a_failure_that_has_changed_is_named_without_an_id(tmp_path: Path) -> None:
+    headers, _ = kept(tmp_path, [Failure("b", "read", "bad_row", "no kind")])
+    with database.writer(headers, "", purpose=PURPOSE) as connection:
+        connection.execute("UPDATE post SET failure = '[]'")
+        connection.commit()
+    with PostHeaders(headers) as found, pytest.raises(StoreError, match="row of post without an id is not what was"):
+        list(found.failures())
 
 
 @pytest.mark.parametrize("statement", ["UPDATE post SET body = 'No'", "UPDATE formulas SET formula_ids = '[]'"])
