@@ -10,8 +10,7 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -39,7 +38,7 @@ def composed(
     mappings = [key for group in changeable for key in _mappings(base.get(group), group)]
     for key in mappings:
         OmegaConf.set_struct(OmegaConf.select(base, key), False)
-    known = list(dict.fromkeys(key for group in changeable for key in leaves(config.get(group), group)))
+    known = list(dict.fromkeys(key for group in changeable for key in _leaves(config.get(group), group)))
     # A group is converted once, unless it can depend on another.
     refers = _refers(base)
     shared = {} if refers else plain(base)
@@ -80,7 +79,7 @@ def _check_changes(
     """Check that a condition changes only ``known`` settings of ``changeable`` groups, and entries of ``mappings``."""
     if not isinstance(changes, DictConfig):
         raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
-    for key in leaves(changes):
+    for key in _leaves(changes):
         group = key.split(".")[0]
         if key == "train.seed":
             raise ConfigError(f"{place}.{key}: seeds are those of experiment.seeds, for every condition")
@@ -99,10 +98,10 @@ def _check_changes(
         )
 
 
-def leaves(value: Any, key: str = "") -> Iterator[str]:
+def _leaves(value: Any, key: str = "") -> Iterator[str]:
     """Yield the dotted names of the settings in a configuration.
 
-    >>> list(leaves(OmegaConf.create({"graph": {"structure": "full"}, "track": "graph"})))
+    >>> list(_leaves(OmegaConf.create({"graph": {"structure": "full"}, "track": "graph"})))
     ['graph.structure', 'track']
     """
     if not isinstance(value, DictConfig) or value._is_none():
@@ -110,19 +109,26 @@ def leaves(value: Any, key: str = "") -> Iterator[str]:
         return
     for name in value:
         inner = value._get_node(name)  # not value[name]: a setting without a value is one as well
-        yield from leaves(inner, f"{key}.{name!s}" if key else str(name))
+        yield from _leaves(inner, f"{key}.{name!s}" if key else str(name))
 
 
-def word_of(condition: str, key: str, value: str) -> str:
-    """Return the word of a shell that changes a setting of a condition.
+def beaten(words: Sequence[str], conditions: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
+    """Return a note on each setting of the command line that conditions set to another value.
 
-    >>> print(word_of("longer", "train.beta", "0.4"), word_of("beta0.7", "train.beta", "0.4"))
-    experiment.conditions.longer.train.beta=0.4 'experiment.conditions={beta0.7:{train:{beta:0.4}}}'
+    >>> print(*beaten(["train.epochs=1", "train.beta=1"], {"base": {}, "longer": {"train": {"epochs": 7}}}))
+      train.epochs=1 has no effect on conditions that set it: longer; use experiment.conditions.NAME.train.epochs=1
     """
-    if re.fullmatch(r"[a-zA-Z_][\w-]*|\d+", condition, re.ASCII):
-        return shlex.quote(f"experiment.conditions.{condition}.{key}={value}")
-    names = [condition, *key.split(".")]  # Hydra reads no other name between the dots of a key
-    return shlex.quote(f"experiment.conditions={''.join(f'{{{name}:' for name in names)}{value}{'}' * len(names)}")
+    changes = {name: OmegaConf.create(dict(one or {})) for name, one in conditions.items()}
+    own = {
+        name: {key: str(OmegaConf.select(one, key)).lower() for key in _leaves(one)} for name, one in changes.items()
+    }
+    notes = []
+    for word in words:
+        key, _, value = word.lstrip("+").partition("=")
+        if names := [name for name, settings in own.items() if settings.get(key, value.lower()) != value.lower()]:
+            instead = f"experiment.conditions.NAME.{key}={value}"
+            notes.append(f"  {word} has no effect on conditions that set it: {', '.join(names)}; use {instead}")
+    return notes
 
 
 def _mappings(value: Any, key: str) -> Iterator[str]:

@@ -30,10 +30,10 @@ from pathlib import Path
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from experiments.command import CONFIG_DIR, HELP, ended_by, run_usage, take_debug
-from experiments.conditions import leaves, word_of
+from experiments.conditions import beaten
 from experiments.config import CONF, ExperimentConfig, fault_of, job_settings, read, register, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from experiments.models import Models
@@ -95,7 +95,8 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     data = corpus.fingerprints()
     jobs = plan(composed, data)
     wanted = select(jobs, None, experiment.only)
-    for line in without_effect(shlex.split(command), wanted):
+    words, own = shlex.split(command), {job.condition: experiment.conditions[job.condition] for job in wanted}
+    for line in [*without_effect(words, wanted), *beaten(words, own)]:
         console.say(line)
     shared = Path(config.outputs) / "shared" / f"{corpus.name}-{data.graphs[:12]}"
     models = Models(shared, console.say)
@@ -193,19 +194,10 @@ def of_other_code(jobs: Sequence[Job], done: Sequence[Job], folder: Path, models
 
 
 def without_effect(words: Sequence[str], jobs: Sequence[Job]) -> list[str]:
-    """Return a note on each setting of the command line that no job reads, or that conditions set themselves.
-
-    A note names the setting to use instead.
-    """
+    """Return a note on each setting of the command line that no job reads, with the setting to use instead."""
     notes = []
-    conditions = {job.condition: job.experiment.conditions[job.condition] or {} for job in jobs}
-    changed = {condition: list(leaves(OmegaConf.create(one))) for condition, one in conditions.items()}
     for word in words:
-        key, _, value = word.lstrip("+").partition("=")
-        if own := [condition for condition, keys in changed.items() if key in keys]:
-            instead = word_of(own[0], key, value)
-            notes.append(f"  {word} has no effect on conditions that set {key}: {', '.join(own)}; use {instead}")
-        group, _, name = key.partition(".")
+        group, _, name = word.lstrip("+").partition("=")[0].partition(".")
         readers = [job.settings for job in jobs if group in job.settings.groups()]
         others = {own.replacement(group, name) for own in readers}
         if others and None not in others:

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import shlex
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from experiments import run as runner
+from experiments.conditions import beaten
 from experiments.config import register, validated
 from experiments.plan import LOCK, Job, plan
 from graphs.corpus.files import Fingerprints
@@ -21,9 +21,7 @@ from mathamr.evaluation.runs import read_run
 from mathamr.stages.console import Console
 from mathamr.systems.bm25 import BM25System
 from mathamr.systems.fusion import FusionSystem
-from mathamr.systems.settings.trained import GraphSettings
 from tests.experiments.conftest import FORMULAS as FORMULAS_OF_POSTS
-from tests.experiments.tiny_settings import trial
 
 pytestmark = pytest.mark.usefixtures("without_plots")
 
@@ -102,24 +100,11 @@ def test_a_setting_that_no_job_reads_is_noted() -> None:
 
 def test_a_setting_that_conditions_set_themselves_is_noted() -> None:
     longer = {"train": {"epochs": 7}}
-    jobs = planned({"base": {}, "longer": longer, "wide": {**longer, "model": {"hidden_dim": 8}}})
-    assert runner.without_effect(["++train.epochs=1", "train.beta=1"], list(jobs.values())) == [
-        "  ++train.epochs=1 has no effect on conditions that set train.epochs: longer, wide; "
-        "use experiment.conditions.longer.train.epochs=1"
+    conditions = {"base": {}, "none": None, "longer": longer, "wide": {**longer, "model": {"hidden_dim": 8}}}
+    assert beaten(["++train.epochs=1", "train.beta=1", "model.hidden_dim=8", "train=best"], conditions) == [
+        "  ++train.epochs=1 has no effect on conditions that set it: longer, wide; "
+        "use experiment.conditions.NAME.train.epochs=1"
     ]
-
-
-def test_the_setting_that_a_note_names_changes_the_condition() -> None:
-    def one(*words: str) -> Job:
-        jobs = plan(trial("experiment.seeds=[42]", *words, exp="auxiliary_loss"), Fingerprints("fingerprint"))
-        return next(job for job in jobs if job.condition == "beta0.7_maxsim")
-
-    words = ["train.beta=0.4"]
-    (note,) = runner.without_effect(words, [one(*words)])
-    (word,) = shlex.split(note.partition("; use ")[2])
-    changed = one(word)
-    assert isinstance(changed.settings, GraphSettings)
-    assert changed.settings.train.beta == 0.4
 
 
 def test_jobs_come_after_those_that_they_need() -> None:
