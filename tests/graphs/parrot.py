@@ -20,7 +20,7 @@ from graphs.stores.collection import ParserFactory
 class Parrot:
     """A parser for tests: says each sentence, and does what the sentences tell it to.
 
-    It takes ``delay`` seconds a chunk. After the first batch it waits, at most a minute, for the file ``gate``.
+    It takes ``delay`` seconds a chunk. After the first batch it waits for the file ``gate``, at most a minute.
     """
 
     name, version, model = "parrot", "1", "none"
@@ -30,7 +30,7 @@ class Parrot:
 
     def parse(self, chunks: Sequence[Sequence[str]]) -> list[str | Failure]:
         time.sleep(self.delay * len(chunks))
-        for _ in range(3_000 if self.gate and self.batches else 0):
+        for _ in range(3_000 if self.gate and self.batches == 1 else 0):
             if Path(self.gate).exists():
                 break
             time.sleep(0.02)

@@ -290,9 +290,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         file.write("</posts>\n")
     script = (
         "import sys; from pathlib import Path; from graphs.corpus.arqmath import ArqMath\n"
-        "from mathamr.evaluation.efficiency import process_memory\n"
-        "corpus = ArqMath(Path(sys.argv[1])); peak = lambda: process_memory('VmHWM')\n"
-        "posts = corpus.posts(); next(posts); before = peak(); print(sum(1 for _ in posts), peak() - before)"
+        "from mathamr.evaluation.efficiency import peak_memory\n"
+        "posts = ArqMath(Path(sys.argv[1])).posts(); next(posts); before = peak_memory()\n"
+        "print(sum(1 for _ in posts), peak_memory() - before)"
     )
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
     count, grown = map(int, done.stdout.split())

@@ -163,11 +163,11 @@ def test_memory_does_not_grow_with_the_content(tmp_path: Path) -> None:
             other.write(line)
     script = (
         "import sys; from pathlib import Path; from graphs.corpus.packed import PackedFile\n"
-        "from mathamr.evaluation.efficiency import process_memory\n"
-        "peak = lambda: process_memory('VmHWM'); folder = Path(sys.argv[1])\n"
+        "from mathamr.evaluation.efficiency import peak_memory\n"
+        "folder = Path(sys.argv[1])\n"
         "files = [PackedFile(folder / 'a.zip', 'a'), PackedFile(folder / 'a.gz')]\n"
-        "[file.head(10) for file in files]; before = peak()\n"
-        "print(*(sum(map(len, file.chunks())) for file in files), peak() - before)"
+        "[file.head(10) for file in files]; before = peak_memory()\n"
+        "print(*(sum(map(len, file.chunks())) for file in files), peak_memory() - before)"
     )
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
     zipped, gz, grown = map(int, done.stdout.split())

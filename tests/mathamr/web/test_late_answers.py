@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,11 @@ from tests.mathamr.web.fixed_system import Fixed
 
 pytestmark = BROWSER
 QUERY = "Both $\\sqrt2$ and $\\sqrt3$ are irrational."
+CHOOSE_WITHOUT = """
+const control = document.getElementById("formulas");
+control.value = "without";
+control.dispatchEvent(new Event("change", {bubbles: true}));
+"""
 
 
 @pytest.fixture
@@ -38,6 +44,18 @@ def slow(engine: Engine, settings: Settings) -> Iterator[tuple[str, set[str]]]:
     with served(waiting) as address:
         yield address, held
         held.clear()
+
+
+@contextmanager
+def unanswered(page: Page, addresses: str) -> Iterator[None]:
+    """Let the browser find no server at these addresses."""
+    page.driver.execute_cdp_cmd("Network.enable", {})
+    page.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": [addresses]})
+    try:
+        yield
+    finally:
+        page.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+        page.driver.execute_cdp_cmd("Network.disable", {})
 
 
 def test_a_search_under_way_follows_a_choice_that_the_server_answers_late(
@@ -69,15 +87,26 @@ def test_the_last_of_two_quick_choices_is_searched(chromium: Any, slow: tuple[st
 
 def test_an_index_that_the_server_does_not_describe_is_not_chosen(chromium: Any, slow: tuple[str, set[str]]) -> None:
     page = Page(chromium, slow[0])
-    page.driver.execute_cdp_cmd("Network.enable", {})
-    page.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*api/index?index=fixed"]})
-    try:
+    with unanswered(page, "*api/index?index=fixed"):
         page.choose("#system", "fixed: fixed of test")
         page.until(lambda: "The server does not answer" in page.one("#error").text)
-    finally:
-        page.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
-        page.driver.execute_cdp_cmd("Network.disable", {})
     assert page.one("#system").get_property("value") == "index"
+
+
+def test_a_search_asks_again_for_the_index_that_the_server_did_not_describe(
+    chromium: Any, slow: tuple[str, set[str]]
+) -> None:
+    page = Page(chromium, slow[0])
+    with unanswered(page, "*api/index"):
+        page.driver.refresh()
+        page.until(lambda: "The server does not answer" in page.one("#error").text)
+        page.search(QUERY)
+        page.until(lambda: "The server does not answer" in page.one("#error").text)
+        assert page.one("#status").text == ""
+    page.one("#go").click()
+    page.until(lambda: page.all("#results article"))
+    assert page.one("#error").text == ""
+    assert page.one("#query").get_property("value") == QUERY
 
 
 def test_what_is_typed_before_the_index_is_known_is_searched(chromium: Any, slow: tuple[str, set[str]]) -> None:
@@ -90,6 +119,39 @@ def test_what_is_typed_before_the_index_is_known_is_searched(chromium: Any, slow
     page.until(lambda: page.all("#results article"))
     assert page.one("#query").get_property("value") == QUERY
     assert "&k=7&" in page.driver.current_url
+
+
+@pytest.mark.parametrize("asked", ["q=Is+$x$+odd%3F&k=3&start=3", "post=12&k=3"])
+def test_what_is_searched_before_the_index_is_known_takes_the_place_of_the_address(
+    chromium: Any, slow: tuple[str, set[str]], asked: str
+) -> None:
+    address, held = slow
+    page = Page(chromium, f"{address}#{asked}")
+    page.until(lambda: page.all("#results article") or page.one("#single").is_displayed())
+    before = page.driver.current_url
+    held.add("/api/index")
+    page.driver.refresh()
+    page.one("#query").send_keys(QUERY, Keys.ENTER)
+    held.clear()
+    page.until(lambda: len(page.all("#results article")) == 3)
+    assert page.one("#query").get_property("value") == QUERY
+    assert page.one("#range").text == "1 to 3"
+    page.driver.back()
+    page.until(lambda: page.driver.current_url == before)
+    assert page.complaints() == []
+
+
+def test_a_filter_chosen_before_the_index_is_known_counts(chromium: Any, slow: tuple[str, set[str]]) -> None:
+    address, held = slow
+    page = Page(chromium, address)
+    held.add("/api/index")
+    page.driver.refresh()
+    page.one("#query").send_keys(QUERY, Keys.ENTER)
+    page.driver.execute_script(CHOOSE_WITHOUT)
+    held.clear()
+    page.settle()
+    assert "1 of 5 candidates match" in page.one("#status").text
+    assert page.complaints() == []
 
 
 def test_what_is_being_typed_when_the_index_becomes_known_stays(chromium: Any, slow: tuple[str, set[str]]) -> None:
@@ -124,10 +186,7 @@ def test_the_first_search_follows_a_choice_made_while_it_is_under_way(
     page = Page(chromium, address)
     held.add("/api/search")
     page.one("#query").send_keys(QUERY, Keys.ENTER)
-    page.driver.execute_script(
-        "const control = document.getElementById('formulas'); control.value = 'without';"
-        "control.dispatchEvent(new Event('change', {bubbles: true}));"
-    )
+    page.driver.execute_script(CHOOSE_WITHOUT)
     held.clear()
     page.settle()
     assert "formulas=without" in page.driver.current_url
@@ -153,6 +212,21 @@ def test_a_search_that_begins_while_back_waits_is_the_one_that_is_shown(
     assert page.one("#query").get_property("value") == QUERY
     assert page.one("#system").get_attribute("value") == "index"
     assert page.all("#results article .heat")
+
+
+def test_a_search_that_back_ends_is_no_longer_announced(chromium: Any, slow: tuple[str, set[str]]) -> None:
+    address, held = slow
+    page = Page(chromium, f"{address}#q=Is+$x$+odd%3F&index=fixed")
+    page.until(lambda: page.all("#results article"))
+    page.choose("#system", "index")
+    page.until(lambda: page.all("#results article .heat"))
+    held.add("/api/search")
+    page.one("#query").send_keys(" Why?", Keys.ENTER)
+    assert page.one("#status").text == "Searching ..."
+    with unanswered(page, "*api/index?index=fixed"):
+        page.driver.execute_script("history.go(-2)")
+        page.until(lambda: "The server does not answer" in page.one("#error").text)
+    assert page.one("#status").text == ""
 
 
 def test_next_that_is_pressed_twice_shows_the_next_page(chromium: Any, slow: tuple[str, set[str]]) -> None:

@@ -32,12 +32,16 @@ let listed = null; // the request whose results are shown
 let search = null; // the AbortController of the search under way
 let choice = null; // and of the choice of indexes
 let opened = ""; // the address of the last post that was shown
+let failed = false; // whether the index is unknown because the server did not answer; a search asks again
 
-async function start() {
+async function begin() {
+  failed = false;
   try {
     index = await ask("api/index");
   } catch (problem) {
+    failed = true;
     go.removeAttribute("aria-busy");
+    status.textContent = "";
     error.textContent = problem.message;
     return;
   }
@@ -52,9 +56,17 @@ async function start() {
   typeset(examples);
   for (const button of examples.querySelectorAll("button")) button.addEventListener("click", () => tryExample(button));
   describe();
-  const searched = go.hasAttribute("aria-busy") && location.hash === "";
+  if (go.hasAttribute("aria-busy") && query.value) askInAddress();
   await restore(query.value);
-  if (searched) submit();
+}
+
+/* Writes a search to the address that was begun before the index was known; other settings of the address stay. */
+function askInAddress() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  for (const name of ["post", "start"]) asked.delete(name);
+  for (const control of [kind, formulas, order]) if (control.value) asked.set(control.id, control.value);
+  asked.set("q", query.value);
+  history.pushState(null, "", `#${asked}`);
 }
 
 /* Chooses the index that is searched and the one beside it, "" for none; the controls then offer what they can do. */
@@ -160,6 +172,7 @@ next.addEventListener("click", () => submit(listed.start + Number(shownResults.v
 
 /* Follows a choice: also the search under way, which may have begun before the choice was made. */
 function searchAgain() {
+  if (index === null) return; // the search begins when the index is known
   explain();
   if (listed !== null || go.hasAttribute("aria-busy")) submit();
 }
@@ -207,9 +220,10 @@ function showTitle(text) {
 
 /* Follows the address; `typed` is the query if it has none: what was typed before the index was known. */
 async function restore(typed = "") {
-  if (index === null) return; // it is called again when the index is known
   search?.abort();
   go.removeAttribute("aria-busy");
+  status.textContent = "";
+  if (index === null) return; // it is called again when the index is known
   const asked = new URLSearchParams(location.hash.slice(1));
   const chosen = chooseIndexes(asked.get("index") ?? "", asked.get("beside") ?? "");
   search = choice; // a search that begins meanwhile takes the place of this one
@@ -310,14 +324,17 @@ function show(items) {
 /* Searches, and shows the results after the first `start` ones; the address is written by `write` of the history. */
 async function submit(start = 0, write = "pushState") {
   go.setAttribute("aria-busy", "true");
-  if (index === null) return; // it is called again when the index is known
+  error.textContent = "";
+  status.textContent = "Searching ...";
+  if (index === null) {
+    if (failed) begin();
+    return; // it is called again when the index is known
+  }
   search?.abort();
   const mine = (search = new AbortController());
   const asked = { query: query.value, task: task(), k: Number(shownResults.value), ...JSON.parse(strategy.value || "{}"),
     kind: kind.value, formulas: formulas.value, start: beside === null ? start : 0, index: index.name };
   if (asked.query.length <= index.max_characters) remember(write, asked.start);
-  error.textContent = "";
-  status.textContent = "Searching ...";
   const begun = performance.now();
   try {
     if (beside !== null) {
@@ -384,4 +401,4 @@ function report(answer, asked, milliseconds) {
   }
 }
 
-start();
+begin();
