@@ -2,6 +2,7 @@
 
 import { showComparison } from "./compared.js";
 import { connectEditor } from "./formula.js";
+import { report } from "./report.js";
 import { sentencesOf, shown } from "./result.js";
 import { ask, askPost, save } from "./server.js";
 import { byName, element, showParts } from "./shown.js";
@@ -355,7 +356,7 @@ async function submit(start = 0, write = "pushState") {
     const link = [...results.querySelectorAll(".origin a")].find((one) => one.hash === opened);
     if (write === "replaceState") link?.focus(); // Back from the post
     opened = "";
-    report(answer, asked, performance.now() - begun);
+    report(status, answer, asked, performance.now() - begun);
   } catch (problem) {
     if (problem.name === "AbortError") return;
     show([]);
@@ -379,26 +380,6 @@ function showPages({ start, more, results: page, matching }) {
   next.disabled = !more;
   const of = matching === null ? "" : ` of ${matching.toLocaleString("en")}`;
   range.textContent = page.length === 0 ? "no results" : `${start + 1} to ${start + page.length}${of}`;
-}
-
-function report(answer, asked, milliseconds) {
-  const found = answer.results.length;
-  const what = asked.task === "formulas" ? "formula" : "answer";
-  const { query: read, search: searched, explanation } = answer.seconds;
-  const parts = `reading ${read.toFixed(3)}, searching ${searched.toFixed(3)}, explaining ${explanation.toFixed(3)}`;
-  status.textContent = `${found} ${what}${found === 1 ? "" : "s"} in ${(milliseconds / 1000).toFixed(2)} s (${parts})`;
-  const { matching, candidates } = answer;
-  if (candidates !== null) status.append(`; ${matching.toLocaleString("en")} of ${candidates.toLocaleString("en")} candidates match`);
-  const { known, unknown, symbols, formulas: number } = answer.read;
-  status.append(`; ${number} formula${number === 1 ? "" : "s"} read`);
-  if (known.length > 0) status.append(`; words that the model knows: ${known.slice(0, 20).join(", ")}`);
-  if (unknown.length > 0) status.append(`; words that the model does not know: ${unknown.slice(0, 20).join(", ")}`);
-  if (symbols.length > 0) status.append(`; read as variables: ${symbols.join(" ")} (write LaTeX commands, such as \\le)`);
-  if (asked.task === "formulas" && answer.formula) {
-    status.append(", formulas like ");
-    showParts(status, [answer.formula]);
-    typeset(status);
-  }
 }
 
 begin();
