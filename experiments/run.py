@@ -32,7 +32,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from experiments.command import CONFIG_DIR, HELP, ended_by, run_usage, take_debug
+from experiments.command import CONFIG_DIR, HELP, PartFailedError, ended_by, run_usage, take_debug
 from experiments.conditions import beaten
 from experiments.config import CONF, ExperimentConfig, fault_of, job_settings, read, register, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
@@ -44,7 +44,7 @@ from experiments.runner import Runner, check_tasks
 from experiments.topic_sets import check_judged, read_topic_sets, tasks_of
 from experiments.tracking import logbook
 from graphs.counts import counted
-from graphs.errors import ConfigError, MathAMRError
+from graphs.errors import ConfigError
 from graphs.shared_files import locked, read_json, write_json
 from mathamr.evaluation.result_names import TestName, title, titles
 from mathamr.stages.console import Console
@@ -65,12 +65,6 @@ class Ended:
 
     table: str
     failed: int
-
-
-class JobsFailedError(MathAMRError):
-    """Jobs failed in a run that a launcher of Hydra has submitted."""
-
-    exit_code = 1
 
 
 def run(composed: DictConfig, command: str, console: Console | None = None) -> Ended:
@@ -292,11 +286,14 @@ def main(config: DictConfig) -> None:
         print(error, file=sys.stderr)
         sys.exit(EXIT_INTERRUPTED)
     except (Exception, KeyboardInterrupt) as error:
-        if os.environ.get(_DEBUG) or submitted:
+        if os.environ.get(_DEBUG):
             raise
-        sys.exit(ended_by(error))
+        code = ended_by(error)  # also in the log of a submitted run
+        if submitted and isinstance(error, Exception):
+            raise PartFailedError.of(error) from error
+        sys.exit(code)
     if ended.failed and submitted:
-        raise JobsFailedError(f"failed jobs: {ended.failed}\n{ended.table}")
+        raise PartFailedError(f"failed jobs: {ended.failed}\n{ended.table}")
     if ended.failed:
         sys.exit(1)
 
