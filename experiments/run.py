@@ -24,7 +24,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import hydra
@@ -35,7 +34,7 @@ from omegaconf import DictConfig
 from experiments.command import CONFIG_DIR, HELP, PartFailedError, ended_by, run_usage, take_debug
 from experiments.conditions import beaten
 from experiments.config import CONF, ExperimentConfig, fault_of, job_settings, read, register, validated
-from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
+from experiments.configuration_errors import CONFIGURATION_ERRORS, check_words, refusal
 from experiments.models import Models
 from experiments.plan import Job, finished, plan, select, state, status, with_needs
 from experiments.report import blocks, breakdowns, results, tables, taking_part
@@ -313,8 +312,7 @@ def start(arguments: Sequence[str] | None = None) -> int:
     try:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1 and os.environ.get("RANK", "0") != "0":
             return 0  # torchrun in front: rank 0 runs the experiment, and starts the ranks of each training itself
-        if why := _refuse_option(words) or _refuse_launcher(words) or _refuse_seed(words):
-            raise ConfigError(why)
+        check_words(words)
         register()
         sys.argv = [before[0], *_processes_of_torchrun(words), *words]
         main()
@@ -357,38 +355,6 @@ def _processes_of_torchrun(words: Sequence[str]) -> list[str]:
 
 
 _OF_TORCHRUN = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK"}
-
-
-_SETTINGS = {"--exp": "+exp=NAME", "--root": "data.root=DIR"}  # --exp is an abbreviation of another option of Hydra
-
-
-def _refuse_option(arguments: Sequence[str]) -> str | None:
-    """Return which setting to write for an option that only other commands have."""
-    options = [word.partition("=")[0] for word in arguments]
-    return next((f"{name} is not an option; write {_SETTINGS[name]}" for name in options if name in _SETTINGS), None)
-
-
-def _refuse_launcher(arguments: Sequence[str]) -> str | None:
-    """Return why Hydra cannot submit the jobs to Slurm; without ``--multirun`` they would run here."""
-    if "launcher=slurm" not in arguments:
-        return None
-    if find_spec("submitit") is None:
-        return (
-            "launcher=slurm needs hydra-submitit-launcher: pip install 'mathamr-plus[slurm]'; or use "
-            "slurm/seeds_array.sbatch"
-        )
-    if not {"--multirun", "-m"} & set(arguments):
-        return "launcher=slurm sends the parts of a plan: add --multirun and job=1/N,2/N,...,N/N"
-    return None
-
-
-def _refuse_seed(arguments: Sequence[str]) -> str | None:
-    """Return why a seed of training cannot be set: each job has one of ``experiment.seeds``."""
-    for word in arguments:
-        name, _, value = word.lstrip("+").partition("=")
-        if name == "train.seed":
-            return f"{word} has no effect: each job has a seed of experiment.seeds; write 'experiment.seeds=[{value}]'"
-    return None
 
 
 if __name__ == "__main__":
