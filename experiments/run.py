@@ -75,7 +75,8 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
         console: progress and messages; None: on standard error.
 
     Raises:
-        MathAMRError: the configuration is no valid experiment; nothing has run.
+        MathAMRError: the configuration is no valid experiment, and nothing has run; or another process runs a job with
+            other settings, and the other jobs have run.
     """
     console, config = console or Console(), read(composed)
     experiment = config.experiment
@@ -121,11 +122,33 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
             _say_unmet(mine, folder, console)
         _say_displaced(missing, folder, command, console)
         _write_plan(experiment, jobs, folder, tasks, command)
-        runner.run(missing)
+        try:
+            runner.run(missing)
+        except ConfigError:
+            _write_report(experiment, jobs, folder, tasks, command)  # of the jobs that have run
+            raise
     elif config.job == PREPARE:
         return Ended(f"all jobs of {experiment.name} are finished", 0)
     else:
         _write_plan(experiment, jobs, folder, tasks, command)
+    found, stands = _write_report(experiment, jobs, folder, tasks, command)
+    lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found)))]
+    left_out = tables.not_run(found.rows)
+    lines += [
+        f"{condition}, seed {seed}: {how}"
+        for (condition, seed), how in stands.items()
+        if how != "done" and condition not in left_out
+    ]
+    lines += [f"not run: {', '.join(left_out)}"] if left_out else []
+    lines += taking_part.of_other_graphs(found)
+    lines.append(f"{folder}/results.csv, {folder}/report.md, {folder}/report.html")
+    return Ended("\n".join(lines), sum(stands[job.condition, job.seed].startswith("failed") for job in mine))
+
+
+def _write_report(
+    experiment: ExperimentConfig, jobs: Sequence[Job], folder: Path, tasks: Sequence[TestName], command: str
+) -> tuple[Experiment, dict[tuple[str, int], str]]:
+    """Write the table and the reports; return the results, and the state of each job by condition and seed."""
     from experiments.report import writing  # imports torch
 
     with locked(folder / ".lock", wait=True):  # parts of an array may end together: the last one has seen all jobs
@@ -140,17 +163,7 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
                 row["status"] = stands[place]
             stands[place] = row["status"]
         writing.write([found], folder)
-    lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found)))]
-    left_out = tables.not_run(found.rows)
-    lines += [
-        f"{condition}, seed {seed}: {how}"
-        for (condition, seed), how in stands.items()
-        if how != "done" and condition not in left_out
-    ]
-    lines += [f"not run: {', '.join(left_out)}"] if left_out else []
-    lines += taking_part.of_other_graphs(found)
-    lines.append(f"{folder}/results.csv, {folder}/report.md, {folder}/report.html")
-    return Ended("\n".join(lines), sum(stands[job.condition, job.seed].startswith("failed") for job in mine))
+    return found, stands
 
 
 def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
