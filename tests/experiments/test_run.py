@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -390,6 +391,28 @@ def test_a_job_whose_other_process_ends_while_it_is_asked_for_is_run(
         ended = run(config, "command")
     assert "none, seed 1" not in ended.table
     assert (place.parents[1] / "earlier" / "none-seed1-of other settings").is_dir()
+
+
+def test_the_key_of_an_unfinished_job_of_other_settings_goes_before_its_files(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process with equal settings would take it for the key of the job that runs, and be refused."""
+    place = tmp_path / "out" / "vn_connectivity" / "jobs" / "none-seed1"
+    place.mkdir(parents=True)
+    (place / "key").write_text("of other settings")
+    for number in range(50):  # files are listed in any order
+        (place / f"index-{number}").mkdir()
+    keys: list[bool] = []
+    remove = shutil.rmtree
+
+    def rmtree(path: Path, **options: Any) -> None:
+        keys.extend((place / "key").exists() for _ in Path(path).parent.glob("index-*"))
+        remove(path, **options)
+
+    monkeypatch.setattr("experiments.job.shutil.rmtree", rmtree)
+    run(composed(collection, tmp_path / "out", "experiment.seeds=[1]", "job=1/2"), "command")
+    assert keys
+    assert not any(keys)
 
 
 def _plan_others(folder: Path) -> Callable[..., Outcome]:
