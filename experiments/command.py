@@ -131,26 +131,59 @@ def take_debug(words: list[str]) -> bool:
 
 def ended_by(error: Exception | KeyboardInterrupt) -> int:
     """Print the error that ended a command to standard error; return the exit code."""
+    message, code = explained(error)
+    if message:
+        print(message, file=sys.stderr)
+    return code
+
+
+def explained(error: Exception | KeyboardInterrupt) -> tuple[str, int]:
+    """Return the message and the exit code of the error that ended a command; "" if nobody reads its output.
+
+    >>> explained(ConfigError("no such corpus"))
+    ('no such corpus', 2)
+    """
     if isinstance(error, KeyboardInterrupt):
-        print("stopped; the same command resumes from the saved state", file=sys.stderr)
-        return STOPPED
+        return "stopped; the same command resumes from the saved state", STOPPED
     if _nobody_reads(error):
-        return CLOSED
+        return "", CLOSED
     if isinstance(error, MathAMRError):
-        print(error, file=sys.stderr)
-        return error.exit_code
+        return str(error), error.exit_code
     if isinstance(error, OSError):
-        print(_of_file(cause_of(error)), file=sys.stderr)
-        return MathAMRError.exit_code
+        return _of_file(cause_of(error)), MathAMRError.exit_code
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's, of a GPU
-        print(f"out of memory; use smaller batches or fewer workers ({error})".removesuffix(" ()"), file=sys.stderr)
-        return MathAMRError.exit_code
+        way_out = f"out of memory; use smaller batches or fewer workers ({error})".removesuffix(" ()")
+        return way_out, MathAMRError.exit_code
     lines = str(error).strip().splitlines() or [""]
     package = package_at_fault(error)
-    print(f"a fault of {package or 'the program'}: {type(error).__name__}: {lines[0][:SHOWN]}", file=sys.stderr)
     to = " to the authors of this package" if package else ""
-    print(f"run it again with {DEBUG} for a traceback, and please report it{to}", file=sys.stderr)
-    return FAULT
+    message = (
+        f"a fault of {package or 'the program'}: {type(error).__name__}: {lines[0][:SHOWN]}\n"
+        f"run it again with {DEBUG} for a traceback, and please report it{to}"
+    )
+    return message, FAULT
+
+
+class PartFailedError(MathAMRError):
+    """Failure of one run of several under ``--multirun``, with the message and the exit code of that run.
+
+    Hydra's launcher takes it from the process of the run, such as a Slurm job, to that of the command.
+
+    >>> error = PartFailedError.of(ValueError("two values"))
+    >>> print(error.exit_code, error)
+    1 a fault of the program: ValueError: two values
+    run it again with --debug for a traceback, and please report it
+    """
+
+    exit_code = FAULT
+
+    @classmethod
+    def of(cls, error: Exception) -> PartFailedError:
+        """Return the failure of a run that ``error`` ended."""
+        message, code = explained(error)
+        failed = cls(message)
+        failed.exit_code = code
+        return failed
 
 
 def _of_file(error: OSError) -> str:

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
@@ -31,6 +32,7 @@ CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException, MarkedYAMLError,
 """Errors that a wrong setting or a wrong file of settings causes."""
 
 _PACKAGE = "# @package _global_"
+_SETTINGS = {"--exp": "+exp=NAME", "--root": "data.root=DIR"}  # --exp is an abbreviation of another option of Hydra
 
 
 def refusal(error: Exception, known: Callable[[], Iterable[str]]) -> ConfigError:
@@ -68,6 +70,45 @@ def refusal(error: Exception, known: Callable[[], Iterable[str]]) -> ConfigError
         what = _of_value(cause)
         return ConfigError(f"{given}: {what.removeprefix(given.lstrip('~').partition('=')[0] + ': ')}")
     return ConfigError(_of_value(lines))
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Raise for words of a command line that Hydra would take for something else.
+
+    Raises:
+        ConfigError: says what to write instead.
+    """
+    if why := _refuse_option(words) or _refuse_launcher(words) or _refuse_seed(words):
+        raise ConfigError(why)
+
+
+def _refuse_option(arguments: Sequence[str]) -> str | None:
+    """Return which setting to write for an option that only other commands have."""
+    options = [word.partition("=")[0] for word in arguments]
+    return next((f"{name} is not an option; write {_SETTINGS[name]}" for name in options if name in _SETTINGS), None)
+
+
+def _refuse_launcher(arguments: Sequence[str]) -> str | None:
+    """Return why Hydra cannot submit the jobs to Slurm; without ``--multirun`` they would run here."""
+    if "launcher=slurm" not in arguments:
+        return None
+    if find_spec("submitit") is None:
+        return (
+            "launcher=slurm needs hydra-submitit-launcher: pip install 'mathamr-plus[slurm]'; or use "
+            "slurm/seeds_array.sbatch"
+        )
+    if not {"--multirun", "-m"} & set(arguments):
+        return "launcher=slurm sends the parts of a plan: add --multirun and job=1/N,2/N,...,N/N"
+    return None
+
+
+def _refuse_seed(arguments: Sequence[str]) -> str | None:
+    """Return why a seed of training cannot be set: each job has one of ``experiment.seeds``."""
+    for word in arguments:
+        name, _, value = word.lstrip("+").partition("=")
+        if name == "train.seed":
+            return f"{word} has no effect: each job has a seed of experiment.seeds; write 'experiment.seeds=[{value}]'"
+    return None
 
 
 def _unreadable(override: str, text: str) -> ConfigError:

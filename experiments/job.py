@@ -360,6 +360,7 @@ def _make_room(job: Job, place: Path, earlier: Path) -> None:
     if earlier_key != job.key:
         if earlier_key and (place / "result.json").exists():
             _move(place, earlier / f"{job.name}-{earlier_key}")
+        stamp.unlink(missing_ok=True)  # before files that take long: this is no longer a job of that configuration
         for leftover in place.iterdir():
             if leftover.name == LOCK:
                 continue

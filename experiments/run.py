@@ -24,7 +24,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import hydra
@@ -32,10 +31,10 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from experiments.command import CONFIG_DIR, HELP, ended_by, run_usage, take_debug
+from experiments.command import CONFIG_DIR, HELP, PartFailedError, ended_by, run_usage, take_debug
 from experiments.conditions import beaten
 from experiments.config import CONF, ExperimentConfig, fault_of, job_settings, read, register, validated
-from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
+from experiments.configuration_errors import CONFIGURATION_ERRORS, check_words, refusal
 from experiments.models import Models
 from experiments.plan import Job, finished, plan, select, state, status, with_needs
 from experiments.report import blocks, breakdowns, results, tables, taking_part
@@ -44,7 +43,7 @@ from experiments.runner import Runner, check_tasks
 from experiments.topic_sets import check_judged, read_topic_sets, tasks_of
 from experiments.tracking import logbook
 from graphs.counts import counted
-from graphs.errors import ConfigError, MathAMRError
+from graphs.errors import ConfigError
 from graphs.shared_files import locked, read_json, write_json
 from mathamr.evaluation.result_names import TestName, title, titles
 from mathamr.stages.console import Console
@@ -67,12 +66,6 @@ class Ended:
     failed: int
 
 
-class JobsFailedError(MathAMRError):
-    """Jobs failed in a run that a launcher of Hydra has submitted."""
-
-    exit_code = 1
-
-
 def run(composed: DictConfig, command: str, console: Console | None = None) -> Ended:
     """Run the missing jobs of an experiment.
 
@@ -82,7 +75,8 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
         console: progress and messages; None: on standard error.
 
     Raises:
-        MathAMRError: the configuration is no valid experiment; nothing has run.
+        MathAMRError: the configuration is no valid experiment, and nothing has run; or another process runs a job with
+            other settings, and the other jobs have run.
     """
     console, config = console or Console(), read(composed)
     experiment = config.experiment
@@ -128,11 +122,33 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
             _say_unmet(mine, folder, console)
         _say_displaced(missing, folder, command, console)
         _write_plan(experiment, jobs, folder, tasks, command)
-        runner.run(missing)
+        try:
+            runner.run(missing)
+        except ConfigError:
+            _write_report(experiment, jobs, folder, tasks, command)  # of the jobs that have run
+            raise
     elif config.job == PREPARE:
         return Ended(f"all jobs of {experiment.name} are finished", 0)
     else:
         _write_plan(experiment, jobs, folder, tasks, command)
+    found, stands = _write_report(experiment, jobs, folder, tasks, command)
+    lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found)))]
+    left_out = tables.not_run(found.rows)
+    lines += [
+        f"{condition}, seed {seed}: {how}"
+        for (condition, seed), how in stands.items()
+        if how != "done" and condition not in left_out
+    ]
+    lines += [f"not run: {', '.join(left_out)}"] if left_out else []
+    lines += taking_part.of_other_graphs(found)
+    lines.append(f"{folder}/results.csv, {folder}/report.md, {folder}/report.html")
+    return Ended("\n".join(lines), sum(stands[job.condition, job.seed].startswith("failed") for job in mine))
+
+
+def _write_report(
+    experiment: ExperimentConfig, jobs: Sequence[Job], folder: Path, tasks: Sequence[TestName], command: str
+) -> tuple[Experiment, dict[tuple[str, int], str]]:
+    """Write the table and the reports; return the results, and the state of each job by condition and seed."""
     from experiments.report import writing  # imports torch
 
     with locked(folder / ".lock", wait=True):  # parts of an array may end together: the last one has seen all jobs
@@ -147,17 +163,7 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
                 row["status"] = stands[place]
             stands[place] = row["status"]
         writing.write([found], folder)
-    lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found)))]
-    left_out = tables.not_run(found.rows)
-    lines += [
-        f"{condition}, seed {seed}: {how}"
-        for (condition, seed), how in stands.items()
-        if how != "done" and condition not in left_out
-    ]
-    lines += [f"not run: {', '.join(left_out)}"] if left_out else []
-    lines += taking_part.of_other_graphs(found)
-    lines.append(f"{folder}/results.csv, {folder}/report.md, {folder}/report.html")
-    return Ended("\n".join(lines), sum(stands[job.condition, job.seed].startswith("failed") for job in mine))
+    return found, stands
 
 
 def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
@@ -292,11 +298,14 @@ def main(config: DictConfig) -> None:
         print(error, file=sys.stderr)
         sys.exit(EXIT_INTERRUPTED)
     except (Exception, KeyboardInterrupt) as error:
-        if os.environ.get(_DEBUG) or submitted:
+        if os.environ.get(_DEBUG):
             raise
-        sys.exit(ended_by(error))
+        code = ended_by(error)  # also in the log of a submitted run
+        if submitted and isinstance(error, Exception):
+            raise PartFailedError.of(error) from error
+        sys.exit(code)
     if ended.failed and submitted:
-        raise JobsFailedError(f"failed jobs: {ended.failed}\n{ended.table}")
+        raise PartFailedError(f"failed jobs: {ended.failed}\n{ended.table}")
     if ended.failed:
         sys.exit(1)
 
@@ -316,8 +325,7 @@ def start(arguments: Sequence[str] | None = None) -> int:
     try:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1 and os.environ.get("RANK", "0") != "0":
             return 0  # torchrun in front: rank 0 runs the experiment, and starts the ranks of each training itself
-        if why := _refuse_option(words) or _refuse_launcher(words) or _refuse_seed(words):
-            raise ConfigError(why)
+        check_words(words)
         register()
         sys.argv = [before[0], *_processes_of_torchrun(words), *words]
         main()
@@ -360,38 +368,6 @@ def _processes_of_torchrun(words: Sequence[str]) -> list[str]:
 
 
 _OF_TORCHRUN = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK"}
-
-
-_SETTINGS = {"--exp": "+exp=NAME", "--root": "data.root=DIR"}  # --exp is an abbreviation of another option of Hydra
-
-
-def _refuse_option(arguments: Sequence[str]) -> str | None:
-    """Return which setting to write for an option that only other commands have."""
-    options = [word.partition("=")[0] for word in arguments]
-    return next((f"{name} is not an option; write {_SETTINGS[name]}" for name in options if name in _SETTINGS), None)
-
-
-def _refuse_launcher(arguments: Sequence[str]) -> str | None:
-    """Return why Hydra cannot submit the jobs to Slurm; without ``--multirun`` they would run here."""
-    if "launcher=slurm" not in arguments:
-        return None
-    if find_spec("submitit") is None:
-        return (
-            "launcher=slurm needs hydra-submitit-launcher: pip install 'mathamr-plus[slurm]'; or use "
-            "slurm/seeds_array.sbatch"
-        )
-    if not {"--multirun", "-m"} & set(arguments):
-        return "launcher=slurm sends the parts of a plan: add --multirun and job=1/N,2/N,...,N/N"
-    return None
-
-
-def _refuse_seed(arguments: Sequence[str]) -> str | None:
-    """Return why a seed of training cannot be set: each job has one of ``experiment.seeds``."""
-    for word in arguments:
-        name, _, value = word.lstrip("+").partition("=")
-        if name == "train.seed":
-            return f"{word} has no effect: each job has a seed of experiment.seeds; write 'experiment.seeds=[{value}]'"
-    return None
 
 
 if __name__ == "__main__":

@@ -158,6 +158,8 @@ class Runner:
             # Once more: the other process may have ended, or died. Jobs that others need come first.
             pending = sorted([*waiting, *elsewhere], key=lambda job: job.depth)
             if stuck and not waiting:
+                if any(not is_locked(self._folder / "jobs" / job.name / LOCK) for job in elsewhere):
+                    continue  # that process has ended since; it may have had other settings
                 self._refuse_other_settings(elsewhere)
                 return
             if stuck:

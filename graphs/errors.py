@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import ClassVar
 
 
 def encodable(message: str) -> str:
@@ -32,7 +31,7 @@ class MathAMRError(Exception):
     that the error ends.
     """
 
-    exit_code: ClassVar[int] = 2
+    exit_code: int = 2
 
     def __init__(self, message: str, *, path: str | PathLike[str] | None = None, line: int | None = None) -> None:
         self.message = message

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from experiments.config import register, validated
-from experiments.job import Outcome
+from experiments.job import Outcome, run_job
 from experiments.plan import LOCK, Job
 from experiments.run import run
 from graphs.amr.embedded import EmbeddedParser
@@ -354,14 +355,64 @@ def test_jobs_of_another_process_are_shown_so_and_its_plan_does_not_matter(colle
 
 
 def test_a_job_that_runs_elsewhere_with_other_settings_is_refused(collection: Path, tmp_path: Path) -> None:
-    config = composed(collection, tmp_path / "out", "experiment.seeds=[1]", "job=1/2")
-    place = tmp_path / "out" / "vn_connectivity" / "jobs" / "none-seed1"
+    config = composed(collection, tmp_path / "out", "experiment.seeds=[1]")
+    folder = tmp_path / "out" / "vn_connectivity"
+    place = folder / "jobs" / "none-seed1"
     place.mkdir(parents=True)
     (place / "key").write_text("of other settings")
     with locked(place / LOCK), pytest.raises(ConfigError, match=r"none-seed1 is running .* experiment\.name=NAME"):
         run(config, "command")
+    with (folder / "results.csv").open(newline="") as file:
+        rows = [(row["condition"], row["status"]) for row in csv.DictReader(file)]
+    assert rows == [("none", "running elsewhere"), ("circular", "done")]
     assert run(config, "command").failed == 0
     assert (place / "result.json").exists()
+
+
+def test_a_job_whose_other_process_ends_while_it_is_asked_for_is_run(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other process leaves a result of other settings between the attempt at the job and the end of the run."""
+    config = composed(collection, tmp_path / "out", "experiment.seeds=[1]", "job=1/2")
+    place = tmp_path / "out" / "vn_connectivity" / "jobs" / "none-seed1"
+    place.mkdir(parents=True)
+    (place / "key").write_text("of other settings")
+    with ExitStack() as other:
+        other.enter_context(locked(place / LOCK))
+
+        def run_then_end(*given: Any) -> Outcome:
+            outcome = run_job(*given)
+            if outcome is Outcome.ELSEWHERE:
+                (place / "result.json").write_text('{"key": "of other settings"}')
+                other.close()
+            return outcome
+
+        monkeypatch.setattr("experiments.job.run_job", run_then_end)
+        ended = run(config, "command")
+    assert "none, seed 1" not in ended.table
+    assert (place.parents[1] / "earlier" / "none-seed1-of other settings").is_dir()
+
+
+def test_the_key_of_an_unfinished_job_of_other_settings_goes_before_its_files(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process with equal settings would take it for the key of the job that runs, and be refused."""
+    place = tmp_path / "out" / "vn_connectivity" / "jobs" / "none-seed1"
+    place.mkdir(parents=True)
+    (place / "key").write_text("of other settings")
+    for number in range(50):  # files are listed in any order
+        (place / f"index-{number}").mkdir()
+    keys: list[bool] = []
+    remove = shutil.rmtree
+
+    def rmtree(path: Path, **options: Any) -> None:
+        keys.extend((place / "key").exists() for _ in Path(path).parent.glob("index-*"))
+        remove(path, **options)
+
+    monkeypatch.setattr("experiments.job.shutil.rmtree", rmtree)
+    run(composed(collection, tmp_path / "out", "experiment.seeds=[1]", "job=1/2"), "command")
+    assert keys
+    assert not any(keys)
 
 
 def _plan_others(folder: Path) -> Callable[..., Outcome]:

@@ -78,6 +78,20 @@ def test_debug_shows_the_traceback() -> None:
         start(["--debug", "+exp=trial", "train.epcohs=3"])
 
 
+def test_a_fault_is_no_wrong_setting_under_multirun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*_: object) -> None:
+        raise ValueError("two values")  # Hydra raises it for wrong settings
+
+    monkeypatch.setattr("experiments.run.run", run)
+    assert start(["--multirun", "+exp=trial", f"hydra.sweep.dir={tmp_path}"]) == 1
+    error = capsys.readouterr().err
+    log, _, told = error.partition("Error executing job")  # where a job fails, and where its result is read
+    assert "a fault of the program: ValueError: two values" in log
+    assert "a fault of the program: ValueError: two values" in told
+
+
 def test_papers_that_all_failed_end_with_1(tmp_path: Path) -> None:
     (tmp_path / "paper.tar.gz").write_bytes(b"no archive")
     done = run_script("text/extract_statements.py", "--papers", "paper.tar.gz", "--out", "out.jsonl", folder=tmp_path)

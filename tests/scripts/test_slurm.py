@@ -178,7 +178,10 @@ def test_the_launcher_of_hydra_sends_parts_and_waits_for_them(slurm: Slurm, coll
         wrong, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
     )  # without an answer from its jobs, it would wait
     assert done.returncode == 2
-    assert "train.batch_size=4000 is larger than the training set" in done.stderr
+    message = "train.batch_size=4000 is larger than the training set"
+    assert message in done.stderr
+    logs = [path.read_text() for path in (tmp_path / "slurm").rglob("*_log.err")]
+    assert [message in log for log in logs].count(True) == 2
 
 
 def test_without_the_extra_only_the_launcher_is_missing() -> None:
