@@ -8,7 +8,7 @@
 >>> Part(Newest(), depth=None).run(topic)[:2]                   # as the run file has it
 [Hit(doc_id='8', score=2.0, post_id=None), Hit(doc_id='7', score=1.9999999, post_id=None)]
 >>> Part(Newest(), depth=2).scores(topic).scores                # what conditions that learn from scores read
-{'7': 2.0, '8': 2.0}
+{'8': 2.0, '7': 2.0}
 """
 
 from __future__ import annotations
