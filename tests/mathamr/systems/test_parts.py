@@ -84,6 +84,17 @@ def test_a_job_sorts_what_an_installed_system_finds(monkeypatch: pytest.MonkeyPa
     assert retrieved.results == {"A.1": COSINES}  # the first two become scores.npz
 
 
+def test_a_job_and_its_index_leave_the_same_of_equal_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "is_installed", lambda track: True)
+    monkeypatch.setattr(thread_search, "check_found", lambda system, found: None)
+    equal = [("a", 0.5), ("c", 0.5), ("b", 0.5 + 1e-12), ("d", 0.9)]  # equal in float32
+    system: Any = SimpleNamespace(index=lambda *_: Indexed(None), retrieve=lambda *_: Retrieved({"A.1": equal}))
+    retrieved, _ = searched(depth=2).run(system, cast(Any, SimpleNamespace(track="own")), Encoded(None), Path())
+    results = cast(Any, retrieved.results)["A.1"]
+    assert [name for name, _ in results] == ["d", "c", "b", "a"]
+    assert Part(cast(Any, Fixed(equal)), depth=2).scores(TOPIC).scores == dict(results[:2])
+
+
 def test_answers_of_questions_are_cut_where_questions_are() -> None:
     search = replace(searched(k=3), threads=Threads({"answer": "a"}))
     found = search.answers(Retrieved({"A.1": COSINES}))  # two of three questions have no answer
