@@ -71,6 +71,9 @@ def test_a_part_sorts_what_its_system_finds_and_refuses_scores_without_order() -
     part = Part(cast(Any, Fixed(COSINES[::-1])), depth=2)
     assert part.rank(TOPIC) == COSINES
     assert part.scores(TOPIC).scores == dict(COSINES[:2])
+    repeated = Part(cast(Any, Fixed([*COSINES, (COSINES[0][0], 0.0)])), depth=9)
+    assert repeated.rank(TOPIC) == COSINES
+    assert repeated.scores(TOPIC).scores == dict(COSINES)
     with pytest.raises(RetrievalError, match="gives post a the score nan; scores must be finite"):
         Part(cast(Any, Fixed([("a", float("nan"))])), depth=None).rank(TOPIC)
 
