@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import sys
 import traceback
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -21,6 +22,9 @@ from graphs import digests
 
 COLLECTIONS, SYSTEMS = "mathamr.collections", "mathamr.systems"
 """Groups of entry points."""
+
+_BUILT_IN = ("experiments", "graphs", "mathamr")
+"""Packages of MathAMR+."""
 
 
 def points(group: str) -> tuple[EntryPoint, ...]:
@@ -48,18 +52,36 @@ def distribution(point: EntryPoint) -> str:
 def code_identity(loaded: object, point: EntryPoint | None = None) -> str:
     """Return a hash of the code of a class or function, after the version of its package; "" without a source file.
 
-    The code is the module, or if the module is in a package, every Python file in its folder and below.
+    The code is the module of the class and that of its entry point. If a module is in a package, all modules in its
+    folder and below count.
 
     Args:
         loaded: class or function.
-        point: its entry point, if it has one, which names the module.
+        point: its entry point, if it has one.
     """
-    module = sys.modules.get(point.module if point is not None else loaded.__module__)
-    path = Path(getattr(module, "__file__", None) or "")
-    files = sorted(path.parent.rglob("*.py")) if getattr(module, "__package__", None) else [path]
-    hashes = {str(file.relative_to(path.parent)): digests.of_file_once(file) for file in files if file.is_file()}
+    while isinstance(loaded, partial):
+        loaded = loaded.func
+    modules = [getattr(loaded, "__module__", None) or ""]
+    if point is not None:  # which may open a built-in form
+        modules = [name for name in {point.module, *modules} if name.partition(".")[0] not in _BUILT_IN]
+    hashes = {name: digest for module in modules for name, digest in _hashes(module).items()}
     whole = digests.of_json(hashes) if len(hashes) > 1 else "".join(hashes.values())
     return " ".join(filter(None, [distribution(point) if point is not None else "", whole[:16]]))
+
+
+def _hashes(name: str) -> dict[str, str]:
+    """Return a hash of each file of an imported module, by package and path in its folder."""
+    module = sys.modules.get(name)
+    if (place := getattr(module, "__file__", None)) is None:
+        return {}
+    path, package = Path(place), getattr(module, "__package__", None) or ""
+    hashes = {}
+    for file in {path, *(path.parent.rglob("*.py") if package else ())}:
+        below = file.parts[len(path.parent.parts) :]
+        if file == path or all(part.isidentifier() for part in (*below[:-1], file.stem)):  # not a .venv below
+            with suppress(OSError):  # e.g. a file that an editor has removed again
+                hashes["/".join([*package.split("."), *below])] = digests.of_file_once(file)
+    return hashes
 
 
 def package_at_fault(error: BaseException) -> str | None:

@@ -90,7 +90,7 @@ def keep(
     record = check_step(system.name, "keep", system.keep(job, folder), dict)
     try:
         json.dumps(record)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:  # ValueError: it contains itself
         raise ConfigError(f"track={system.name}: keep() returned a record that is not JSON: {error}") from error
     if search.threads is not None:
         wanted = search.topic_set.indexed

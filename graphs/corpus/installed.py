@@ -33,6 +33,8 @@ _TEXTS = {
     Judgment: ("topic_id", "doc_id"),
     Pair: ("question_id", "answer_id"),
 }
+_IN_RUNS = ("post_id", "topic_id", "doc_id")
+"""Ids that run files hold, of posts those of answers; others may have blanks (:mod:`graphs.corpus.record_ids`)."""
 _POSTS, _LISTS = ("posts", "posts_as_read", "completed"), {"topics": Topic, "judgments": Judgment}
 _DOCUMENTS, _BENCHMARK = ("name", "posts", "formulas", "fingerprints"), ("tasks", *_LISTS)
 _FURTHER = ("is_incomplete", "links", "related", "tests", "test")  # members of the other protocols
@@ -139,8 +141,8 @@ def _problem(record: Any) -> str:
     for field in _TEXTS.get(type(record), ()):
         if not isinstance(value := getattr(record, field), str):
             return f"{field} is {value!r}; give a string"
-        if field.endswith("_id") and not is_id(value):
-            return f"{field} is {value!r}; give a string without blanks"
+        if field in _IN_RUNS and getattr(record, "kind", "answer") == "answer" and not is_id(value):
+            return f"{field} is {value!r}; give a printable string without blanks"
     if isinstance(record, Post) and record.markup not in get_args(Markup):
         return f"markup is {record.markup!r}; give one of {', '.join(get_args(Markup))}"
     if isinstance(record, Post) and not isinstance(record.parent_id, str | None):

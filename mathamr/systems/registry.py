@@ -115,7 +115,7 @@ def fault(name: str) -> ConfigError | None:
 def key_parts(name: str) -> dict[str, str]:
     """Return a system's name and, for a system of another package, the identity of its code, as parts of keys.
 
-    The source file of its module counts, and the version of its package for all other files.
+    :func:`graphs.extensions.code_identity` describes which files count.
     """
     code = {"code": code_identity(_registered[name], _entry_points().get(name))} if is_installed(name) else {}
     return {"track": name, **code}

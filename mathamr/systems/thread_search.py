@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mathamr.evaluation.order import best_first
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, repeats
 from mathamr.stages.retrieval.threads import Threads, thread_of
 from mathamr.stages.settings import JobSettings, RetrievalConfig
@@ -60,8 +61,8 @@ class ThreadSearch:
             check_found(system, found)
             if repeated := repeats(found.results):
                 system.console.say(f"track={settings.track}: retrieve(): {repeated}; the best score of each counts")
-            best_first: Any = {topic: sorted(own, key=_score, reverse=True) for topic, own in found.results.items()}
-            found = replace(found, results=best_first)
+            in_order: Any = {topic: _in_order(own) for topic, own in found.results.items()}
+            found = replace(found, results=in_order)
         retrieved = self.answers(found)
         return retrieved, {**indexed.costs, **retrieved.costs}
 
@@ -82,8 +83,9 @@ class ThreadSearch:
         return [answer for answer in answers if question_of.get(answer) in found]
 
 
-def _score(hit: Hit | tuple[str, float]) -> float:
-    return hit.score if isinstance(hit, Hit) else hit[1]
+def _in_order(results: Sequence[Hit | tuple[str, float]]) -> list[Hit | tuple[str, float]]:
+    pairs = [(hit.doc_id, hit.score) if isinstance(hit, Hit) else hit for hit in results]
+    return [results[place] for place in best_first([name for name, _ in pairs], [score for _, score in pairs])]
 
 
 def searches_of(system: System[Any], settings: JobSettings, topic_sets: Sequence[TopicSet]) -> list[ThreadSearch]:

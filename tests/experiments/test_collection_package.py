@@ -12,6 +12,7 @@ from experiments.run import run
 from graphs.corpus import installed
 from graphs.corpus.corpus import Benchmark, Completed, Documents, TrainingPairs, open_corpus
 from graphs.corpus.pairs import Linked, Related
+from graphs.corpus.post import Pair, Post
 from graphs.corpus.queries.collection import NamedTests
 from graphs.errors import ConfigError, MathAMRError
 from graphs.extensions import COLLECTIONS
@@ -170,9 +171,10 @@ class Own:
             r"Post\(post_id='a', kind='Answer'.* whose kind is 'Answer'; give one of quest",
         ),
         ({"POSTS": 'Post(7, "answer")'}, r"posts\(\) gives Post\(post_id=7.* whose post_id is 7; give a string"),
-        ({"POSTS": 'Post("a 7", "answer")'}, "whose post_id is 'a 7'; give a string without blanks"),
+        ({"POSTS": 'Post("a 7", "answer")'}, "whose post_id is 'a 7'; give a printable string without blanks"),
+        ({"POSTS": 'Post("a\\u200b7", "answer")'}, r"whose post_id is 'a\\u200b7'; give a printable string"),
         ({"POSTS": 'Post("a", "answer", markup="HTML")'}, "whose markup is 'HTML'; give one of html, text"),
-        ({"JUDGED": '[Judgment("1", "", 1)]'}, "whose doc_id is ''; give a string without blanks"),
+        ({"JUDGED": '[Judgment("1", "", 1)]'}, "whose doc_id is ''; give a printable string without blanks"),
         ({"POSTS": 'Post("a", "answer", body=None)'}, "whose body is None; give a string"),
         ({"POSTS": '{"id": "a"}'}, r"posts\(\) gives .*'id': 'a'.*; give records of the class Post"),
         ({"PRINTS": '"abc"'}, r"fingerprints\(\) returned str; return graphs\.corpus\.files\.Fingerprints"),
@@ -228,6 +230,18 @@ def test_a_built_in_form_that_a_function_opens_keeps_its_name(tmp_path: Path, mo
     assert list(corpus.posts()) == list(built_in.posts())
     assert corpus.name == "jsonl"
     assert corpus.fingerprints() != built_in.fingerprints()
+
+
+def test_texts_of_pairs_keep_ids_with_blanks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "from graphs.corpus.pair_sets.pair_collection import PairCollection\n\nopen_faq = PairCollection\n"
+    package(tmp_path, "open_faq", code, monkeypatch)
+    (tmp_path / "answers.jsonl").write_text('{"post_id": "a1", "body": "A group with finitely many elements."}\n')
+    pair = '{"query_id": "finite group", "query": "What is finite?", "document_id": "a1", "document": "A group."}\n'
+    (tmp_path / "train.jsonl").write_text(pair)
+    corpus = open_corpus("faq", tmp_path)
+    assert isinstance(corpus, TrainingPairs)
+    assert [post.post_id for post in corpus.posts() if isinstance(post, Post)] == ["a1", "finite group"]
+    assert list(corpus.pairs()) == [Pair("finite group", "a1")]
 
 
 def test_a_collection_with_the_name_of_a_built_in_form_is_refused(

@@ -8,7 +8,7 @@
 >>> Part(Newest(), depth=None).run(topic)[:2]                   # as the run file has it
 [Hit(doc_id='8', score=2.0, post_id=None), Hit(doc_id='7', score=1.9999999, post_id=None)]
 >>> Part(Newest(), depth=2).scores(topic).scores                # what conditions that learn from scores read
-{'7': 2.0, '8': 2.0}
+{'8': 2.0, '7': 2.0}
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class Part:
     cut_at: int = MAX_PER_TOPIC
 
     def rank(self, topic: Topic) -> Ranking:
-        """Return ids and scores of answers, best first."""
-        return self._answers(topic, self._found(topic))
+        """Return ids and scores of answers, best first, each answer once."""
+        return list(_best(self._answers(topic, self._found(topic))).items())
 
     def _found(self, topic: Topic) -> Ranking:
         """Return what the system finds, sorted and checked as its job does.
@@ -108,7 +108,7 @@ class Part:
         Raises:
             RetrievalError: a score is not finite.
         """
-        found = self.searchable.rank(topic)
+        found = list(self.searchable.rank(topic))
         if wrong := [hit for hit in found if not math.isfinite(hit[1])]:
             raise RetrievalError(f"the system gives post {wrong[0][0]} the score {wrong[0][1]}; scores must be finite")
         return ranked([post_id for post_id, _ in found], [score for _, score in found])
@@ -133,13 +133,21 @@ class Part:
         cut = len(found) >= self.cut_at or len(ranking) >= most_left(self.depth, self.limit)
         if self.depth is None:
             return with_floor({hit.doc_id: hit.score for hit in self._run(topic, ranking)}, cut=cut)
-        return with_floor(dict(ranking[: self.depth]), cut=cut)
+        return with_floor(_best(ranking[: self.depth]), cut=cut)
 
     def close(self) -> None:
         """Close all files."""
         self.searchable.close()
         for part in self.parts.values():
             part.close()
+
+
+def _best(ranking: Ranking) -> dict[str, float]:
+    """Return the score of each document at its best place."""
+    best: dict[str, float] = {}
+    for name, score in ranking:
+        best.setdefault(name, score)
+    return best
 
 
 def most_left(depth: int | None, limit: int) -> int:

@@ -71,6 +71,9 @@ def test_a_part_sorts_what_its_system_finds_and_refuses_scores_without_order() -
     part = Part(cast(Any, Fixed(COSINES[::-1])), depth=2)
     assert part.rank(TOPIC) == COSINES
     assert part.scores(TOPIC).scores == dict(COSINES[:2])
+    repeated = Part(cast(Any, Fixed([*COSINES, (COSINES[0][0], 0.0)])), depth=9)
+    assert repeated.rank(TOPIC) == COSINES
+    assert repeated.scores(TOPIC).scores == dict(COSINES)
     with pytest.raises(RetrievalError, match="gives post a the score nan; scores must be finite"):
         Part(cast(Any, Fixed([("a", float("nan"))])), depth=None).rank(TOPIC)
 
@@ -82,6 +85,17 @@ def test_a_job_sorts_what_an_installed_system_finds(monkeypatch: pytest.MonkeyPa
     system: Any = SimpleNamespace(index=lambda *_: Indexed(None), retrieve=lambda *_: found)
     retrieved, _ = searched(depth=2).run(system, cast(Any, SimpleNamespace(track="own")), Encoded(None), Path())
     assert retrieved.results == {"A.1": COSINES}  # the first two become scores.npz
+
+
+def test_a_job_and_its_index_leave_the_same_of_equal_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "is_installed", lambda track: True)
+    monkeypatch.setattr(thread_search, "check_found", lambda system, found: None)
+    equal = [("a", 0.5), ("c", 0.5), ("b", 0.5 + 1e-12), ("d", 0.9)]  # equal in float32
+    system: Any = SimpleNamespace(index=lambda *_: Indexed(None), retrieve=lambda *_: Retrieved({"A.1": equal}))
+    retrieved, _ = searched(depth=2).run(system, cast(Any, SimpleNamespace(track="own")), Encoded(None), Path())
+    results = cast(Any, retrieved.results)["A.1"]
+    assert [name for name, _ in results] == ["d", "c", "b", "a"]
+    assert Part(cast(Any, Fixed(equal)), depth=2).scores(TOPIC).scores == dict(results[:2])
 
 
 def test_answers_of_questions_are_cut_where_questions_are() -> None:

@@ -124,6 +124,28 @@ def test_changed_code_beside_the_module_of_an_installed_system_changes_its_keys(
         (tmp_path / "mathamr_newest_g" / "parts" / "weights.py").write_text(content * len(keys))
         keys.append(registry.key_parts("newest"))
     assert len({key["code"] for key in keys}) == 3
+    for other in (".venv/weights.py", ".ipynb_checkpoints/weights-checkpoint.py"):  # cannot be imported from here
+        (tmp_path / "mathamr_newest_g" / other).parent.mkdir()
+        (tmp_path / "mathamr_newest_g" / other).write_text("WEIGHT = 1\n")
+    (tmp_path / "mathamr_newest_g" / "gone.py").symlink_to("nowhere.py")
+    assert registry.key_parts("newest") == keys[-1]
+
+
+def test_changed_code_of_a_class_that_its_entry_point_imports_changes_its_keys(
+    install: Callable[..., None], tmp_path: Path
+) -> None:
+    core = tmp_path / "mathamr_newest_h" / "core.py"
+    (core.parent / "plugins").mkdir(parents=True)
+    for folder in (core.parent, core.parent / "plugins"):
+        (folder / "__init__.py").touch()
+    core.write_text(CODE.format(name="newest"))
+    install("mathamr-newest", "newest", "mathamr_newest_h/plugins/own", "from mathamr_newest_h.core import Installed\n")
+    record = tmp_path / "mathamr_newest-1.0.dist-info" / "entry_points.txt"
+    record.write_text(record.read_text().replace("/", "."))
+    find("newest")
+    before = registry.key_parts("newest")
+    core.write_text(core.read_text() + "# another\n")
+    assert registry.key_parts("newest") != before
 
 
 @pytest.mark.parametrize("name", ["newest", "graph"])
