@@ -90,8 +90,8 @@ def in_ids_of(run: Run, qrels: Qrels, visual_ids: Mapping[str, str] | None) -> t
 
     >>> from mathamr.evaluation.runs import Hit
     >>> run = Run("me", {"B.1": [Hit("7", 2.0, "a1"), Hit("8", 1.0, "a1")]}, task=2)
-    >>> in_ids_of(run, {"B.1": {"7": 3, "9": 2}}, {"7": "v", "8": "w"})
-    ({'B.1': {'v': 3}}, '2 judgments of 2020 by formula id are converted to visual ids; 1 of unknown formulas left out')
+    >>> print(*in_ids_of(run, {"B.1": {"7": 3, "9": 2}}, {"7": "v", "8": "w"}))
+    {'B.1': {'v': 3}} judgments of 2020 by formula id are converted to visual ids: 2; 1 of unknown formulas left out
 
     Args:
         visual_ids: visual ids of the formulas in run and judgments; None in Task 1.

@@ -107,4 +107,4 @@ def test_the_same_negatives_are_mined_when_a_run_goes_on(
     again = negatives_of(config, store, some_pairs, posts=posts)
     steps: list[int] = []
     result = train(config, store, some_pairs, ENCODER, out=tmp_path / "model", negatives=again, progress=steps.append)
-    assert (result.loss_curve, steps) == (first.loss_curve, [6])  # it was finished
+    assert (result.loss_curve, steps) == (first.loss_curve, [])  # it was finished
