@@ -99,7 +99,7 @@ def check(sweep: Mapping[str, Any]) -> int:
         ConfigError: trials that the model, the training or the plan refuses, with the reason of the first.
     """
     number, refused = 0, []
-    first = [f"{key}={value}" for key, value in next(trials(sweep)).items()]  # as an agent writes them
+    first = [f"{key}={value}" for key, value in next(trials(sweep)).items()]  # as wandb writes them
     try:
         base = validated(compose_words([*sweep["command"][4:-1], *first]))
     except (*CONFIGURATION_ERRORS, ConfigError) as error:
