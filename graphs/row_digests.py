@@ -67,6 +67,10 @@ def texts_of_row(text: str, kind: type[_Texts], post_id: str, *, path: Path) -> 
             if not isinstance(value, str):
                 raise ValueError(f"{str(value)[:40]!r} is no text")
     except (ValueError, TypeError, RecursionError) as error:
-        message = f"the row of post {post_id} is damaged ({error}); delete the file and build it again"
-        raise StoreError(message, path=path) from error
+        raise damaged(post_id, error, path) from error
     return content
+
+
+def damaged(post_id: str, why: object, path: Path) -> StoreError:
+    """Return the error for a row whose digest fits and whose content does not."""
+    return StoreError(f"the row of post {post_id} is damaged ({why}); delete the file and build it again", path=path)

@@ -139,15 +139,15 @@ def _facts(experiment: Experiment) -> str:
         return ", ".join(sorted({str(row.get(key, "not recorded")) for row in rows}))
 
     tasks = experiment.tasks if isinstance(experiment.tasks[0], str) else (1, *experiment.tasks)
-    counted = [task for task in dict.fromkeys(tasks) if any(column(task, "topics") in row for row in rows)]
-    first = counted[0] if counted else tasks[0]
+    measured = [task for task in dict.fromkeys(tasks) if any(column(task, "topics") in row for row in rows)]
+    first = measured[0] if measured else tasks[0]
     of = "" if first == tasks[0] else f" of {columns.title(first)}"
-    number = {task: all_of(column(task, "topics")) for task in (first, *counted)}
+    number = {task: all_of(column(task, "topics")) for task in (first, *measured)}
     topics = {task: f"{one} topic{'s' * (one != '1')}" for task, one in number.items()}
     facts = [f"{topics[first]}{of}, regime {all_of('regime')}"]
-    if more := [f"{columns.title(task)}: {topics[task]}" for task in counted if task != first]:
+    if more := [f"{columns.title(task)}: {topics[task]}" for task in measured if task != first]:
         facts[0] += f" ({', '.join(more)})"
-    for task in dict.fromkeys([first, *counted]):
+    for task in dict.fromkeys([first, *measured]):
         if any((files := column(task, "judgments")) in row for row in rows):
             facts.append(f"judgments of {columns.title(task)}: {all_of(files)}")
     if any((grade := column(first, "relevant_grade")) in row for row in rows):

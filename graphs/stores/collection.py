@@ -34,7 +34,7 @@ from graphs.corpus.record_ids import identified
 from graphs.errors import Failure, StoreError, encodable
 from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph, single, worker_died
 from graphs.processes import batched, ordered_map
-from graphs.row_digests import check_row, row_digest, texts_of_row
+from graphs.row_digests import check_row, damaged, row_digest, texts_of_row
 from graphs.stores.origin import TOPICS, comparable, continue_only, trees_of
 
 PURPOSE = "MathAMR+ graphs"
@@ -353,8 +353,7 @@ class Collection(database.OpenFile):
         self._check(row)
         formula_map, attachments = (texts_of_row(text, dict, row[0], path=self.path) for text in row[3:5])
         if not isinstance(row[5], int):
-            message = f"the row of post {row[0]} is damaged ({row[5]!r:.40} is no number)"
-            raise StoreError(f"{message}; delete the file and build it again", path=self.path)
+            raise damaged(row[0], f"{row[5]!r:.40} is no number", self.path)
         return StoredGraph(row[0], row[1], row[2], formula_map, attachments, row[5])
 
     def _check(self, row: tuple[str, str, str, str, str, int, int]) -> None:

@@ -31,9 +31,9 @@ from typing import Any
 from graphs import database
 from graphs.corpus.leaks import DIGEST_BYTES, QuestionMarks, marks
 from graphs.corpus.post import Post
-from graphs.errors import Failure, StoreError
+from graphs.errors import Failure
 from graphs.processes import batched
-from graphs.row_digests import check_row, row_digest, texts_of_row
+from graphs.row_digests import check_row, damaged, row_digest, texts_of_row
 from graphs.stores.posts import PostTexts
 
 PURPOSE = "the headers of a collection's posts"
@@ -170,19 +170,15 @@ class PostHeaders(database.OpenFile):
         try:
             score = None if row[4] is None else int(row[4])
         except ValueError as error:
-            raise self._damaged(row[0], error) from error
+            raise damaged(row[0], error, self.path) from error
         return Post(row[0], row[1], tags=tuple(tags), parent_id=row[2], accepted_answer_id=row[3], score=score)
 
     def _failure(self, row: tuple[Any, ...]) -> Failure:
         name = _name(row)
         texts = texts_of_row(row[-1], list, name, path=self.path)
         if len(texts) != len(fields(Failure)):
-            raise self._damaged(name, f"texts of a failure: {len(texts)}")
+            raise damaged(name, f"texts of a failure: {len(texts)}", self.path)
         return Failure(*texts)
-
-    def _damaged(self, name: str, why: object) -> StoreError:
-        message = f"the row of post {name} is damaged ({why}); delete the file and build it again"
-        return StoreError(message, path=self.path)
 
 
 def _name(row: Sequence[Any]) -> str:

@@ -102,8 +102,7 @@ def statements(panels: Mapping[str, Content]) -> Figure:
 
     def draw(name: str) -> str:
         names = shortened(panels)
-        columns = min(5, max(2, len(panels)))
-        rows = -(-len(panels) // columns)  # of pairs: a matrix above its plane
+        rows, columns = _grid(panels, most=5)  # of pairs: a matrix above its plane
         with canvas(2 * rows, columns, 5.4 * rows) as (figure, axes):
             matrices, planes = ([ax for line in axes[start::2] for ax in line] for start in (0, 1))
             for place, (label, one) in enumerate(panels.items()):
@@ -138,8 +137,7 @@ def lengths(panels: Mapping[str, Content]) -> Figure:
 
     def draw(name: str) -> str:
         names = shortened(panels)
-        columns = min(4, max(2, len(panels)))
-        rows = -(-len(panels) // columns)
+        rows, columns = _grid(panels, most=4)
         with canvas(rows, columns, 2.4 * rows + 0.4) as (figure, axes):
             flat = [ax for line in axes for ax in line]
             for ax, (label, one) in zip(flat, panels.items(), strict=False):
@@ -167,8 +165,7 @@ def reliability(panels: Mapping[str, list[Content]]) -> Figure:
 
     def draw(name: str) -> str:
         names = shortened(panels)
-        columns = min(4, max(2, len(panels)))
-        rows = -(-len(panels) // columns)
+        rows, columns = _grid(panels, most=4)
         with canvas(rows, columns, 2.5 * rows + 0.4) as (figure, axes):
             flat = [ax for line in axes for ax in line]
             for ax, (label, tested) in zip(flat, panels.items(), strict=False):
@@ -189,3 +186,9 @@ def _within_and_between(one: Content) -> tuple[float, float]:
     same = topics[:, None] == topics[None, :]
     others = ~np.eye(len(topics), dtype=bool)
     return float(cosines[same & others].mean()), float(cosines[~same].mean()) if (~same).any() else float("nan")
+
+
+def _grid(panels: Mapping[str, object], *, most: int) -> tuple[int, int]:
+    """Return rows and columns of a figure that has two panels in a row, or up to ``most``."""
+    columns = min(most, max(2, len(panels)))
+    return -(-len(panels) // columns), columns

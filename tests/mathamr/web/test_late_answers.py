@@ -46,6 +46,14 @@ def slow(engine: Engine, settings: Settings) -> Iterator[tuple[str, set[str]]]:
         held.clear()
 
 
+def loading(chromium: Any, address: str, held: set[str]) -> tuple[Page, set[str]]:
+    """Open the page while the server does not describe its index; return it and the requests that wait."""
+    page = Page(chromium, address)
+    held.add("/api/index")
+    page.driver.refresh()
+    return page, held
+
+
 @contextmanager
 def unanswered(page: Page, addresses: str) -> Iterator[None]:
     """Let the browser find no server at these addresses."""
@@ -70,6 +78,9 @@ def test_a_search_under_way_follows_a_choice_that_the_server_answers_late(
     held.remove("/api/index?index=fixed")
     page.until(lambda: page.all("#comparison article"))
     held.clear()
+    assert [head.text for head in page.all("#comparison .column-name")] == ["index", "fixed"]
+    assert page.all("#results article") == []
+    assert "beside=fixed" in page.driver.current_url
 
 
 def test_the_last_of_two_quick_choices_is_searched(chromium: Any, slow: tuple[str, set[str]]) -> None:
@@ -110,10 +121,7 @@ def test_a_search_asks_again_for_the_index_that_the_server_did_not_describe(
 
 
 def test_what_is_typed_before_the_index_is_known_is_searched(chromium: Any, slow: tuple[str, set[str]]) -> None:
-    address, held = slow
-    page = Page(chromium, address)
-    held.add("/api/index")
-    page.driver.refresh()
+    page, held = loading(chromium, *slow)
     page.one("#query").send_keys(QUERY, Keys.ENTER)
     held.clear()
     page.until(lambda: page.all("#results article"))
@@ -142,10 +150,7 @@ def test_what_is_searched_before_the_index_is_known_takes_the_place_of_the_addre
 
 
 def test_a_filter_chosen_before_the_index_is_known_counts(chromium: Any, slow: tuple[str, set[str]]) -> None:
-    address, held = slow
-    page = Page(chromium, address)
-    held.add("/api/index")
-    page.driver.refresh()
+    page, held = loading(chromium, *slow)
     page.one("#query").send_keys(QUERY, Keys.ENTER)
     page.driver.execute_script(CHOOSE_WITHOUT)
     held.clear()
@@ -155,23 +160,17 @@ def test_a_filter_chosen_before_the_index_is_known_counts(chromium: Any, slow: t
 
 
 def test_what_is_being_typed_when_the_index_becomes_known_stays(chromium: Any, slow: tuple[str, set[str]]) -> None:
-    address, held = slow
-    page = Page(chromium, address)
-    held.add("/api/index")
-    page.driver.refresh()
+    page, held = loading(chromium, *slow)
     page.one("#query").send_keys(QUERY)
     held.clear()
     page.until(lambda: page.one("#examples").is_displayed())
     assert page.one("#query").get_property("value") == QUERY
-    assert page.driver.current_url == address
+    assert page.driver.current_url == slow[0]
     assert page.all("#preview .katex")
 
 
 def test_an_address_is_followed_that_comes_before_the_index_is_known(chromium: Any, slow: tuple[str, set[str]]) -> None:
-    address, held = slow
-    page = Page(chromium, address)
-    held.add("/api/index")
-    page.driver.refresh()
+    page, held = loading(chromium, *slow)
     page.driver.execute_script("location.hash = '#q=Is+$x$+odd%3F&k=3'")
     page.until(lambda: page.driver.current_url.endswith("k=3"))
     assert page.one("#error").text == ""
