@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection as Some
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -43,6 +43,7 @@ from mathamr.structure.scoring import Scoring
 from mathamr.training import checkpoint
 
 if TYPE_CHECKING:
+    from mathamr.model.encoder import Encoder
     from mathamr.retrieval.server.options import ServerOptions
 
 CHECK_QUERIES = 20
@@ -138,88 +139,37 @@ def build_search_index(files: IndexedFiles, corpus: Corpus, out: Path, settings:
 def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild, console: Console) -> str:
     trained_on = checkpoint.load(files.model).info.config_hash
     stores = [GraphStore(path, config_hash=trained_on) for path in files.tensors]
-    first = stores[0]
-    model_hash = checkpoint.weights_hash(files.model)
+    model_hash, graphs = checkpoint.weights_hash(files.model), stores[0]
+    selected = _select(files, stores, corpus, settings, console)
+    vectors = _kept(out, settings.update, selected.post_ids, model_hash, graphs.config_hash, selected.parser)
     device = device_of(settings.device)
-    encoder = checkpoint.load_encoder(files.model, config_hash=first.config_hash, device=device)
-    available = {post_id for store in stores for post_id in store.post_ids()}
-    if files.posts is not None:
-        available.intersection_update(files.posts)
-    with Collection(files.collection) as source:
-        check_same_posts(source, corpus)
-        present = [post_id for post_id in source.post_ids(*settings.kinds) if post_id in available]
-        _say_unknown(settings.removed, present, console)
-        removed = frozenset(settings.removed)
-        post_ids = [post_id for post_id in present if post_id not in removed]
-        wanted = set(post_ids)
-        formula_ids: dict[str, list[str]] = {}
-        if first.spec.formulas != "none":
-            ids = source.formula_ids(*settings.kinds)
-            formula_ids = {post_id: names for post_id, names in ids if post_id in wanted}
-        parser = str(source.meta.get("parser", ""))
-    visual_ids: dict[str, str] = {}
-    if files.formulas_db is not None:
-        with FormulaStore.open(files.formulas_db) as formulas:
-            visual_ids = formulas.visual_ids(name for names in formula_ids.values() for name in names)
-
-    start = time.perf_counter()
-    ordered, old, gone = _kept(out, settings.update, post_ids, model_hash, first.config_hash, parser)
-    sets: list[VectorSets] = [] if old is None else [old]
-    kept, resumed = len(ordered), 0
-    known = frozenset(ordered)
-    missing = dict.fromkeys(post_id for post_id in post_ids if post_id not in known)
-    fresh = len(missing)
+    encoder = checkpoint.load_encoder(files.model, config_hash=graphs.config_hash, device=device)
     folders = [out / ("encoding" if number == 0 else f"encoding-{number}") for number in range(len(stores))]
-    if missing:
-        with console.stage("encoding", total=len(missing), unit="posts") as advance:
-            for store, folder in zip(stores, folders, strict=True):
-                stored = frozenset(store.post_ids())
-                some = [post_id for post_id in missing if post_id in stored]
-                if not some:
-                    continue
-                encoded = encoding_shards.encode_in_shards(
-                    encoder,
-                    store,
-                    some,
-                    folder,
-                    identity=json.dumps([model_hash, parser]),
-                    posts_a_shard=settings.posts_a_shard,
-                    progress=advance,
-                )
-                sets.append(encoded.sets)
-                resumed += encoded.resumed
-                ordered += some
-                missing = dict.fromkeys(post_id for post_id in missing if post_id not in stored)
-    seconds = time.perf_counter() - start
-    if not sets:
+    identity = json.dumps([model_hash, selected.parser])
+    _encode_missing(
+        vectors, selected.post_ids, encoder, dict(zip(folders, stores, strict=True)), identity, settings, console
+    )
+    if not vectors.sets:
         raise RetrievalError("no post is left to index; are the kinds right, and what is removed?")
-    indexed = frozenset(ordered)
-    with console.stage("reading formulas", unit="posts") as advance:
-        structured = StructuredFormulas.build(
-            (post for post in corpus.posts() if isinstance(post, Post) and post.post_id in indexed),
-            Scoring(**{one.name: values("structure")[one.name] for one in fields(Scoring)}),
-            formulas_db=files.formulas_db,
-            progress=advance,
-        )
     content = CatalogContent(
         model=files.model,
         model_hash=model_hash,
-        vocabulary=first.vocabulary,
-        spec=first.spec,
-        config_hash=first.config_hash,
-        parser=parser,
-        formula_ids=formula_ids,
-        visual_ids=visual_ids,
+        vocabulary=graphs.vocabulary,
+        spec=graphs.spec,
+        config_hash=graphs.config_hash,
+        parser=selected.parser,
+        formula_ids=selected.formula_ids,
+        visual_ids=selected.visual_ids,
         texts=corpus.posts(),
-        structured=structured,
+        structured=_structured(corpus, frozenset(vectors.post_ids), files.formulas_db, console),
         kinds=settings.kinds,
     )
     start = time.perf_counter()
     with console.stage("writing", unit="posts") as advance:
         catalog.build(
             out,
-            ordered,
-            VectorSets.concatenated(sets),
+            vectors.post_ids,
+            VectorSets.concatenated(vectors.sets),
             content,
             backend=settings.backend,
             location=settings.location,
@@ -232,14 +182,129 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     for folder in folders:
         encoding_shards.remove(folder)
     writing = time.perf_counter() - start
-    now = fresh - resumed
-    lines = [f"encoded:   {counted(now, 'post')} in {seconds:.1f} s, {now / max(seconds, 1e-9):,.0f} docs/s"]
-    before = [f"{resumed:,} more by an earlier run that was stopped"] if resumed else []
-    before += [f"{kept:,} kept from the index before"] if kept else []
-    before += [f"{gone:,} of the index before left out"] if gone else []
-    if before:
-        lines.append(f"           {', '.join(before)}")
-    return "\n".join([*lines, *_checked(Catalog.open(out), writing)])
+    return "\n".join([*vectors.lines(), *_checked(Catalog.open(out), writing)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Selected:
+    """Posts to index, ids of their formulas, visual ids of these, and the parser of their graphs."""
+
+    post_ids: Sequence[str]
+    formula_ids: Mapping[str, list[str]]
+    visual_ids: Mapping[str, str]
+    parser: str
+
+
+def _select(
+    files: IndexedFiles, stores: Sequence[GraphStore], corpus: Corpus, settings: IndexBuild, console: Console
+) -> _Selected:
+    """Return the posts with tensors that the settings do not leave out."""
+    available = {post_id for store in stores for post_id in store.post_ids()}
+    if files.posts is not None:
+        available.intersection_update(files.posts)
+    with Collection(files.collection) as source:
+        check_same_posts(source, corpus)
+        present = [post_id for post_id in source.post_ids(*settings.kinds) if post_id in available]
+        _say_unknown(settings.removed, present, console)
+        removed = frozenset(settings.removed)
+        post_ids = [post_id for post_id in present if post_id not in removed]
+        formula_ids: dict[str, list[str]] = {}
+        if stores[0].spec.formulas != "none":
+            wanted, ids = set(post_ids), source.formula_ids(*settings.kinds)
+            formula_ids = {post_id: names for post_id, names in ids if post_id in wanted}
+        parser = str(source.meta.get("parser", ""))
+    visual_ids: dict[str, str] = {}
+    if files.formulas_db is not None:
+        with FormulaStore.open(files.formulas_db) as formulas:
+            visual_ids = formulas.visual_ids(name for names in formula_ids.values() for name in names)
+    return _Selected(post_ids, formula_ids, visual_ids, parser)
+
+
+@dataclass(slots=True)
+class _Vectors:
+    """Vectors of the posts to index, and how they were made.
+
+    Attributes:
+        post_ids: posts, in the order of ``sets``.
+        sets: their vectors.
+        gone: number of posts of the index before that are left out.
+        kept: number of posts whose vectors the index before has.
+        resumed: number of posts that an earlier run encoded.
+        seconds: time of encoding.
+    """
+
+    post_ids: list[str]
+    sets: list[VectorSets]
+    gone: int = 0
+    kept: int = 0
+    resumed: int = 0
+    seconds: float = 0.0
+
+    def lines(self) -> list[str]:
+        """Return the counts as lines of text."""
+        now = len(self.post_ids) - self.kept - self.resumed
+        lines = [
+            f"encoded:   {counted(now, 'post')} in {self.seconds:.1f} s, {now / max(self.seconds, 1e-9):,.0f} docs/s"
+        ]
+        before = [f"{self.resumed:,} more by an earlier run that was stopped"] if self.resumed else []
+        before += [f"{self.kept:,} kept from the index before"] if self.kept else []
+        before += [f"{self.gone:,} of the index before left out"] if self.gone else []
+        return [*lines, *([f"           {', '.join(before)}"] if before else [])]
+
+
+def _encode_missing(
+    vectors: _Vectors,
+    post_ids: Sequence[str],
+    encoder: Encoder,
+    stores: Mapping[Path, GraphStore],
+    identity: str,
+    settings: IndexBuild,
+    console: Console,
+) -> None:
+    """Add the vectors of the posts that have none yet.
+
+    Args:
+        stores: graphs, by the folder for their encoded shards; a post in several is encoded from the first.
+        identity: model and parser, in which shards of an interrupted run must agree.
+    """
+    known = frozenset(vectors.post_ids)
+    missing = dict.fromkeys(post_id for post_id in post_ids if post_id not in known)
+    if not missing:
+        return
+    start = time.perf_counter()
+    with console.stage("encoding", total=len(missing), unit="posts") as advance:
+        for folder, store in stores.items():
+            stored = frozenset(store.post_ids())
+            some = [post_id for post_id in missing if post_id in stored]
+            if not some:
+                continue
+            encoded = encoding_shards.encode_in_shards(
+                encoder,
+                store,
+                some,
+                folder,
+                identity=identity,
+                posts_a_shard=settings.posts_a_shard,
+                progress=advance,
+            )
+            vectors.sets.append(encoded.sets)
+            vectors.post_ids += some
+            vectors.resumed += encoded.resumed
+            missing = dict.fromkeys(post_id for post_id in missing if post_id not in stored)
+    vectors.seconds = time.perf_counter() - start
+
+
+def _structured(
+    corpus: Corpus, indexed: frozenset[str], formulas_db: Path | None, console: Console
+) -> StructuredFormulas | None:
+    """Return the formula trees of the indexed posts, for search by structure; None if they have no formulas."""
+    with console.stage("reading formulas", unit="posts") as advance:
+        return StructuredFormulas.build(
+            (post for post in corpus.posts() if isinstance(post, Post) and post.post_id in indexed),
+            Scoring(**{one.name: values("structure")[one.name] for one in fields(Scoring)}),
+            formulas_db=formulas_db,
+            progress=advance,
+        )
 
 
 def _say_unknown(removed: Some[str], present: Sequence[str], console: Console) -> None:
@@ -276,13 +341,10 @@ def _checked(index: Catalog, writing: float) -> list[str]:
     return lines
 
 
-def _kept(
-    out: Path, update: bool, post_ids: Sequence[str], model_hash: str, config_hash: str, parser: str
-) -> tuple[list[str], VectorSets | None, int]:
-    """Return the posts whose vectors the index before has, these, and the number of its other posts; none without
-    ``update``."""
+def _kept(out: Path, update: bool, post_ids: Sequence[str], model_hash: str, config_hash: str, parser: str) -> _Vectors:
+    """Return the vectors that the index before has; none without ``update``."""
     if not update:
-        return [], None, 0
+        return _Vectors([], [])
     with closing(Catalog.open(out)) as before:
         problem = ""
         if before.model_hash != model_hash:
@@ -303,5 +365,5 @@ def _kept(
             raise StoreError(f"the index was {problem}", path=out)
         has = set(before.vectors.post_ids())
         kept = [post_id for post_id in post_ids if post_id in has]
-        sets = before.vectors.vectors_of(kept) if kept else None
-    return kept, sets, len(has) - len(kept)
+        sets = [before.vectors.vectors_of(kept)] if kept else []
+    return _Vectors(kept, sets, gone=len(has) - len(kept), kept=len(kept))
