@@ -33,12 +33,12 @@ import shutil
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from experiments.analyses import failures, geometry, job_examples, sampling, weighting
+from experiments.analyses import job_analyses, job_examples
 from experiments.models import LOG, Models
 from experiments.plan import LOCK, Job, failure, finished, state
 from experiments.result_row import ResultRow, identity
@@ -47,6 +47,7 @@ from experiments.tracking.logbook import Logbook
 from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, read_json, write_json
 from graphs.whole_file import write_whole
+from mathamr.evaluation.completeness import Completeness
 from mathamr.evaluation.metrics import Evaluation
 from mathamr.evaluation.result_file import read_result, write_result
 from mathamr.evaluation.result_names import column, file_name, title, titles
@@ -58,7 +59,7 @@ from mathamr.stages.data.versions import mathamr_version
 from mathamr.stages.settings import SearchSettings
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet, Trained
 from mathamr.stages.vectors import EncodedPosts
-from mathamr.systems.judging import completed, judge, judged
+from mathamr.systems.judging import completed, judge
 from mathamr.systems.parts import RANKINGS, run_left
 from mathamr.systems.system import System
 from mathamr.systems.thread_search import ThreadSearch, searches_of
@@ -178,62 +179,106 @@ def _run(
         leak_control.write_leaks(place / LEAKS, pairs)
     files = [trained.folder] if job.model_key else []
     shown = next((topic_set for topic_set in topic_sets if topic_set.task == 1), None)
-    source = _source(job, place, system)
-    kept = _kept_rankings(job, place, source)
-    left: list[str] = [] if kept is None else _take_along(place, *kept)
-    costs_of: dict[str, Mapping[str, float]] = {}
-    cut: dict[str, Sequence[str]] = {} if kept is None else kept[1].get("cut", {})
-    vectors: dict[str, str] = {}
+    rankings = _Rankings(job, place, system, encoded)
     for search in searches:
         topic_set = search.topic_set
-        if kept is None:
-            costs: Mapping[str, float]
-            retrieved, costs = _search(job, place / "index", system, encoded, search)
-            run = Run.from_results(job.name, retrieved.results, task=topic_set.task)
-            visual_ids = retrieved.visual_ids
-            left += _leave(place, retrieved, search)
-            cut[str(topic_set.test_name)] = sorted(retrieved.cut)
-        else:
-            run, costs = _read_rankings(job, *kept, topic_set)
-            visual_ids = system.visual_ids(job.settings) if topic_set.task == 2 else None
-        costs_of[str(topic_set.test_name)] = costs
-        if isinstance(encoded.vectors, EncodedPosts):
-            asked = (topic.post.post_id for topic in topic_set.topics)
-            vectors[str(topic_set.test_name)] = encoded.vectors.kept_identity(asked)
-        scores = judge(run, topic_set, visual_ids)
-        own_files = [place / file_name(topic_set.test_name, name) for name in ("run.tsv", "per_topic.csv")]
-        write_run(run, own_files[0])
-        _write_per_topic(own_files[1], scores)
-        judgments = {"judgments": topic_set.judged_by} if topic_set.judged_by else {}
-        whole = completed(system, encoded, topic_set, run, visual_ids, search.searchable)
+        found = rankings.of(search)
+        scores = judge(found.run, topic_set, found.visual_ids)
+        whole = completed(system, encoded, topic_set, found.run, found.visual_ids, search.searchable)
         for line in whole.short():
             console.say(f"  {title(topic_set.test_name)}: {line}")
-        parts: list[tuple[str, Mapping[str, Any]]] = [
-            ("the measures", scores.aggregate),
-            ("the topics", {"topics": scores.topics, "relevant_grade": topic_set.relevant}),
-            ("the costs", costs),
-            ("the topics", {**judgments, **whole.columns()}),
-        ]
-        for part, values in parts:
+        for part, values in _columns(topic_set, scores, found, whole):
             row.add(part, {column(topic_set.test_name, name): value for name, value in values.items()})
-        topics = [[topic, *of_topic.values()] for topic, of_topic in sorted(scores.per_topic.items())]
-        book.table(file_name(topic_set.test_name, "topics"), ["topic", *scores.aggregate], topics)
-        files += own_files
-        if topic_set.task == 2 and visual_ids is not None:
-            write_json(
-                place / "examples-task2.json", job_examples.formula_examples(topic_set, run, visual_ids, system.texts)
-            )
+        files += _write_scores(place, topic_set, found.run, scores, book)
+        if topic_set.task == 2 and found.visual_ids is not None:
+            examples = job_examples.formula_examples(topic_set, found.run, found.visual_ids, system.texts)
+            write_json(place / "examples-task2.json", examples)
         if topic_set is shown:
-            _show(job, place, system, encoded, topic_set, run)
+            job_examples.write(job, place, system, encoded, topic_set, found.run)
             if search.queries is topic_set:  # else the vectors are those of questions
-                row.add("the analyses", _look_into(job, place, system, encoded, topic_set, run))
-    made = {"key": job.run_key, "source": source, "costs": costs_of, "left": left, "cut": cut, "vectors": vectors}
-    code = mathamr_version() if kept is None else kept[1].get("mathamr")
-    write_json(place / RANKINGS, {**made, "mathamr": code})
+                row.add("the analyses", job_analyses.write(job, place, system, encoded, topic_set, found.run))
+    write_json(place / RANKINGS, rankings.record())
     book.scores(row.columns)
     if job.config.wandb.artifacts:
         book.artifact(f"{job.experiment.name}-{job.name}", files, row.columns)
     return row.columns
+
+
+def _columns(
+    topic_set: TopicSet, scores: Evaluation, found: _Found, whole: Completeness
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the columns of a topic set in the table of results, by the part that names them."""
+    judgments = {"judgments": topic_set.judged_by} if topic_set.judged_by else {}
+    return [
+        ("the measures", scores.aggregate),
+        ("the topics", {"topics": scores.topics, "relevant_grade": topic_set.relevant}),
+        ("the costs", found.costs),
+        ("the topics", {**judgments, **whole.columns()}),
+    ]
+
+
+def _write_scores(place: Path, topic_set: TopicSet, run: Run, scores: Evaluation, book: Logbook) -> list[Path]:
+    """Write the run file, and the scores topic by topic; return both paths."""
+    paths = [place / file_name(topic_set.test_name, name) for name in ("run.tsv", "per_topic.csv")]
+    write_run(run, paths[0])
+    _write_per_topic(paths[1], scores)
+    topics = [[topic, *of_topic.values()] for topic, of_topic in sorted(scores.per_topic.items())]
+    book.table(file_name(topic_set.test_name, "topics"), ["topic", *scores.aggregate], topics)
+    return paths
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Rankings of a topic set, their costs and, in Task 2, the visual ids of all formulas."""
+
+    run: Run
+    costs: Mapping[str, float]
+    visual_ids: Mapping[str, str] | None
+
+
+class _Rankings:
+    """Rankings of a job: those of an earlier result with the same ones, or else those of a search."""
+
+    def __init__(self, job: Job, place: Path, system: System[Any], encoded: Encoded) -> None:
+        self._job, self._place, self._system, self._encoded = job, place, system, encoded
+        self._source = _source(job, place, system)
+        self._kept = _kept_rankings(job, place, self._source)
+        kept = {} if self._kept is None else self._kept[1]
+        self._left = [] if self._kept is None else _take_along(place, *self._kept)
+        self._code = mathamr_version() if self._kept is None else kept.get("mathamr")
+        self._cut: dict[str, Sequence[str]] = kept.get("cut", {})
+        self._costs: dict[str, Mapping[str, float]] = {}
+        self._vectors: dict[str, str] = {}
+
+    def of(self, search: ThreadSearch) -> _Found:
+        """Return the rankings of a topic set."""
+        job, topic_set, name = self._job, search.topic_set, str(search.topic_set.test_name)
+        if self._kept is None:
+            retrieved, costs = _search(job, self._place / "index", self._system, self._encoded, search)
+            run = Run.from_results(job.name, retrieved.results, task=topic_set.task)
+            found = _Found(run, costs, retrieved.visual_ids)
+            self._left += _leave(self._place, retrieved, search)
+            self._cut[name] = sorted(retrieved.cut)
+        else:
+            run, costs = _read_rankings(job, *self._kept, topic_set)
+            found = _Found(run, costs, self._system.visual_ids(job.settings) if topic_set.task == 2 else None)
+        self._costs[name] = found.costs
+        if isinstance(self._encoded.vectors, EncodedPosts):
+            asked = (topic.post.post_id for topic in topic_set.topics)
+            self._vectors[name] = self._encoded.vectors.kept_identity(asked)
+        return found
+
+    def record(self) -> dict[str, Any]:
+        """Return the content of ``rankings.json``."""
+        return {
+            "key": self._job.run_key,
+            "source": self._source,
+            "costs": self._costs,
+            "left": self._left,
+            "cut": self._cut,
+            "vectors": self._vectors,
+            "mathamr": self._code,
+        }
 
 
 def _source(job: Job, place: Path, system: System[Any]) -> str:
@@ -293,51 +338,6 @@ def _take_along(place: Path, folder: Path, record: Mapping[str, Any]) -> list[st
     for name in record.get("left", []):
         shutil.copyfile(folder / Path(name).name, place / Path(name).name)
     return list(record.get("left", []))
-
-
-def _show(job: Job, place: Path, system: System[Any], encoded: Encoded, topic_set: TopicSet, run: Run) -> None:
-    """Write ``examples.json``, and ``heat_map.json`` if the system compares part by part.
-
-    Neither where no judged topic has an answer in the collection.
-    """
-    topics = {topic.topic_id: topic for topic in topic_set.topics}
-    qrels = {topic_id: grades for topic_id, grades in judged(topic_set).items() if topic_id in topics}
-    wanted = job.settings.example
-    shown: list[str] = []
-    for topic_id, post_id in job_examples.candidates(qrels, wanted.topic, wanted.post):
-        shown = shown or [topic_id]
-        explanation = system.explain(job.settings, encoded, topics[topic_id], post_id)
-        if explanation is not None:
-            shown = [topic_id]
-            grade = qrels.get(topic_id, {}).get(post_id)
-            write_json(place / "heat_map.json", job_examples.heat_map(topic_id, post_id, grade, explanation))
-            break
-    if not shown:
-        return
-    first = list(dict.fromkeys([*shown, *sorted(qrels, key=job_examples.natural)]))[: job_examples.EXAMPLE_TOPICS]
-    results = {name: [(hit.doc_id, hit.score) for hit in run.rankings.get(name, ())] for name in first}
-    write_json(place / "examples.json", job_examples.examples(topic_set, first, qrels, results, system.texts))
-
-
-def _look_into(
-    job: Job, place: Path, system: System[Any], encoded: Encoded, topic_set: TopicSet, run: Run
-) -> dict[str, float]:
-    """Run the experiment's analyses; return their columns of the results."""
-    analyses = set(job.experiment.analyses)
-    qrels = judged(topic_set)
-    if analyses & {"weighting", "failures"}:
-        space = sampling.judged_space(system, job, encoded, topic_set, qrels)
-        if "weighting" in analyses:
-            write_json(place / weighting.FILE, {} if space is None else weighting.weighted_scores(space, qrels))
-        if "failures" in analyses and space is not None:
-            explain = partial(system.explain, job.settings, encoded)
-            text = failures.describe(space, topic_set, qrels, run, explain, system.texts)
-            write_whole(place / failures.FILE, text)
-    if not analyses & {"collapse", "geometry"}:
-        return {}
-    content = geometry.measure(system, job, encoded, topic_set, qrels, run)
-    write_json(place / "geometry.json", content)
-    return geometry.columns(content)
 
 
 def _logbook(job: Job, folder: Path, console: Console) -> AbstractContextManager[Logbook]:

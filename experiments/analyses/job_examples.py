@@ -20,15 +20,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from experiments.plan import Job
 from graphs.corpus.post import Post, Topic
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
+from graphs.shared_files import write_json
 from graphs.stores.posts import PostText
 from mathamr.evaluation.runs import Qrels, Run, qrels_of
 from mathamr.retrieval.explanation import Explanation
-from mathamr.stages.topic_sets import TopicSet
+from mathamr.stages.topic_sets import Encoded, TopicSet
+from mathamr.systems.judging import judged
+from mathamr.systems.system import System
 
 EXAMPLE_TOPICS = 3
 EXAMPLE_RESULTS = 3
@@ -147,3 +152,27 @@ def _topic_text(topic: Topic) -> dict[str, str]:
     title: Post = replace(topic.post, body="")
     body: Post = replace(topic.post, title="")
     return {"title": as_text(extract(title)), "body": as_text(extract(body))}
+
+
+def write(job: Job, place: Path, system: System[Any], encoded: Encoded, topic_set: TopicSet, run: Run) -> None:
+    """Write ``examples.json``, and ``heat_map.json`` if the system compares part by part.
+
+    Neither where no judged topic has an answer in the collection.
+    """
+    topics = {topic.topic_id: topic for topic in topic_set.topics}
+    qrels = {topic_id: grades for topic_id, grades in judged(topic_set).items() if topic_id in topics}
+    wanted = job.settings.example
+    shown: list[str] = []
+    for topic_id, post_id in candidates(qrels, wanted.topic, wanted.post):
+        shown = shown or [topic_id]
+        explanation = system.explain(job.settings, encoded, topics[topic_id], post_id)
+        if explanation is not None:
+            shown = [topic_id]
+            grade = qrels.get(topic_id, {}).get(post_id)
+            write_json(place / "heat_map.json", heat_map(topic_id, post_id, grade, explanation))
+            break
+    if not shown:
+        return
+    first = list(dict.fromkeys([*shown, *sorted(qrels, key=natural)]))[:EXAMPLE_TOPICS]
+    results = {name: [(hit.doc_id, hit.score) for hit in run.rankings.get(name, ())] for name in first}
+    write_json(place / "examples.json", examples(topic_set, first, qrels, results, system.texts))
