@@ -108,6 +108,18 @@ def configuration_of(command: str, root: Path | None = None) -> DictConfig:
         raise ConfigError(f"experiment.json names the command {command!r}: {why}") from error
 
 
+def compose_settings(words: Sequence[str]) -> DictConfig:
+    """Return the configuration of a command line.
+
+    Raises:
+        ConfigError: an unknown key, group or value, or a key without a value.
+    """
+    try:
+        return validated(compose_words(words))
+    except CONFIGURATION_ERRORS as error:
+        raise refusal(error, known_keys) from error
+
+
 def known_keys() -> list[str]:
     """Return every key of the configuration, with its group: ``train.epochs``."""
     config = cast(dict[str, Any], OmegaConf.to_container(compose_words()))

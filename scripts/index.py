@@ -3,6 +3,7 @@
     mathamr index --from outputs/vn_connectivity circular --out index      # from a finished experiment
     mathamr index notes --from outputs/vn_connectivity circular --out index      # your documents, with its model
     mathamr index notes --model models/mine --out index --update           # a saved model; new and changed files
+    mathamr index notes --track bm25 structure --out index                 # words and formulas, without a model
     mathamr index --from outputs/best_answers text_bm25 --out index        # any system, ranked as in its run file
     mathamr index --tensors preprocessed.db --graphs-db collection.db --model model/best \\
         --corpus arqmath --root /data/ARQMath --formulas formulas.db --out index
@@ -20,7 +21,9 @@ same command resumes an interrupted run. Searches use the old index until the ne
 results for 20 posts are compared with exact search. ``--formulas`` gives the formulas their visual ids (Task 2).
 
 FOLDER has LaTeX, Markdown, notebooks, HTML and archives of arXiv; their theorems, paragraphs and cells become posts,
-each with its file and line (docs/folder.md). ``--update`` then reads, parses and encodes only new and changed files.
+each with its file and line (docs/folder.md). With a graph model, ``--update`` reads, parses and encodes only new and
+changed files. ``--track`` needs no model: bm25 compares words and LaTeX, structure the trees of formulas, text the
+vectors of a text encoder (``--set text.encoder=...``); several systems are fused by reciprocal ranks.
 
 ``--update`` takes kinds, backend, location, name and dtype from the index before, where they are not given.
 
@@ -91,11 +94,16 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--update", action="store_true", help="keep the vectors in OUT")
     parser.add_argument("--workers", type=int, default=1, help="processes that parse the documents of FOLDER")
+    tracks = "systems that learn nothing, for FOLDER: bm25, structure, sparse, text; several are fused"
+    parser.add_argument("--track", nargs="+", help=tracks)
+    parser.add_argument("--set", nargs="+", metavar="KEY=VALUE", default=[], help="settings of the systems of --track")
     parser.add_argument("--remove", type=Path, help="file with ids of posts to leave out, one per line")
     _check_condition(arguments or ())
     given = parser.parse_args(arguments)
     if given.folder is not None:
         _check_folder(given, parser)
+    elif given.track is not None:
+        parser.error("--track ranks the documents of a folder; name the folder")
     elif given.job is None:
         needed = {
             "--tensors": given.tensors,
@@ -117,6 +125,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
     from mathamr.stages.console import Console
     from mathamr.stages.retrieval.indexing import IndexBuild, build_search_index, read_ids
 
+    if given.track is not None:
+        return _untrained_index(given, parser)
     if given.job is not None and given.folder is None and not _is_graph(given):
         return _system_index(given, parser)
     finished, out = None, given.out
@@ -155,10 +165,24 @@ def _is_graph(given: argparse.Namespace) -> bool:
     return isinstance(settings, GraphSettings) and settings.thread.read == "answer"
 
 
+def _refuse_options_of_graphs(given: argparse.Namespace, parser: argparse.ArgumentParser, of: str) -> None:
+    if wrong := [name for name in _OF_GRAPHS if getattr(given, name) != parser.get_default(name)]:
+        parser.error(f"--{wrong[0].replace('_', '-')} is an option of graph models; leave it out for {of}")
+
+
+def _untrained_index(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
+    """Index a folder by systems that learn nothing; returns what was built."""
+    _refuse_options_of_graphs(given, parser, f"--track {' '.join(given.track)}")
+    from experiments.indexes.untrained import index_documents
+    from mathamr.stages.console import Console
+
+    built = index_documents(given.folder, given.track, given.out, Console(), given.set)
+    return f"{built}\n{search_hint(given.out)}"
+
+
 def _system_index(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
     """Index a finished job of any other system; returns what was built."""
-    if wrong := [name for name in _OF_GRAPHS if getattr(given, name) != parser.get_default(name)]:
-        parser.error(f"--{wrong[0].replace('_', '-')} is an option of graph models; leave it out for {given.job[1]}")
+    _refuse_options_of_graphs(given, parser, given.job[1])
     from experiments.indexes.kept_jobs import index_job
 
     return index_job(Path(given.job[0]), given.job[1], given.seed, given.out, root=given.root)
@@ -200,11 +224,15 @@ def _server_options(given: argparse.Namespace, parser: argparse.ArgumentParser) 
 
 
 def _check_folder(given: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Refuse options that do not belong to a folder of documents, or a folder without a model."""
+    """Refuse options that do not belong to a folder of documents, or a folder without a model or a system."""
+    if given.set and given.track is None:
+        parser.error("--set changes the systems of --track; name these")
     if "=" in str(given.folder) and not given.folder.exists():
         parser.error(f"{given.folder} is a setting, which mathamr index does not take; see mathamr index --help")
-    if (given.job is None) == (given.model is None):
-        parser.error("FOLDER needs a model: --from outputs/EXP CONDITION, or --model FOLDER of a saved model")
+    if sum(one is not None for one in (given.job, given.model, given.track)) != 1:
+        parser.error(
+            "FOLDER needs one of --from outputs/EXP CONDITION, --model FOLDER of a saved model, and --track, e.g. bm25"
+        )
     if given.out is None:
         parser.error("--out missing: the folder of the index")
     if given.tensors or given.graphs_db or given.corpus or given.formulas:

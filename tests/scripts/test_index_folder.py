@@ -167,16 +167,77 @@ def test_the_commands_of_the_document_find_its_example(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """docs/folder.md"""
-    document, commands = (block.text for block in blocks_of(ROOT / "docs/folder.md") if block.test)
+    document, *commands = (block.text for block in blocks_of(ROOT / "docs/folder.md") if block.test)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/primes.md").write_text(document)
     (tmp_path / "models").mkdir()
     model.rename(tmp_path / "models/mine")
     monkeypatch.chdir(tmp_path)
-    for line in commands.splitlines():
-        assert cli.main(shlex.split(line)[1:]) == 0
+    assert len(commands) == 2
+    for some in commands:
+        for line in some.splitlines():
+            assert cli.main(shlex.split(line)[1:]) == 0
+        assert "1. Theorem (Euclid). Primes\n   post primes.md:3~" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("tracks", [["bm25"], ["structure"], ["text"], ["bm25", "structure", "text"]], ids="+".join)
+def test_documents_are_indexed_without_a_model(
+    tracks: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes, out = tmp_path / "notes", tmp_path / "notes/index"
+    notes.mkdir()
+    (notes / "a.tex").write_text(
+        "\\section{Roots}\n\n\\begin{lemma}\nBoth $\\sqrt2$ and $\\sqrt3$ are irrational.\n\\end{lemma}\n"
+    )
+    (notes / "b.md").write_text("# Integrals\n\nThe integral $\\int_0^1 x\\,dx$ is $1/2$.\n")
+    (notes / "c.pdf").write_bytes(b"%PDF")
+    words = [str(notes), "--out", str(out), "--track", *tracks, "--set", "text.encoder=tiny"]
+    assert scripts.index.main(words) == 0
     printed = capsys.readouterr().out
-    assert "1. Theorem (Euclid). Primes\n   post primes.md:3~" in printed
+    assert f"index:     2 posts of notes, ranked by {'+'.join(tracks)}\n" in printed
+    assert "c.pdf: a PDF has no formulas in LaTeX" in printed
+    assert found(out, capsys)[0] == ("a.tex:3", "Lemma. Roots")
+
+    (notes / "a.tex").unlink()
+    (notes / "d.md").write_text("Both $\\sqrt2$ and $\\sqrt3$ are irrational.\n")
+    assert scripts.index.main(words) == 0
+    assert found(out, capsys)[0][0] == "d.md:1"
+    assert sorted(path.name for path in (out / "folder").iterdir() if not path.name.startswith(".")) == [
+        "failures.tsv", "files.json", "posts.jsonl", "read.json",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--track", "graph"], "learns from pairs, which documents do not have"),
+        (["--track", "text", "--set", "text.epochs=1"], "learns from pairs, which documents do not have"),
+        (["--track", "fusion"], "combines other systems; name these, e.g. --track bm25 structure"),
+        (["--track", "latent"], "lacks the method keep"),
+        (["--track", "bm25", "bm25"], "names a system twice"),
+        (["--track", "bm52"], "did you mean bm25"),
+        (["--track", "bm25", "--set", "bm25.q=1"], "unknown key bm25.q"),
+        (["--track", "bm25", "--update"], "--update is an option of graph models"),
+        (["--set", "bm25.b=1"], "--set changes the systems of --track"),
+        ([], "FOLDER needs one of"),
+    ],
+)
+def test_what_cannot_index_documents_without_a_model_is_named(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.md").write_text("Every field is a ring.\n")
+    assert _code([str(tmp_path / "notes"), "--out", str(tmp_path / "index"), *words]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "index").exists()
+
+
+def _code(words: list[str]) -> int:
+    """Return the exit code, also of a usage error."""
+    try:
+        return scripts.index.main(words)
+    except SystemExit as ended:
+        return int(ended.code or 0)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +257,7 @@ def test_a_folder_that_cannot_be_read_leaves_nothing(
 
 def test_options_that_do_not_fit_a_folder_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, message in (
-        (["notes", "--out", "index"], "FOLDER needs a model"),
+        (["notes", "--out", "index"], "FOLDER needs one of --from"),
         (["data.regime=full", "--out", "index"], "data.regime=full is a setting, which mathamr index does not take"),
         (["notes", "--model", "model"], "--out missing"),
         (["notes", "--model", "model", "--out", "index", "--corpus", "jsonl"], "FOLDER is the collection"),

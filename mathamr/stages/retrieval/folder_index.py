@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,21 +77,13 @@ def index_folder(
         StoreError: an update of an index that another model made, or another process that builds this index.
     """
     place = out / DOCUMENTS
-    made = [path for path in (place, *place.parents) if not path.exists()]
-    with only_writer(place, "building this index"):
-        try:
-            with console.stage("reading files", unit="files") as advance:
-                found = read_folder(folder, place, update=settings.update, without=[out], progress=advance)
-        except CorpusError:
-            _remove_new(made)
-            raise
-        write_table(found.failures, place / "failures.tsv")
+    with documents(folder, out, console, update=settings.update) as found:
         build = GraphBuild(workers=workers)
         parser = GraphMaker(factory(build.parser, build.options)).parser_name
         state = _state(found, model, settings, parser)
         if settings.update and (out / HEADER).exists() and _read(place) == state:
             record_files(found, place)
-            return "\n".join([*_summary(found, place), "nothing has changed since the last index"])
+            return "\n".join([*summary(found, place), "nothing has changed since the last index"])
         (place / _INDEXED).unlink(missing_ok=True)  # a kill between the two writes below would leave the old state
         keeps = settings.update and (out / HEADER).exists() and _is_parsed_by(parser, out, state["model"], console)
         files = _parsed(place, found, model, console, settings.update, build, parser)
@@ -100,7 +92,31 @@ def index_folder(
         record_files(found, place)
         write_whole(place / _INDEXED, json.dumps(state) + "\n")
         _remove_all_but(files.collection, place)
-        return "\n".join([built, *_summary(found, place)])
+        return "\n".join([built, *summary(found, place)])
+
+
+@contextmanager
+def documents(folder: Path, out: Path, console: Console, *, update: bool = False) -> Iterator[FolderPosts]:
+    """Read the documents of ``folder`` into the collection of the index ``out``, which is locked meanwhile.
+
+    Args:
+        update: whether passages of files that did not change are kept.
+
+    Raises:
+        CorpusError: not a folder, or one without any passage.
+        StoreError: another process builds this index.
+    """
+    place = out / DOCUMENTS
+    made = [path for path in (place, *place.parents) if not path.exists()]
+    with only_writer(place, "building this index"):
+        try:
+            with console.stage("reading files", unit="files") as advance:
+                found = read_folder(folder, place, update=update, without=[out], progress=advance)
+        except CorpusError:
+            _remove_new(made)
+            raise
+        write_table(found.failures, place / "failures.tsv")
+        yield found
 
 
 def _remove_new(made: Sequence[Path]) -> None:
@@ -197,7 +213,7 @@ def _read(place: Path) -> object:
         return None
 
 
-def _summary(found: FolderPosts, place: Path) -> list[str]:
+def summary(found: FolderPosts, place: Path) -> list[str]:
     """Return lines on the files of the folder, and the first failures."""
     lines = str(found).splitlines()
     if found.failures:

@@ -193,7 +193,7 @@ function showPreview() {
 function explain() {
   const chosen = strategy.value ? JSON.parse(strategy.value) : index.usual;
   if (strategies().length === 0) {
-    explained.textContent = `Scores of ${index.system}, as in its run file.`;
+    explained.textContent = `Scores of ${index.system}.`;
     return;
   }
   strategy.disabled = task() === "formulas";

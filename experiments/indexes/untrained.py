@@ -1,0 +1,149 @@
+"""Index of a folder of documents by systems that learn nothing: BM25, structure of formulas, a text encoder as it is.
+
+print(index_documents(Path("notes"), ["bm25", "structure"], Path("index"), Console()))
+# index:     340 posts of jsonl-1f0c3a5be2d4, ranked by bm25+structure of notes
+
+Several systems are fused by reciprocal ranks. There are no topics and no judgments, so no experiment: each system runs
+the steps of a job on the documents, up to its index. Another call reads and indexes everything again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.command import setting
+from experiments.composition import compose_settings
+from experiments.config import job_settings
+from graphs.corpus.corpus import Corpus, open_corpus
+from graphs.counts import counted
+from graphs.errors import ConfigError
+from graphs.stores.posts import PostTexts
+from mathamr.folder.collection import record_files
+from mathamr.retrieval.folder import DOCUMENTS
+from mathamr.search_index import PARTS, IndexedJob, identity_of, keep, write_index
+from mathamr.stages.console import Console
+from mathamr.stages.retrieval.folder_index import documents, summary
+from mathamr.stages.settings import JobSettings
+from mathamr.stages.topic_sets import Encoded, Indexed, TopicSet, Trained
+from mathamr.systems import registry
+from mathamr.systems.searchable.kept import FinishedSearch
+from mathamr.systems.system import System
+from mathamr.systems.thread_search import searches_of
+
+_WORKING = "working"
+_NO_TOPICS = TopicSet(1, [], [], "full")
+
+
+def index_documents(
+    folder: Path, tracks: Sequence[str], out: Path, console: Console, changes: Sequence[str] = ()
+) -> str:
+    """Read the documents of ``folder`` and write their index to ``out``; return lines on what was read and built.
+
+    Args:
+        tracks: systems; several are fused.
+        changes: settings as ``KEY=VALUE``, e.g. ``text.encoder=FOLDER``.
+
+    Raises:
+        ConfigError: a system that does not exist, learns, or cannot be kept; or an unknown setting.
+        CorpusError: not a folder, or one without any passage.
+        StoreError: another process that builds this index.
+    """
+    if len(set(tracks)) < len(tracks):
+        raise ConfigError(f"--track {' '.join(tracks)} names a system twice; name each once")
+    for track in tracks:
+        _check(track)
+    place = out / DOCUMENTS
+    every = [_settings([f"track={track}"], place, changes) for track in tracks]
+    for settings in every:
+        _check_untrained(settings)
+    with documents(folder, out, console) as found:
+        corpus, working = open_corpus("jsonl", place), place / _WORKING
+        maker = _Maker(corpus, working / identity_of(corpus), console)
+        name = "+".join(tracks)
+        with PostTexts(maker.posts_db(every[0])) as texts:
+            count = len(texts.post_ids("answer"))
+        identity = IndexedJob(folder.resolve().name, name, 0, identity_of(corpus), found.identity, count)
+
+        def keep_all(target: Path) -> dict[str, Any]:
+            if len(every) == 1:
+                return maker.keep(every[0], target)
+            parts = {own.track: maker.keep(own, target / PARTS / own.track) for own in every}
+            fused = _settings(["track=fusion", f"fusion.of=[{','.join(tracks)}]"], place, changes)
+            return maker.keep(fused, target, parts)
+
+        write_index(out, maker.posts_db(every[0]), keep_all, identity)
+        record_files(found, place)
+        shutil.rmtree(working)
+        lines = [f"index:     {counted(count, 'post')} of {identity.experiment}, ranked by {name}"]
+        return "\n".join([*lines, *summary(found, place)])
+
+
+def _settings(words: Sequence[str], place: Path, changes: Sequence[str]) -> JobSettings:
+    documents = ["data=jsonl", "data.regime=full", setting("data.root", place)]
+    return job_settings(compose_settings(["+exp=trial", "text.epochs=0", *changes, *words, *documents]))
+
+
+def _check(track: str) -> None:
+    """Check that a system can be kept, and ranks documents without other systems.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    if registry.settings_of(track).needs is not JobSettings.needs:
+        raise ConfigError(f"track={track} combines other systems; name these, e.g. --track bm25 structure")
+    registry.find(track).check_kept()
+
+
+def _check_untrained(settings: JobSettings) -> None:
+    """Check that a system learns nothing with its settings.
+
+    Raises:
+        ConfigError: it learns from pairs.
+    """
+    if registry.find(settings.track).pairs is not System.pairs and getattr(settings, "is_trained", True):
+        raise ConfigError(
+            f"track={settings.track} learns from pairs, which documents do not have; use a trained model: --from "
+            "outputs/EXP CONDITION, or --model FOLDER of a graph model"
+        )
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Runs the steps of a system on the documents."""
+
+    corpus: Corpus
+    shared: Path
+    console: Console
+
+    def posts_db(self, settings: JobSettings) -> Path:
+        """Return the file of the texts of the documents."""
+        return self._prepared(settings).posts_db
+
+    def _prepared(self, settings: JobSettings) -> System[Any]:
+        system: System[Any] = registry.find(settings.track)(self.corpus, self.shared, self.console)
+        system.check(settings, [_NO_TOPICS])
+        system.prepare(settings, [_NO_TOPICS])
+        return system
+
+    def keep(self, settings: JobSettings, target: Path, parts: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Keep a system in a new folder; return its entry of the manifest."""
+        system = self._prepared(settings)
+        (search,) = searches_of(system, settings, [_NO_TOPICS])
+        trained, encoded = Trained(Path()), Encoded(None)
+        if settings.model_key_parts() is not None:
+            folder = self.shared / "models" / settings.track
+            folder.mkdir(parents=True, exist_ok=True)
+            trained = system.train(settings, folder, lambda record: None)
+            encoded = system.encode(settings, trained, [_NO_TOPICS])
+        working = self.shared / "index"
+        indexed = Indexed(None) if parts else system.index(settings, encoded, _NO_TOPICS, working)
+        with closing(indexed):
+            finished = FinishedSearch(settings, trained, encoded, indexed, _NO_TOPICS, working)
+            kept = keep(system, finished, search, target, parts or {})
+        shutil.rmtree(working, ignore_errors=True)
+        return kept
