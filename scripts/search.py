@@ -8,7 +8,7 @@ r"""Search an index, and show why each post was found.
 
 Write formulas between dollar signs, and quote the query with '. Below each post is a line for each formula and sentence
 of the query: similarity, part of the query, part of the post. With maxsim, the highest possible score is the number of
-these lines.
+these lines. For systems without virtual nodes, the lines list common words and similar formulas.
 Standard error lists the known and unknown words of the query. A query without any known word or formula is refused.
 "exact words" must occur in that order; -word, -$x$ and -"exact words" must not occur. Filters apply to the best 1,000
 results.
@@ -46,6 +46,7 @@ from experiments.command import HELP, command
 if TYPE_CHECKING:
     from mathamr.retrieval.explanation import Match, VirtualNode
     from mathamr.search.engine import Answer
+    from mathamr.search.overlap import Overlap
     from mathamr.search.searchable import SearchEngine
     from mathamr.search.settings import Settings
 
@@ -176,6 +177,8 @@ def _posts(answer: Answer) -> list[str]:
             lines += [f"   answers question {post.question_id}: {post.question_snippet()}".removesuffix(": ")]
         lines += [f"   {snippet}"] if (snippet := post.snippet()) else []
         lines += [f"     {_match(match)}" for match in (result.explanation.matches if result.explanation else ())]
+        if result.overlap is not None:
+            lines += _overlap(result.overlap)
         lines.append("")
     return lines
 
@@ -199,6 +202,13 @@ def _formulas(answer: Answer) -> list[str]:
 
 def _match(match: Match) -> str:
     return f"{match.score:6.3f}  {_node(match.query)}  <-  {_node(match.document)}"
+
+
+def _overlap(overlap: Overlap) -> list[str]:
+    lines = [f"     words    {', '.join(overlap.words)}"] if overlap.words else []
+    for one in overlap.formulas:
+        lines.append(f"     formula  ${_shortened(one.query)}$  <-  ${_shortened(one.document)}$: {one.match}")
+    return lines
 
 
 def _node(node: VirtualNode) -> str:

@@ -34,6 +34,7 @@ from mathamr.retrieval.explanation import Explanation
 from mathamr.retrieval.folder import opened
 from mathamr.retrieval.index import STRATEGIES, Strategy
 from mathamr.search.catalog import Catalog
+from mathamr.search.overlap import Overlap
 from mathamr.search.query import EncodedQuery, QueryEncoder, TypedQuery, is_same_parser
 from mathamr.search.selection import CANDIDATES, EVERYTHING, Page, Selection
 from mathamr.search.structured import StructuredFormulas
@@ -49,7 +50,8 @@ ENCODED_QUERIES_KEPT = 32  # a heat map is asked for after the search with the s
 class Result:
     """Found post with its explanation or, for the task ``formulas``, found formula with its post.
 
-    A formula found by its structure has a ``match``, unless it is too large to draw.
+    A formula found by its structure has a ``match``, unless it is too large to draw. A post found by a system without
+    virtual nodes has an ``overlap`` with the query.
     """
 
     post: PostText
@@ -57,6 +59,7 @@ class Result:
     explanation: Explanation | None = None
     formula: FormulaRef | None = None
     match: Match | None = None
+    overlap: Overlap | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,14 @@ r"""Engine of any system: the posts that it ranks, shown with their questions.
 >>> (result,) = engine.answer("odd?").results
 >>> result.score, result.post.title, result.post.snippet()
 (2.0, 'Is $x$ odd?', 'Yes, $x$ is.')
+>>> engine.answer("Is $x$?").results[0].overlap.formulas[0].match
+'1 of 1 symbols'
 """
 
 from __future__ import annotations
 
 import time
+from itertools import zip_longest
 from operator import itemgetter
 from typing import Any
 
@@ -28,10 +31,13 @@ from graphs.errors import ConfigError, RetrievalError, StoreError
 from graphs.stores.posts import PostText, PostTexts
 from mathamr.retrieval.index import Strategy
 from mathamr.search.engine import RESULTS, TASKS, Answer, Result, check, post_of
+from mathamr.search.overlap import overlaps
 from mathamr.search.query import TypedQuery, typed_post
 from mathamr.search.searchable import Searchable
 from mathamr.search.selection import EVERYTHING, Selection
 from mathamr.search.words import QueryWords
+
+MAX_EXPLAINED = 50  # results with their overlap, if no other number is asked for
 
 
 class SystemEngine:
@@ -79,7 +85,9 @@ class SystemEngine:
         selection: Selection = EVERYTHING,
         explained: int | None = None,
     ) -> Answer:
-        """Return at most ``k`` posts that answer ``text``. ``strategy`` and ``explained`` have no effect here.
+        """Return at most ``k`` posts that answer ``text``, the first ``explained`` with their overlap.
+
+        ``strategy`` has no effect here.
 
         Raises:
             ConfigError: a task other than answers, or ``k`` out of range.
@@ -102,7 +110,11 @@ class SystemEngine:
         shown = self._texts.get([post_id for post_id, _ in ranking])
         if missing := [post_id for post_id, _ in ranking if post_id not in shown]:
             raise StoreError(f"the index finds post {missing[0]} but has no text for it; build the index again")
-        results = [Result(shown[post_id], score) for post_id, score in ranking]
+        explained = MAX_EXPLAINED if explained is None else explained
+        common = overlaps(read, [shown[post_id].text for post_id, _ in ranking[:explained]])
+        results = [
+            Result(shown[post_id], score, overlap=overlap) for (post_id, score), overlap in zip_longest(ranking, common)
+        ]
         seconds = {
             "query": typed - start,
             "search": searched - typed,

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass, fields
 
 from graphs.errors import ConfigError
+from mathamr.default_settings import values
 
 VARIABLE, NUMBER = "V!", "N!"
 
@@ -43,6 +44,12 @@ class Scoring:
     pairs: float
     k1: float
     b: float
+
+    @classmethod
+    def by_default(cls) -> Scoring:
+        """Return the rules of ``conf/structure``."""
+        own = values("structure")
+        return cls(**{one.name: own[one.name] for one in fields(cls)})
 
     def check(self) -> None:
         """Check the values.

@@ -173,11 +173,16 @@ def test_the_commands_of_the_document_find_its_example(
     (tmp_path / "models").mkdir()
     model.rename(tmp_path / "models/mine")
     monkeypatch.chdir(tmp_path)
-    assert len(commands) == 2
-    for some in commands:
+    without_model, with_model = commands
+    for some, why in (
+        (without_model, "words    many, primes\n     formula  $p$  <-  $p$: 1 of 1 symbols\n"),
+        (with_model, ""),
+    ):
         for line in some.splitlines():
             assert cli.main(shlex.split(line)[1:]) == 0
-        assert "1. Theorem (Euclid). Primes\n   post primes.md:3~" in capsys.readouterr().out
+        printed = capsys.readouterr().out
+        assert "1. Theorem (Euclid). Primes\n   post primes.md:3~" in printed
+        assert why in printed
 
 
 @pytest.mark.parametrize("tracks", [["bm25"], ["structure"], ["text"], ["bm25", "structure", "text"]], ids="+".join)

@@ -19,6 +19,7 @@ from graphs.stores.posts import PostText, beginning_of
 from mathamr.retrieval.explanation import Explanation, VirtualNode
 from mathamr.search.comparison import Comparison
 from mathamr.search.engine import Answer, Result
+from mathamr.search.overlap import Overlap
 from mathamr.structure.matching import Match
 
 Parts = list[str | dict[str, Any]]
@@ -31,9 +32,9 @@ def answer(found: Answer) -> dict[str, Any]:
     """Return an answer as JSON: ``results``, ``best`` (the highest possible score, or null) and ``seconds``.
 
     A result has a ``formula``, or its first :data:`MAX_MATCHES` ``matches`` and the number of further ones
-    (``more_matches``). ``read`` lists the parts of the query that the model knows and does not know, and the symbols
-    that are read as variables; ``start``, ``more``, ``candidates`` and ``matching`` are those of
-    :class:`mathamr.search.selection.Page`.
+    (``more_matches``); one of a system without virtual nodes has an ``overlap`` with the query. ``read`` lists the
+    parts of the query that the model knows and does not know, and the symbols that are read as variables; ``start``,
+    ``more``, ``candidates`` and ``matching`` are those of :class:`mathamr.search.selection.Page`.
     """
     words, text = found.query.words, found.query.text
     nodes = cache(lambda virtual: node(virtual, text))  # the same in every result
@@ -136,7 +137,17 @@ def _result(result: Result, nodes: Callable[[VirtualNode], dict[str, Any]]) -> d
         beginning = as_parts(beginning_of(own.question, own.heading), own.question)
         question = {"post_id": own.question_id, "snippet": beginning}
         shown |= {"question": question}
-    return shown | {"snippet": as_parts(own.beginning(), own.text), "matches": matches, "more_matches": more}
+    overlap = {} if result.overlap is None else {"overlap": _overlap(result.overlap)}
+    snippet = as_parts(own.beginning(), own.text)
+    return shown | {"snippet": snippet, "matches": matches, "more_matches": more} | overlap
+
+
+def _overlap(overlap: Overlap) -> dict[str, Any]:
+    formulas = [
+        {"query": {"latex": one.query}, "document": {"latex": one.document}, "match": one.match}
+        for one in overlap.formulas
+    ]
+    return {"words": list(overlap.words), "formulas": formulas}
 
 
 def match_record(match: Match) -> dict[str, Any]:

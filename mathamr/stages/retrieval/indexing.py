@@ -14,7 +14,7 @@ import time
 from collections.abc import Collection as Some
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,6 @@ from graphs.formulas.store import FormulaStore
 from graphs.shared_files import only_writer
 from graphs.stores.collection import Collection
 from graphs.stores.store import GraphStore
-from mathamr.default_settings import values
 from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
 from mathamr.model.encoding import device_of
@@ -301,7 +300,7 @@ def _structured(
     with console.stage("reading formulas", unit="posts") as advance:
         return StructuredFormulas.build(
             (post for post in corpus.posts() if isinstance(post, Post) and post.post_id in indexed),
-            Scoring(**{one.name: values("structure")[one.name] for one in fields(Scoring)}),
+            Scoring.by_default(),
             formulas_db=formulas_db,
             progress=advance,
         )

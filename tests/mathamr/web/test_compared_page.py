@@ -60,6 +60,10 @@ def test_two_systems_are_compared_side_by_side(page: Page) -> None:
     again.until(lambda: len(again.all("#results article")) == 3)
     assert not again.one("#strategy").is_displayed()
     assert again.one("#about").text == "3 posts, ranked by fixed of test"
+    why = again.one("#results article .why")
+    assert why.text.startswith("In common: ")
+    why.find_element("css selector", "summary").click()
+    again.until(lambda: again.all("#results article .why[open] .katex"))
     again.one("#results .origin a").click()
     again.until(lambda: again.one("#single").is_displayed())
     assert "index=fixed" in again.driver.current_url

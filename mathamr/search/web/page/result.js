@@ -40,6 +40,7 @@ export function shown(result, rank, answer, asked, about) {
       showParts(part(".question"), result.question.snippet);
     }
     if (about.explains) showMatches(part(".why"), result);
+    else if (result.overlap?.words.length || result.overlap?.formulas.length) showOverlap(part(".why"), result.overlap);
     else part(".why").remove();
   }
   const best = answer.best === null || answer.best === 1 ? "" : ` of ${answer.best}`;
@@ -66,6 +67,24 @@ function showMatches(why, { matches, more_matches: more }) {
   const scores = matches.slice(0, 6).map((match) => `${KINDS[match.query.kind]} ${match.score.toFixed(2)}`);
   why.querySelector("summary").textContent = `Why: ${scores.join(", ")}${matches.length > scores.length ? ", ..." : ""}`;
   why.addEventListener("toggle", () => fillMatches(why.querySelector(".matches"), matches, more), { once: true });
+}
+
+/* Words of both the question and the post, and formulas of the post that are similar to those of the question. */
+function showOverlap(why, { words, formulas }) {
+  const few = words.slice(0, 8).join(", ") + (words.length > 8 ? ", ..." : "");
+  const similar = formulas.length === 0 ? "" : `${formulas.length} similar formula${formulas.length === 1 ? "" : "s"}`;
+  why.querySelector("summary").textContent = `In common: ${[few, similar].filter(Boolean).join("; ")}`;
+  why.addEventListener("toggle", () => {
+    const list = why.querySelector(".matches");
+    if (words.length > 0) list.append(element("li", `words: ${words.join(", ")}`, "hint"));
+    for (const { query, document: found, match } of formulas) {
+      const row = element("li");
+      const [own, other] = [query, found].map((formula) => ({ kind: "formula", text: [formula] }));
+      row.append(showNode(own, "question"), element("span"), element("span", match, "tag"), showNode(other, "post"));
+      list.append(row);
+    }
+    typeset(list);
+  }, { once: true });
 }
 
 /* The common part of both formulas, coloured; symbols that did not match are pale. */
