@@ -8,6 +8,7 @@ engine.answer("Why is $e$ irrational?").results[0].post.title
 ``index.json``          format, experiment, condition, seed, collection; the systems by name, nested
 ``data-*/posts.db``     texts of the posts (:mod:`graphs.stores.posts`)
 ``data-*/system``       files of the system; those of its parts are in ``parts/NAME``
+``data-*/structure``    trees of the formulas (:mod:`mathamr.search.structured`), where formulas can be searched
 ======================  ==========================================================================
 
 The index of a graph model is a catalog (:mod:`mathamr.search.catalog`); :func:`open_engine` opens either kind.
@@ -32,6 +33,7 @@ from mathamr.retrieval.folder import HEADER, building, opened, read_header, swit
 from mathamr.search.engine import Engine
 from mathamr.search.searchable import SearchEngine
 from mathamr.search.settings import Settings
+from mathamr.search.structured import StructuredFormulas
 from mathamr.search.system_engine import SystemEngine
 from mathamr.stages.retrieval.threads import Threads
 from mathamr.stages.topic_sets import check_step
@@ -42,7 +44,7 @@ from mathamr.systems.thread_search import ThreadSearch
 
 FORMAT = "mathamr-system"
 VERSION = 1
-POSTS, SYSTEM, PARTS, THREADS = "posts.db", "system", "parts", "threads.json"
+POSTS, SYSTEM, PARTS, THREADS, STRUCTURE = "posts.db", "system", "parts", "threads.json", "structure"
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,13 @@ def keep(
     }
 
 
-def write_index(path: Path, posts_db: Path, keep_in: Callable[[Path], Mapping[str, Any]], job: IndexedJob) -> None:
+def write_index(
+    path: Path,
+    posts_db: Path,
+    keep_in: Callable[[Path], Mapping[str, Any]],
+    job: IndexedJob,
+    structured: StructuredFormulas | None = None,
+) -> None:
     """Write an index to ``path``, switch to it, and remove the previous one.
 
     Args:
@@ -117,6 +125,7 @@ def write_index(path: Path, posts_db: Path, keep_in: Callable[[Path], Mapping[st
         posts_db: texts of the posts.
         keep_in: function that keeps the system in a folder and returns its manifest entry.
         job: identity of the job.
+        structured: formulas of the posts, to be searched by structure.
 
     Raises:
         StoreError: another process is building this index, or the index cannot be written.
@@ -125,7 +134,9 @@ def write_index(path: Path, posts_db: Path, keep_in: Callable[[Path], Mapping[st
         shutil.copyfile(posts_db, data / POSTS)
         manifest = keep_in(data / SYSTEM)
         header = {"format": FORMAT, "version": VERSION, "model_hash": job.key, **asdict(job), "manifest": manifest}
-        switch(path, data, header, list(_unsigned(data / SYSTEM)))
+        header["structured"] = 0 if structured is None else len(structured)
+        tables = [] if structured is None else structured.write(data / STRUCTURE)
+        switch(path, data, header, [*_unsigned(data / SYSTEM), *tables])
 
 
 def _unsigned(folder: Path) -> Iterator[Path]:
@@ -157,10 +168,11 @@ def _open(path: Path, device: str) -> tuple[SystemEngine, Mapping[str, Any]]:
     part = _opened(entry(header, "manifest"), data / SYSTEM, device)
     try:
         texts = PostTexts(data / POSTS)
+        structured = StructuredFormulas.open(data / STRUCTURE) if header.get("structured") else None
     except BaseException:
         part.close()
         raise
-    return SystemEngine(part, texts, system=name, posts=posts), header
+    return SystemEngine(part, texts, system=name, posts=posts, structured=structured), header
 
 
 def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:

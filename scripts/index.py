@@ -3,7 +3,7 @@
     mathamr index --from outputs/vn_connectivity circular --out index      # from a finished experiment
     mathamr index notes --from outputs/vn_connectivity circular --out index      # your documents, with its model
     mathamr index notes --model models/mine --out index --update           # a saved model; new and changed files
-    mathamr index notes --track bm25 structure --out index                 # words and formulas, without a model
+    mathamr index notes --out index                                        # words and formulas, without a model
     mathamr index --from outputs/best_answers text_bm25 --out index        # any system, ranked as in its run file
     mathamr index --tensors preprocessed.db --graphs-db collection.db --model model/best \\
         --corpus arqmath --root /data/ARQMath --formulas formulas.db --out index
@@ -22,8 +22,9 @@ results for 20 posts are compared with exact search. ``--formulas`` gives the fo
 
 FOLDER has LaTeX, Markdown, notebooks, HTML and archives of arXiv; their theorems, paragraphs and cells become posts,
 each with its file and line (docs/folder.md). With a graph model, ``--update`` reads, parses and encodes only new and
-changed files. ``--track`` needs no model: bm25 compares words and LaTeX, structure the trees of formulas, text the
-vectors of a text encoder (``--set text.encoder=...``); several systems are fused by reciprocal ranks.
+changed files. Without ``--from`` and ``--model``, systems that need no model rank: ``--track``, by default bm25 (words
+and LaTeX) and structure (trees of formulas); text compares the vectors of a text encoder (``--set text.encoder=...``).
+Several systems are fused by reciprocal ranks.
 
 ``--update`` takes kinds, backend, location, name and dtype from the index before, where they are not given.
 
@@ -94,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--update", action="store_true", help="keep the vectors in OUT")
     parser.add_argument("--workers", type=int, default=1, help="processes that parse the documents of FOLDER")
-    tracks = "systems that learn nothing, for FOLDER: bm25, structure, sparse, text; several are fused"
+    tracks = "systems that learn nothing, for FOLDER: bm25, structure, sparse, text; default: bm25 structure"
     parser.add_argument("--track", nargs="+", help=tracks)
     parser.add_argument("--set", nargs="+", metavar="KEY=VALUE", default=[], help="settings of the systems of --track")
     parser.add_argument("--remove", type=Path, help="file with ids of posts to leave out, one per line")
@@ -225,14 +226,14 @@ def _server_options(given: argparse.Namespace, parser: argparse.ArgumentParser) 
 
 def _check_folder(given: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Refuse options that do not belong to a folder of documents, or a folder without a model or a system."""
-    if given.set and given.track is None:
-        parser.error("--set changes the systems of --track; name these")
     if "=" in str(given.folder) and not given.folder.exists():
         parser.error(f"{given.folder} is a setting, which mathamr index does not take; see mathamr index --help")
-    if sum(one is not None for one in (given.job, given.model, given.track)) != 1:
-        parser.error(
-            "FOLDER needs one of --from outputs/EXP CONDITION, --model FOLDER of a saved model, and --track, e.g. bm25"
-        )
+    if sum(one is not None for one in (given.job, given.model, given.track)) > 1:
+        parser.error("--from, --model and --track exclude each other: each says how the documents are ranked")
+    if given.job is None and given.model is None:
+        given.track = given.track or ["bm25", "structure"]
+    elif given.set:
+        parser.error("--set changes the systems of --track; leave it out for a graph model")
     if given.out is None:
         parser.error("--out missing: the folder of the index")
     if given.tensors or given.graphs_db or given.corpus or given.formulas:

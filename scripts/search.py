@@ -45,7 +45,7 @@ from experiments.command import HELP, command
 
 if TYPE_CHECKING:
     from mathamr.retrieval.explanation import Match, VirtualNode
-    from mathamr.search.engine import Answer
+    from mathamr.search.answer import Answer
     from mathamr.search.overlap import Overlap
     from mathamr.search.searchable import SearchEngine
     from mathamr.search.settings import Settings

@@ -24,8 +24,9 @@ from mathamr.pretrained.folder import ModelFiles
 from mathamr.retrieval.folder import refuse_other_files
 from mathamr.retrieval.index import Strategy
 from mathamr.search import catalog
+from mathamr.search.answer import RESULTS, Result
 from mathamr.search.catalog import Catalog, CatalogContent
-from mathamr.search.engine import RESULTS, Engine, Result
+from mathamr.search.engine import Engine
 from mathamr.search.query import EncodedQuery, QueryEncoder, query_sets
 from mathamr.training import checkpoint
 

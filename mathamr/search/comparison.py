@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from graphs.errors import ConfigError, MathAMRError, RetrievalError
 from mathamr.retrieval.index import Strategy
-from mathamr.search.engine import TASKS, Answer, Result, check
+from mathamr.search.answer import TASKS, Answer, Result, check
 from mathamr.search.searchable import SearchEngine
 from mathamr.search.selection import EVERYTHING, Selection
 

@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Any
 
 from graphs.stores.posts import PostText
-from mathamr.search.engine import Answer
+from mathamr.search.answer import Answer
 from mathamr.search.searchable import SearchEngine
 
 

@@ -24,7 +24,7 @@ from mathamr.retrieval.index import Ranking
 if TYPE_CHECKING:
     from graphs.stores.posts import PostText
     from mathamr.retrieval.index import Strategy
-    from mathamr.search.engine import Answer
+    from mathamr.search.answer import Answer
     from mathamr.search.selection import Selection
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from graphs.errors import ConfigError, suggestion
 from mathamr.retrieval.index import Strategy
-from mathamr.search.engine import RESULTS, check
+from mathamr.search.answer import RESULTS, check
 from mathamr.search.options import as_settings
 from mathamr.search.selection import EVERYTHING, Selection
 

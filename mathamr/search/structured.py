@@ -12,8 +12,9 @@ Of the formulas with one visual id, the first is kept. Equal scores go by id, de
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -22,13 +23,18 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.corpus.post import Post
-from graphs.errors import Failure, StoreError, faults_as
+from graphs.errors import Failure, RetrievalError, StoreError, faults_as
+from graphs.formulas.layout import BLANK
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
+from graphs.stores.posts import PostTexts
 from graphs.whole_file import write_whole
 from mathamr.evaluation.runs import Hit
 from mathamr.retrieval.formulas import TABLE
 from mathamr.retrieval.lexical import distinct_formulas
+from mathamr.search.answer import Answer, formula_results, no_formula, post_of_hit
+from mathamr.search.query import EncodedQuery, TypedQuery
+from mathamr.search.selection import Selection
 from mathamr.structure.index import StructureIndex
 from mathamr.structure.matching import Match, match_of
 from mathamr.structure.scoring import Scoring
@@ -127,3 +133,33 @@ class StructuredFormulas:
             left -= 0 if match is None else match.query.leaves + match.formula.leaves
             matches.append(match)
         return matches
+
+    def answer(
+        self, query: EncodedQuery | TypedQuery, texts: PostTexts, k: int, selection: Selection, encoding: float
+    ) -> Answer:
+        """Return formulas that share a large part with the first formula of the query, each with that part.
+
+        Args:
+            texts: posts of the formulas.
+            encoding: seconds that reading the query took.
+
+        Raises:
+            ConfigError: a query without a formula.
+            RetrievalError: a formula that cannot be read.
+            StoreError: a formula without the text of its post.
+        """
+        if not query.text.formulas:
+            raise no_formula(query)
+        start = time.perf_counter()
+        (formula, *_) = FormulaTrees().of(query.text.formulas)
+        if not {label for tree in (formula.slt, formula.opt) if tree for label in tree.labels} - {BLANK}:
+            reason = formula.errors[0][1] if formula.errors else "it has no symbol"
+            raise RetrievalError(f"the first formula of the query cannot be read: {reason}")
+        found = self.search(formula, selection.depth(k))
+        page = selection.page(found, k, lambda one: post_of_hit(one[1]), texts)
+        searched = time.perf_counter()
+        matches = self.matches(formula, [number for number, _ in page.results])
+        shown = formula_results([hit for _, hit in page.results], texts)
+        results = [replace(result, match=match) for result, match in zip(shown, matches, strict=True)]
+        seconds = {"query": encoding, "search": searched - start, "explanation": time.perf_counter() - searched}
+        return Answer(query, page.with_results(results), 1.0, seconds)

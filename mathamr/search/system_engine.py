@@ -30,11 +30,12 @@ from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, RetrievalError, StoreError
 from graphs.stores.posts import PostText, PostTexts
 from mathamr.retrieval.index import Strategy
-from mathamr.search.engine import RESULTS, TASKS, Answer, Result, check, post_of
+from mathamr.search.answer import RESULTS, TASKS, Answer, Result, check, post_of
 from mathamr.search.overlap import overlaps
 from mathamr.search.query import TypedQuery, typed_post
 from mathamr.search.searchable import Searchable
 from mathamr.search.selection import EVERYTHING, Selection
+from mathamr.search.structured import StructuredFormulas
 from mathamr.search.words import QueryWords
 
 MAX_EXPLAINED = 50  # results with their overlap, if no other number is asked for
@@ -48,12 +49,22 @@ class SystemEngine:
         texts: texts of the posts that it finds, and of their questions.
         system: name of the system, as shown to users.
         posts: number of posts that it searches.
+        structured: formulas of the posts; None: the task ``formulas`` is refused.
     """
 
     note = ""
 
-    def __init__(self, searchable: Searchable, texts: PostTexts, *, system: str, posts: int) -> None:
+    def __init__(
+        self,
+        searchable: Searchable,
+        texts: PostTexts,
+        *,
+        system: str,
+        posts: int,
+        structured: StructuredFormulas | None = None,
+    ) -> None:
         self.searchable = searchable
+        self._structured = structured
         self._texts = texts
         self._system = system
         self._posts = posts
@@ -66,10 +77,10 @@ class SystemEngine:
         return {
             "system": self._system,
             "posts": self._posts,
-            "formulas": 0,
+            "formulas": 0 if self._structured is None else len(self._structured),
             "backend": self._system,
             "note": self.note,
-            "tasks": list(TASKS[:1]),
+            "tasks": list(TASKS[:1] if self._structured is None else TASKS),
             "formulas_by": "structure",
             "strategies": [],
             "explains": False,
@@ -85,25 +96,28 @@ class SystemEngine:
         selection: Selection = EVERYTHING,
         explained: int | None = None,
     ) -> Answer:
-        """Return at most ``k`` posts that answer ``text``, the first ``explained`` with their overlap.
+        """Return at most ``k`` posts that answer ``text``, the first ``explained`` with their overlap, or formulas.
 
         ``strategy`` has no effect here.
 
         Raises:
-            ConfigError: a task other than answers, or ``k`` out of range.
+            ConfigError: formulas of an index without any, or ``k`` out of range.
             RetrievalError: a query that cannot be read.
             StoreError: a post without its text.
         """
         check(task, k)
-        if task != TASKS[0]:
+        if task != TASKS[0] and self._structured is None:
             raise ConfigError(
-                f"task={task} needs the index of a graph model, but this one is of {self._system}; use task={TASKS[0]}"
+                f"task={task} needs the index of a graph model or of documents, but this one is of {self._system}; use "
+                f"task={TASKS[0]}"
             )
         start = time.perf_counter()
         post = typed_post(text)
         read = extract(post)
         query = TypedQuery(read, QueryWords((), (), len(read.formulas)))
         typed = time.perf_counter()
+        if task != TASKS[0] and self._structured is not None:
+            return self._structured.answer(query, self._texts, k, selection, typed - start)
         page = selection.page(self.searchable.rank(Topic(post.post_id, post)), k, itemgetter(0), self._texts)
         ranking = page.results
         searched = time.perf_counter()

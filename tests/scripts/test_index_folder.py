@@ -185,7 +185,7 @@ def test_the_commands_of_the_document_find_its_example(
         assert why in printed
 
 
-@pytest.mark.parametrize("tracks", [["bm25"], ["structure"], ["text"], ["bm25", "structure", "text"]], ids="+".join)
+@pytest.mark.parametrize("tracks", [[], ["bm25"], ["text"], ["bm25", "structure", "text"]], ids="+".join)
 def test_documents_are_indexed_without_a_model(
     tracks: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,12 +196,14 @@ def test_documents_are_indexed_without_a_model(
     )
     (notes / "b.md").write_text("# Integrals\n\nThe integral $\\int_0^1 x\\,dx$ is $1/2$.\n")
     (notes / "c.pdf").write_bytes(b"%PDF")
-    words = [str(notes), "--out", str(out), "--track", *tracks, "--set", "text.encoder=tiny"]
+    words = [str(notes), "--out", str(out), "--set", "text.encoder=tiny", *(["--track", *tracks] if tracks else [])]
     assert scripts.index.main(words) == 0
     printed = capsys.readouterr().out
-    assert f"index:     2 posts of notes, ranked by {'+'.join(tracks)}\n" in printed
+    assert f"index:     2 posts of notes, ranked by {'+'.join(tracks) or 'bm25+structure'}\n" in printed
     assert "c.pdf: a PDF has no formulas in LaTeX" in printed
     assert found(out, capsys)[0] == ("a.tex:3", "Lemma. Roots")
+    assert scripts.search.main([f"index={out}", "task=formulas", "k=1", "$\\int_a^b x\\,dx$"]) == 0
+    assert "of post b.md:3~" in capsys.readouterr().out
 
     (notes / "a.tex").unlink()
     (notes / "d.md").write_text("Both $\\sqrt2$ and $\\sqrt3$ are irrational.\n")
@@ -223,8 +225,8 @@ def test_documents_are_indexed_without_a_model(
         (["--track", "bm52"], "did you mean bm25"),
         (["--track", "bm25", "--set", "bm25.q=1"], "unknown key bm25.q"),
         (["--track", "bm25", "--update"], "--update is an option of graph models"),
-        (["--set", "bm25.b=1"], "--set changes the systems of --track"),
-        ([], "FOLDER needs one of"),
+        (["--set", "bm25.b=1", "--model", "model"], "--set changes the systems of --track"),
+        (["--track", "bm25", "--model", "model"], "--from, --model and --track exclude each other"),
     ],
 )
 def test_what_cannot_index_documents_without_a_model_is_named(
@@ -262,7 +264,6 @@ def test_a_folder_that_cannot_be_read_leaves_nothing(
 
 def test_options_that_do_not_fit_a_folder_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, message in (
-        (["notes", "--out", "index"], "FOLDER needs one of --from"),
         (["data.regime=full", "--out", "index"], "data.regime=full is a setting, which mathamr index does not take"),
         (["notes", "--model", "model"], "--out missing"),
         (["notes", "--model", "model", "--out", "index", "--corpus", "jsonl"], "FOLDER is the collection"),

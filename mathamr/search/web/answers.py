@@ -17,8 +17,8 @@ from graphs.corpus.text.latex_text import parts
 from graphs.errors import RetrievalError
 from graphs.stores.posts import PostText, beginning_of
 from mathamr.retrieval.explanation import Explanation, VirtualNode
+from mathamr.search.answer import Answer, Result
 from mathamr.search.comparison import Comparison
-from mathamr.search.engine import Answer, Result
 from mathamr.search.overlap import Overlap
 from mathamr.structure.matching import Match
 

@@ -41,8 +41,8 @@ from starlette.staticfiles import StaticFiles
 
 from graphs.errors import ConfigError, MathAMRError, UnknownPostError
 from mathamr.retrieval.index import Strategy
+from mathamr.search.answer import MAX_RESULTS, TASKS, Answer
 from mathamr.search.comparison import compare
-from mathamr.search.engine import MAX_RESULTS, TASKS, Answer
 from mathamr.search.query import MAX_CHARACTERS
 from mathamr.search.searchable import SearchEngine
 from mathamr.search.selection import CANDIDATES, FORMULAS, KINDS, Selection, typed

@@ -23,7 +23,7 @@ from typing import Any
 from graphs.corpus.post import FormulaRef, PlaceholderText
 from graphs.corpus.text.latex_text import parts
 from graphs.errors import ConfigError
-from mathamr.search.engine import Answer, Result
+from mathamr.search.answer import Answer, Result
 from mathamr.search.web import answers
 
 FORMATS = {"json": "application/json", "bib": "application/x-bibtex; charset=utf-8"}

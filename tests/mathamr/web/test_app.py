@@ -20,7 +20,8 @@ from starlette.testclient import TestClient
 from graphs.corpus.post import FormulaRef, PlaceholderText
 from graphs.stores.posts import PostText
 from mathamr.retrieval.index import STRATEGIES, Strategy
-from mathamr.search.engine import Engine, Result
+from mathamr.search.answer import Result
+from mathamr.search.engine import Engine
 from mathamr.search.selection import Selection, read_filters
 from mathamr.search.settings import Settings
 from mathamr.search.system_engine import SystemEngine
