@@ -28,7 +28,7 @@ from mathamr.structure.index import StructureIndex
 from mathamr.structure.matching import match_of
 from mathamr.structure.scoring import Scoring
 
-MAX_FORMULAS = 30  # of a query, and of each post, that are compared
+MAX_ASKED, MAX_FORMULAS = 10, 30  # formulas of a query, and of each post, that are compared
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _PLACEHOLDER = re.compile(r"FORMULA_\d+")
 _FUNCTION_WORDS = re.compile(
@@ -60,11 +60,11 @@ def overlaps(query: PlaceholderText, posts: Sequence[PlaceholderText]) -> list[O
     Formulas count as similar if at least half of the query's symbols match, up to renaming of variables.
     """
     trees, words = FormulaTrees(), _words(query)
-    asked, scoring = _read(trees, query), Scoring.by_default()
+    asked, scoring = _read(trees, query, MAX_ASKED), Scoring.by_default()
     found: list[Overlap] = []
     for post in posts:
         own = frozenset(_words(post))
-        formulas = _similar(asked, _read(trees, post), scoring) if asked else ()
+        formulas = _similar(asked, _read(trees, post, MAX_FORMULAS), scoring) if asked else ()
         found.append(Overlap(tuple(word for word in words if word in own), formulas))
     return found
 
@@ -74,9 +74,9 @@ def _words(text: PlaceholderText) -> list[str]:
     return [word for word in dict.fromkeys(words) if not _FUNCTION_WORDS.fullmatch(word)]
 
 
-def _read(trees: FormulaTrees, text: PlaceholderText) -> list[tuple[str, ParsedFormula]]:
+def _read(trees: FormulaTrees, text: PlaceholderText, most: int) -> list[tuple[str, ParsedFormula]]:
     """Return LaTeX and trees of the first formulas, each once, that have a layout tree."""
-    formulas = list({formula.latex: formula for formula in text.formulas}.values())[:MAX_FORMULAS]
+    formulas = list({formula.latex: formula for formula in text.formulas}.values())[:most]
     parsed = zip(formulas, trees.of(formulas), strict=True)
     return [(formula.latex, tree) for formula, tree in parsed if tree.slt is not None]
 

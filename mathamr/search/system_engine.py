@@ -38,7 +38,7 @@ from mathamr.search.selection import EVERYTHING, Selection
 from mathamr.search.structured import StructuredFormulas
 from mathamr.search.words import QueryWords
 
-MAX_EXPLAINED = 50  # results with their overlap, if no other number is asked for
+MAX_EXPLAINED = 20  # results with their overlap, if no other number is asked for
 
 
 class SystemEngine:

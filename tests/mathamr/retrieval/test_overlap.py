@@ -6,7 +6,7 @@ import pytest
 
 from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.placeholders import extract
-from mathamr.search.overlap import MAX_FORMULAS, overlaps
+from mathamr.search.overlap import MAX_ASKED, overlaps
 
 
 def text(body: str) -> PlaceholderText:
@@ -40,8 +40,8 @@ def test_the_most_similar_formula_of_a_post_is_shown_with_its_match(
 
 
 def test_each_formula_of_the_query_has_one_line_and_few_are_compared() -> None:
-    body = " ".join(f"$x^{{{number}}}+1$" for number in range(2 * MAX_FORMULAS))
+    body = " ".join(f"$x^{{{number}}}+1$" for number in range(2 * MAX_ASKED))
     [overlap, other] = overlaps(text(f"$x$ {body} $x$"), [text(body), text("No formula.")])
-    assert len(overlap.formulas) == MAX_FORMULAS
+    assert len(overlap.formulas) == MAX_ASKED
     assert all(one.match.startswith(("4 of 4", "1 of 1")) for one in overlap.formulas)
     assert other.formulas == ()
