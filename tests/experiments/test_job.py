@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 import torch
 
@@ -68,6 +69,15 @@ def test_a_cost_with_the_name_of_a_measure_is_refused(bench: Any) -> None:
     assert status(bench.job(), bench.folder).startswith(
         "failed: the column bpref of the results would be of the costs and of the measures; rename one of them"
     )
+
+
+def test_costs_may_be_numbers_of_numpy(bench: Any) -> None:
+    bench.track.encode = lambda *_: Encoded(None, {"size": np.int64(7), "share": np.float32(0.5)})
+    bench.run(bench.job())
+    assert status(bench.job(), bench.folder) == "done"
+    result = finished(bench.job(), bench.folder)
+    assert result is not None
+    assert (result["size"], result["share"]) == (7, 0.5)
 
 
 def test_an_index_is_removed_unless_it_is_to_be_kept(bench: Any) -> None:
