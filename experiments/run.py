@@ -356,7 +356,8 @@ def _ask_the_queue() -> None:
     """Let submitit also ask ``squeue`` for jobs that ``sacct`` does not know, as on a cluster without accounting."""
     from submitit.slurm.slurm import SlurmInfoWatcher
 
-    ask_sacct = SlurmInfoWatcher.update
+    watcher: Any = SlurmInfoWatcher
+    ask_sacct = watcher.update
 
     def update(self: Any) -> None:
         ask_sacct(self)
@@ -365,7 +366,7 @@ def _ask_the_queue() -> None:
             unknown = self._registered - self._info_dict.keys() - set(jobs.split())
             self._info_dict.update({job: {"State": "ENDED"} for job in unknown})
 
-    SlurmInfoWatcher.update = update
+    watcher.update = update
 
 
 def _processes_of_torchrun(words: Sequence[str]) -> list[str]:
