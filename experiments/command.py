@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import atexit
 import contextlib
 import errno
 import io
@@ -155,6 +156,9 @@ def explained(error: Exception | KeyboardInterrupt) -> tuple[str, int]:
         way_out = f"out of memory; use smaller batches or fewer workers ({error})".removesuffix(" ()")
         return way_out, MathAMRError.exit_code
     lines = str(error).strip().splitlines() or [""]
+    if type(error).__name__ == "UncompletedJobError":  # submitit's, of a job without a result
+        way_out = "if it was cancelled or killed, run the command again: finished work is kept"
+        return f"{' '.join(lines[:2])}; {way_out}", FAULT
     package = package_at_fault(error)
     to = " to the authors of this package" if package else ""
     message = (
@@ -184,6 +188,18 @@ class PartFailedError(MathAMRError):
         failed = cls(message)
         failed.exit_code = code
         return failed
+
+    def ending_job(self) -> PartFailedError:
+        """Return this error; a Slurm job, whose process submitit would end with 0, ends with its code."""
+        if "SUBMITIT_EXECUTOR" in os.environ:
+            atexit.register(_end, self.exit_code)
+        return self
+
+
+def _end(code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _of_file(error: OSError) -> str:

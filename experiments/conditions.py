@@ -127,7 +127,8 @@ def beaten(words: Sequence[str], conditions: Mapping[str, Mapping[str, Any] | No
         key, _, value = word.lstrip("+").partition("=")
         if names := [name for name, settings in own.items() if settings.get(key, value.lower()) != value.lower()]:
             instead = f"experiment.conditions.NAME.{key}={value}"
-            notes.append(f"  {word} has no effect on conditions that set it: {', '.join(names)}; use {instead}")
+            some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+            notes.append(f"  {word} has no effect on conditions that set it: {some}; use {instead}")
     return notes
 
 

@@ -21,10 +21,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -302,10 +304,10 @@ def main(config: DictConfig) -> None:
             raise
         code = ended_by(error)  # also in the log of a submitted run
         if submitted and isinstance(error, Exception):
-            raise PartFailedError.of(error) from error
+            raise PartFailedError.of(error).ending_job() from error
         sys.exit(code)
     if ended.failed and submitted:
-        raise PartFailedError(f"failed jobs: {ended.failed}\n{ended.table}")
+        raise PartFailedError(f"failed jobs: {ended.failed}\n{ended.table}").ending_job()
     if ended.failed:
         sys.exit(1)
 
@@ -326,6 +328,8 @@ def start(arguments: Sequence[str] | None = None) -> int:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1 and os.environ.get("RANK", "0") != "0":
             return 0  # torchrun in front: rank 0 runs the experiment, and starts the ranks of each training itself
         check_words(words)
+        if "launcher=slurm" in words:
+            _ask_the_queue()
         register()
         sys.argv = [before[0], *_processes_of_torchrun(words), *words]
         main()
@@ -346,6 +350,23 @@ def start(arguments: Sequence[str] | None = None) -> int:
         for name in changed:
             os.environ.pop(name, None)
     return 0
+
+
+def _ask_the_queue() -> None:
+    """Let submitit also ask ``squeue`` for jobs that ``sacct`` does not know, as on a cluster without accounting."""
+    from submitit.slurm.slurm import SlurmInfoWatcher
+
+    watcher: Any = SlurmInfoWatcher
+    ask_sacct = watcher.update
+
+    def update(self: Any) -> None:
+        ask_sacct(self)
+        code, jobs = subprocess.getstatusoutput("squeue --noheader --array --format=%i")
+        if code == 0:
+            unknown = self._registered - self._info_dict.keys() - set(jobs.split())
+            self._info_dict.update({job: {"State": "ENDED"} for job in unknown})
+
+    watcher.update = update
 
 
 def _processes_of_torchrun(words: Sequence[str]) -> list[str]:

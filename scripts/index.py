@@ -7,6 +7,8 @@
     mathamr index --from outputs/best_answers text_bm25 --out index        # any system, ranked as in its run file
     mathamr index --tensors preprocessed.db --graphs-db collection.db --model model/best \\
         --corpus arqmath --root /data/ARQMath --formulas formulas.db --out index
+    mathamr index --from outputs/vn_connectivity circular --graphs-db graphs.db \\
+        --corpus jsonl --root posts --out index                            # any posts, with an existing model
     mathamr index ... --backend qdrant           # the Qdrant engine in process (docs/qdrant.md)
     mathamr index ... --backend qdrant --location http://localhost:6333 --name my_index     # a Qdrant server
     mathamr index ... --update --remove gone.txt # encode new posts, drop the listed ones
@@ -15,6 +17,9 @@
 (``configured`` for ``+exp=trial``), of any system; the index gives the rankings of the job's run file. ``--seed``
 selects a seed other than the first; ``--root`` is the present folder of the collection; ``--out`` is by default
 ``outputs/EXP/indexes/CONDITION-seedN``.
+
+Without ``--tensors``, those of ``--graphs-db`` are made beside it with the vocabulary of the model: of a job, or of a
+saved model. So any collection can be indexed, also one without topics.
 
 Answers are indexed; ``--kinds answer question`` adds questions. Posts are encoded in shards below OUT/encoding, so the
 same command resumes an interrupted run. Searches use the old index until the new one is complete. At the end, the
@@ -39,7 +44,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,6 +67,43 @@ _OF_GRAPHS = (
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
     """Run the command; returns the exit code."""
+    parser = _options()
+    _check_condition(arguments or ())
+    given = parser.parse_args(arguments)
+    _check(given, parser)
+
+    from mathamr.retrieval.folder import refuse_other_files
+
+    if given.out is not None:
+        refuse_other_files(given.out)
+
+    from mathamr.stages.console import Console
+    from mathamr.stages.retrieval.indexing import IndexBuild, build_search_index, read_ids
+
+    if given.track is not None:
+        return _untrained_index(given, parser)
+    of_job = given.job is not None and given.folder is None and given.corpus is None
+    if of_job and not _is_graph(given):
+        return _system_index(given, parser)
+    finished, out = None, given.out
+    if of_job:
+        finished = _job(given)
+        out = out or Path(given.job[0]) / "indexes" / f"{finished.condition}-seed{finished.seed}"
+    _settle(given, out)
+    removed = frozenset() if given.remove is None else read_ids(given.remove)
+    chosen = {one.name: getattr(given, one.name) for one in fields(IndexBuild) if hasattr(given, one.name)}
+    settings = IndexBuild(**chosen, removed=removed, server=_server_options(given, parser))
+    if given.folder is not None:
+        from mathamr.stages.retrieval.folder_index import index_folder
+
+        built = index_folder(given.folder, out, _folder_model(given), settings, Console(), workers=given.workers)
+    else:
+        files, corpus = _of_files(given) if finished is None else _of_job(finished, given.kinds)
+        built = build_search_index(files, corpus, out, settings, Console())
+    return f"{built}\n{search_hint(out)}"
+
+
+def _options() -> argparse.ArgumentParser:
     parser = parser_of(__doc__)
     parser.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="folder of documents to index")
     job = ("outputs/EXP", "CONDITION")
@@ -94,58 +136,34 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--posts-a-shard", type=int, help="posts in each shard")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--update", action="store_true", help="keep the vectors in OUT")
-    parser.add_argument("--workers", type=int, default=1, help="processes that parse the documents of FOLDER")
+    parser.add_argument("--workers", type=int, default=1, help="processes that parse documents or make tensors")
     tracks = "systems that learn nothing, for FOLDER: bm25, structure, sparse, text; default: bm25 structure"
     parser.add_argument("--track", nargs="+", help=tracks)
     parser.add_argument("--set", nargs="+", metavar="KEY=VALUE", default=[], help="settings of the systems of --track")
     parser.add_argument("--remove", type=Path, help="file with ids of posts to leave out, one per line")
-    _check_condition(arguments or ())
-    given = parser.parse_args(arguments)
+    return parser
+
+
+def _check(given: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Refuse options that exclude each other, or lack one."""
     if given.folder is not None:
         _check_folder(given, parser)
     elif given.track is not None:
         parser.error("--track ranks the documents of a folder; name the folder")
-    elif given.job is None:
+    elif given.job is None or (given.corpus and not given.model and not given.tensors):
         needed = {
-            "--tensors": given.tensors,
             "--graphs-db": given.graphs_db,
-            "--model": given.model,
+            "--model": given.model or given.job,
             "--corpus": given.corpus,
             "--out": given.out,
         }
         if missing := [name for name, value in needed.items() if value is None]:
             parser.error(f"{', '.join(missing)} missing; or index a finished job: --from outputs/EXP CONDITION")
     elif given.model or given.graphs_db or given.corpus or given.formulas:
-        parser.error("--from finds model, graphs, collection and formulas itself; leave them out")
-
-    from mathamr.retrieval.folder import refuse_other_files
-
-    if given.out is not None:
-        refuse_other_files(given.out)
-
-    from mathamr.stages.console import Console
-    from mathamr.stages.retrieval.indexing import IndexBuild, build_search_index, read_ids
-
-    if given.track is not None:
-        return _untrained_index(given, parser)
-    if given.job is not None and given.folder is None and not _is_graph(given):
-        return _system_index(given, parser)
-    finished, out = None, given.out
-    if given.job is not None and given.folder is None:
-        finished = _job(given)
-        out = out or Path(given.job[0]) / "indexes" / f"{finished.condition}-seed{finished.seed}"
-    _settle(given, out)
-    removed = frozenset() if given.remove is None else read_ids(given.remove)
-    chosen = {one.name: getattr(given, one.name) for one in fields(IndexBuild) if hasattr(given, one.name)}
-    settings = IndexBuild(**chosen, removed=removed, server=_server_options(given, parser))
-    if given.folder is not None:
-        from mathamr.stages.retrieval.folder_index import index_folder
-
-        built = index_folder(given.folder, out, _folder_model(given), settings, Console(), workers=given.workers)
-    else:
-        files, corpus = _of_files(given) if finished is None else _of_job(finished, given.kinds)
-        built = build_search_index(files, corpus, out, settings, Console())
-    return f"{built}\n{search_hint(out)}"
+        parser.error(
+            "--from finds model, graphs, collection and formulas itself; leave them out, or give --corpus and "
+            "--graphs-db alone to index other posts"
+        )
 
 
 def _check_condition(words: Sequence[str]) -> None:
@@ -259,12 +277,19 @@ def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus]:
     from graphs.stores.collection import Collection
     from mathamr.stages.console import Console
     from mathamr.stages.data.identity import check_whole
+    from mathamr.stages.retrieval.folder_index import files_for
     from mathamr.stages.retrieval.indexing import IndexedFiles
+    from mathamr.training import checkpoint
 
-    with Collection(given.graphs_db) as graphs:
-        check_whole(graphs, Console())
-    files = IndexedFiles((given.tensors,), given.graphs_db, given.model, given.formulas)
-    return files, corpus_of(given)
+    console = Console()
+    with Collection(given.graphs_db) as whole:
+        check_whole(whole, console)
+    if given.tensors is not None:
+        return IndexedFiles((given.tensors,), given.graphs_db, given.model, given.formulas), corpus_of(given)
+    model, graphs = _folder_model(given), given.graphs_db
+    tensors = graphs.with_name(f"{graphs.stem}-{checkpoint.weights_hash(model.checkpoint)[:12]}.db")
+    files = files_for(model, graphs, tensors, console, workers=given.workers)
+    return replace(files, formulas_db=given.formulas), corpus_of(given)
 
 
 def _of_job(job: FinishedJob, kinds: Sequence[str]) -> tuple[IndexedFiles, Corpus]:

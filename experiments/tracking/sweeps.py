@@ -106,6 +106,9 @@ def check(sweep: Mapping[str, Any]) -> int:
         from experiments.composition import known_keys  # imports torch
 
         raise ConfigError(f"the command of the sweep is refused: {refusal(error, known_keys)}") from error
+    for key in sweep["parameters"]:
+        if OmegaConf.is_dict(group := OmegaConf.select(base, key)):
+            raise ConfigError(f"the parameter {key} is a group of settings; give single ones, e.g. {key}.{min(group)}")
     for trial in trials(sweep):
         number += 1
         config = base.copy()

@@ -33,8 +33,8 @@ _TEXTS = {
     Judgment: ("topic_id", "doc_id"),
     Pair: ("question_id", "answer_id"),
 }
-_IN_RUNS = ("post_id", "topic_id", "doc_id")
-"""Ids that run files hold, of posts those of answers; others may have blanks (:mod:`graphs.corpus.record_ids`)."""
+_IN_RUNS = ("topic_id", "doc_id")
+"""Ids that run files hold, beside those of answers; others may have blanks (:mod:`graphs.corpus.record_ids`)."""
 _POSTS, _LISTS = ("posts", "posts_as_read", "completed"), {"topics": Topic, "judgments": Judgment}
 _DOCUMENTS, _BENCHMARK = ("name", "posts", "formulas", "fingerprints"), ("tasks", *_LISTS)
 _FURTHER = ("is_incomplete", "links", "related", "tests", "test")  # members of the other protocols
@@ -103,7 +103,7 @@ class Opener:
         return replace(found, posts=posts, topics=topics, judgments=judgments)
 
     def records(self, found: object, name: str) -> Iterator[Any]:
-        """Yield the records that the method ``name`` has returned, checked."""
+        """Yield the records that the method ``name`` has returned, checked; of an answer with a bad id, a failure."""
         expected = _CHECKED[name]
         what = f"{self.place}: {name}() gives"
         if not isinstance(found, Iterable):
@@ -117,6 +117,9 @@ class Opener:
                     problem = f"kind is {one.kind!r}; give one of {', '.join(_KINDS)}"
                 if problem:
                     raise CorpusError(f"{what} {str(one)[:80]} ..., whose {problem}")
+                if isinstance(one, Post) and one.kind == "answer" and not is_id(one.post_id):
+                    message = f"{what} an answer with the id {one.post_id[:80]!r}; give a printable one without blanks"
+                    one = Failure("", "read", "bad_id", message)
             yield one
 
 
@@ -141,7 +144,7 @@ def _problem(record: Any) -> str:
     for field in _TEXTS.get(type(record), ()):
         if not isinstance(value := getattr(record, field), str):
             return f"{field} is {value!r}; give a string"
-        if field in _IN_RUNS and getattr(record, "kind", "answer") == "answer" and not is_id(value):
+        if field in _IN_RUNS and not is_id(value):
             return f"{field} is {value!r}; give a printable string without blanks"
     if isinstance(record, Post) and record.markup not in get_args(Markup):
         return f"markup is {record.markup!r}; give one of {', '.join(get_args(Markup))}"

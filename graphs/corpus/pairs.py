@@ -67,11 +67,7 @@ def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Post
         ConfigError: for duplicates of a collection without links between posts; for related pairs of one without any.
     """
     given = posts or (lambda: identified(corpus.posts(), texts=True))
-    if isinstance(corpus, PairsOfPosts):
-        found = corpus.pairs_of(given)
-    else:
-        found = corpus.pairs() if isinstance(corpus, TrainingPairs) else iter(())
-    pairs = _each_once(IdPairs(found))  # a post may be in the collection twice
+    pairs = _each_once(IdPairs(given_pairs(corpus, given)))
     if positives == "accepted":
         return pairs
     if positives == "related":
@@ -89,6 +85,13 @@ def training_pairs(corpus: Corpus, positives: str, least_score: int, posts: Post
             )
         duplicates = [(link.post_id, link.related_id) for link in corpus.links() if link.kind == _DUPLICATE]
     return select_pairs(given(), pairs, duplicates, positives, least_score)
+
+
+def given_pairs(corpus: Corpus, posts: Posts | None = None) -> Iterator[Pair]:
+    """Yield the pairs that ``corpus`` gives, some possibly twice; ``posts`` as for :func:`training_pairs`."""
+    if isinstance(corpus, PairsOfPosts):
+        return corpus.pairs_of(posts or (lambda: identified(corpus.posts(), texts=True)))
+    return corpus.pairs() if isinstance(corpus, TrainingPairs) else iter(())
 
 
 def select_pairs(

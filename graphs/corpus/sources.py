@@ -18,10 +18,10 @@ import html
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import islice
 
-from graphs.corpus.corpus import Corpus, TrainingPairs
+from graphs.corpus.corpus import Corpus
 from graphs.corpus.files import Fingerprints, FormulaFiles
+from graphs.corpus.pairs import given_pairs
 from graphs.corpus.post import Pair, Post
 from graphs.errors import Failure
 
@@ -40,7 +40,12 @@ class Source:
 
     @cached_property
     def _pairs(self) -> list[Pair]:
-        return list(islice(self._corpus.pairs(), self._most_pairs)) if isinstance(self._corpus, TrainingPairs) else []
+        pairs: dict[Pair, None] = {}  # no pair twice
+        for pair in given_pairs(self._corpus):
+            pairs[pair] = None
+            if len(pairs) == self._most_pairs:
+                break
+        return list(pairs)
 
     def posts(self) -> Iterator[Post | Failure]:
         """Yield the posts of pairs, in the order of the collection, which is read up to the last of them."""

@@ -30,7 +30,7 @@ from typing import Any
 
 from graphs import database
 from graphs.corpus.leaks import DIGEST_BYTES, QuestionMarks, marks
-from graphs.corpus.post import Post
+from graphs.corpus.post import Post, PostKind
 from graphs.errors import Failure
 from graphs.processes import batched
 from graphs.row_digests import check_row, damaged, row_digest, texts_of_row
@@ -127,11 +127,11 @@ class PostHeaders(database.OpenFile):
                 digests = tuple(joined[i : i + DIGEST_BYTES] for i in range(0, len(joined), DIGEST_BYTES))
                 yield self._header(row), QuestionMarks(digests, row[7])
 
-    def known(self, wanted: frozenset[str]) -> frozenset[str]:
-        """Return those of the ids that posts have."""
-        return frozenset(
-            post_id for (post_id,) in self._connection.execute("SELECT post_id FROM known") if post_id in wanted
-        )
+    def known(self, wanted: frozenset[str], kind: PostKind | None = None) -> frozenset[str]:
+        """Return those of the ids that posts have; with ``kind``, posts of this kind."""
+        query = "SELECT post_id FROM known" if kind is None else "SELECT post_id FROM post WHERE kind = ?"
+        rows = self._connection.execute(query, () if kind is None else (kind,))
+        return frozenset(post_id for (post_id,) in rows if post_id in wanted)
 
     def count(self) -> int:
         """Return the number of posts."""

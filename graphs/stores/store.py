@@ -232,7 +232,9 @@ class GraphStore:
             raise StoreError(message, path=path)
         self.config_hash = _config_hash(self.spec, self.vocabulary)
         if config_hash not in (None, self.config_hash):
-            raise StoreError(f"config_hash is {self.config_hash}, {config_hash} is needed; {_OTHERWISE}", path=path)
+            hashes = f"config_hash is {self.config_hash}, {config_hash} is needed"
+            message = f"made with another vocabulary or other virtual nodes than the model ({hashes}); {_OTHERWISE}"
+            raise StoreError(message, path=path)
         self._sizes = GraphSizes(self.spec)
         if sentence_vectors is not None:
             check_structure(self.spec.structure)

@@ -12,7 +12,7 @@ The order is that of :class:`mathamr.systems.system.System`: ``Trained`` -> ``En
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -162,21 +162,26 @@ class EmbeddingSpace:
 
 
 def check_step(track: str, step: str, returned: Any, kind: type[Record]) -> Record:
-    """Return what a step of a system returned, after a check of its type and its costs.
+    """Return what a step of a system returned, after a check of its type; costs become numbers of Python.
 
-    >>> check_step("own", "index", Indexed(None, {"vectors": np.int64(7)}), Indexed)
+    >>> check_step("own", "index", Indexed(None, {"vectors": np.int64(7)}), Indexed).costs
+    {'vectors': 7}
+    >>> check_step("own", "index", Indexed(None, {"vectors": "many"}), Indexed)
     Traceback (most recent call last):
         ...
-    graphs.errors.ConfigError: track=own: index() returned the cost vectors=np.int64(7); give an int or a float
+    graphs.errors.ConfigError: track=own: index() returned the cost vectors='many'; give a number
 
     Raises:
-        ConfigError: it is of another type, or one of its costs is no number of Python.
+        ConfigError: it is of another type, or one of its costs is no number.
     """
     if not isinstance(returned, kind):
         raise ConfigError(
             f"track={track}: {step}() returned {type(returned).__name__}; return {kind.__module__}.{kind.__qualname__}"
         )
-    for name, cost in getattr(returned, "costs", {}).items():
+    made: Any = returned
+    given = getattr(made, "costs", {})
+    costs = {name: cost.item() if isinstance(cost, np.generic) else cost for name, cost in given.items()}
+    for name, cost in costs.items():
         if not isinstance(cost, int | float):
-            raise ConfigError(f"track={track}: {step}() returned the cost {name}={cost!r}; give an int or a float")
-    return returned
+            raise ConfigError(f"track={track}: {step}() returned the cost {name}={cost!r}; give a number")
+    return replace(made, costs=costs) if costs else returned

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from graphs.corpus.post import PostKind
 from graphs.errors import ConfigError, RetrievalError
 from mathamr.evaluation.completeness import Completeness, completeness
 from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
@@ -74,8 +75,8 @@ def _is_hit(hit: Any) -> bool:
     return isinstance(hit, Hit) or (pair and hasattr(hit[1], "__float__"))
 
 
-def check_found(system: System[Any], retrieved: Retrieved) -> None:
-    """Check that all results are posts of the collection.
+def check_found(system: System[Any], retrieved: Retrieved, topic_set: TopicSet) -> None:
+    """Check that all results are posts of the collection; in Task 1, say how many are of the wrong kind.
 
     Raises:
         RetrievalError: with their number, and one of them.
@@ -87,11 +88,19 @@ def check_found(system: System[Any], retrieved: Retrieved) -> None:
     }
     with system.post_files.headers() as headers:
         unknown = found.keys() - headers.known(frozenset(found))
+        wrong: PostKind = "question" if topic_set.kind == "answer" else "answer"
+        others = headers.known(frozenset(found), wrong) if topic_set.task == 1 else ()
     if unknown:
         first = min(unknown)
         raise RetrievalError(
             f"track={system.name}: retrieve() returned {len(found):,} posts, of which {len(unknown):,} are not in "
             f"the collection, e.g. {first!r} for the topic {found[first]}; return values of post_id"
+        )
+    if others:
+        first = min(others)
+        system.console.say(
+            f"track={system.name}: retrieve() returned {wrong}s, which count as unjudged: {len(others):,}, e.g. "
+            f"{first!r} for the topic {found[first]}; return {topic_set.kind}s"
         )
 
 

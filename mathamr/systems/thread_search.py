@@ -58,7 +58,7 @@ class ThreadSearch:
             found = system.retrieve(settings, encoded, indexed, self.queries)
         check_results(settings.track, check_step(settings.track, "retrieve", found, Retrieved))
         if registry.is_installed(settings.track):
-            check_found(system, found)
+            check_found(system, found, self.queries)
             if repeated := repeats(found.results):
                 system.console.say(f"track={settings.track}: retrieve(): {repeated}; the best score of each counts")
             in_order: Any = {topic: _in_order(own) for topic, own in found.results.items()}

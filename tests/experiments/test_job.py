@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 import torch
 
@@ -68,6 +69,15 @@ def test_a_cost_with_the_name_of_a_measure_is_refused(bench: Any) -> None:
     assert status(bench.job(), bench.folder).startswith(
         "failed: the column bpref of the results would be of the costs and of the measures; rename one of them"
     )
+
+
+def test_costs_may_be_numbers_of_numpy(bench: Any) -> None:
+    bench.track.encode = lambda *_: Encoded(None, {"size": np.int64(7), "share": np.float32(0.5)})
+    bench.run(bench.job())
+    assert status(bench.job(), bench.folder) == "done"
+    result = finished(bench.job(), bench.folder)
+    assert result is not None
+    assert (result["size"], result["share"]) == (7, 0.5)
 
 
 def test_an_index_is_removed_unless_it_is_to_be_kept(bench: Any) -> None:
@@ -204,11 +214,12 @@ def test_a_step_that_returns_another_type_is_named(bench: Any, step: str, return
     assert re.match(rf"failed: track=test: .*{message}", status(bench.job(), bench.folder))
 
 
-def test_results_outside_the_collection_are_refused(
-    bench: Any, collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_results_outside_the_collection_are_refused_and_questions_counted(
+    bench: Any, collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(registry, "is_installed", lambda name: name == "test")
     bench.track.name, bench.track.post_files = "test", PostFiles(JsonLines(collection), tmp_path, Console())
+    bench.track.console = Console()
     with patch.object(bench.track, "retrieve", return_value=Retrieved({"A.1": [("a1", 1.0), ("7", 0.5)]})):
         bench.run(bench.job())
     message = (
@@ -222,6 +233,8 @@ def test_results_outside_the_collection_are_refused(
         "q1",
         "a1",
     ]  # by score
+    note = "retrieve() returned questions, which count as unjudged: 1, e.g. 'q1' for the topic A.1; return answers"
+    assert note in " ".join(capsys.readouterr().err.split())
 
 
 def test_repeated_results_are_noted(

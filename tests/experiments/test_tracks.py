@@ -105,6 +105,8 @@ def test_a_setting_that_conditions_set_themselves_is_noted() -> None:
         "  ++train.epochs=1 has no effect on conditions that set it: longer, wide; "
         "use experiment.conditions.NAME.train.epochs=1"
     ]
+    [note] = beaten(["train.epochs=1"], dict.fromkeys("abcde", longer))
+    assert "that set it: a, b, c and 2 more; use" in note
 
 
 def test_jobs_come_after_those_that_they_need() -> None:

@@ -88,6 +88,9 @@ def test_a_sweep_with_trials_that_the_model_refuses_is_not_made(tmp_path: Path) 
     message = r"6 of 12 trials are refused; the first: model\.vn_init=zero model\.vn_learned=projection: .*Table 4\.13"
     with pytest.raises(ConfigError, match=message):
         sweeps.check(sweeps.read(path))
+    sweep["parameters"] = {"index": {"values": ["exact", "approximate"]}}
+    with pytest.raises(ConfigError, match=r"the parameter index is a group of settings; give single ones, e"):
+        sweeps.check(sweep)
     sweep["parameters"] = {"train.batch": {"values": [8]}}
     with pytest.raises(ConfigError, match=r"refused: unknown key train\.batch; did you mean train\.batch_size\?"):
         sweeps.check(sweep)

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
+import scripts.build_collection
 import scripts.index
 import scripts.search
 from experiments import cli
@@ -72,6 +73,24 @@ def test_a_folder_is_indexed_searched_and_updated(
     (tmp_path / "gone.txt").write_text(posts[0])
     assert scripts.index.main([*words, "--update", "--remove", str(tmp_path / "gone.txt")]) == 0
     assert [place for place, _ in found(out, capsys)] == [posts[1].partition("~")[0]]
+
+
+def test_a_collection_without_topics_is_indexed_with_a_saved_model(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = {"a1": "Both $\\sqrt2$ and $\\sqrt3$ are irrational.", "a2": "The integral $\\int_0^1 x\\,dx$ is $1/2$."}
+    problems = [{"problem": f"What of {name}?", "solution": text} for name, text in texts.items()]
+    (tmp_path / "posts").mkdir()
+    (tmp_path / "posts/own.jsonl").write_text("\n".join(map(json.dumps, problems)))
+    collection = ["--corpus", "problems", "--root", str(tmp_path / "posts")]
+    assert scripts.build_collection.main([*collection, "--out", str(tmp_path / "graphs.db")]) == 0
+    words = [*collection, "--graphs-db", str(tmp_path / "graphs.db"), "--model", str(model)]
+    out = tmp_path / "index"
+    for update, printed in (([], "encoded:   2 posts"), (["--update"], "2 kept from the index before")):
+        assert scripts.index.main([*words, "--out", str(out), *update]) == 0
+        assert printed in capsys.readouterr().out
+    assert scripts.search.main([f"index={out}", "k=1", "What is irrational?"]) == 0
+    assert "post own-1/solution" in capsys.readouterr().out
 
 
 def test_an_update_keeps_the_settings_that_are_not_given(model: Path, tmp_path: Path) -> None:

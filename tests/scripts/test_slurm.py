@@ -180,8 +180,17 @@ def test_the_launcher_of_hydra_sends_parts_and_waits_for_them(slurm: Slurm, coll
     assert done.returncode == 2
     message = "train.batch_size=4000 is larger than the training set"
     assert message in done.stderr
-    logs = [path.read_text() for path in (tmp_path / "slurm").rglob("*_log.err")]
-    assert [message in log for log in logs].count(True) == 2
+    logs = {path.name: path.read_text() for path in (tmp_path / "slurm").rglob("*_log.err")}
+    failed = [name.removesuffix("_0_log.err") for name, log in logs.items() if message in log]
+    assert [slurm.wait(job, "FAILED")["ExitCode"] for job in failed] == ["2:0", "2:0"]
+
+    later = [*command, "+hydra.launcher.additional_parameters={begin: 'now+1hour'}"]
+    with subprocess.Popen(later, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as waiting:
+        slurm.until(lambda: "PENDING" in slurm.command("squeue", "--format=%T"), lambda: "no job")
+        slurm.command("scancel", "--user=root")
+        _, printed = waiting.communicate(timeout=SECONDS)
+    assert waiting.returncode == 1
+    assert "if it was cancelled or killed, run the command again" in printed
 
 
 def test_without_the_extra_only_the_launcher_is_missing() -> None:

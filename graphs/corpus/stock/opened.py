@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from graphs.corpus.corpus import Benchmark, Corpus, PairsOfPosts, TrainingPairs
+from graphs.corpus.corpus import Benchmark, Corpus, TrainingPairs
 from graphs.corpus.forms import SOURCES
-from graphs.corpus.post import Judgment, Post, Topic
+from graphs.corpus.pairs import given_pairs
+from graphs.corpus.post import Judgment, Topic
 from graphs.corpus.qrels import relevant_grade
 from graphs.corpus.queries.collection import HeldOut, NamedTests
 from graphs.corpus.record_ids import identified
@@ -89,7 +90,7 @@ class OpenedStock:
         counts.update(dict.fromkeys(keys, 0))
         has_threads, first = False, ""
         try:
-            for post in self._identified():
+            for post in identified(self._corpus.posts(), texts=True):  # as experiments use them
                 progress(1)
                 if isinstance(post, Failure) and post.kind == "duplicate_id":
                     counts["posts.repeated"] += 1
@@ -122,16 +123,10 @@ class OpenedStock:
         if repeated := counts["posts.repeated"]:
             self._missing.append(missing_ids(repeated))
 
-    def _identified(self) -> Iterator[Post | Failure]:
-        """Yield the posts as experiments use them: of those that share an id, the first."""
-        return identified(self._corpus.posts(), texts=True)
-
     def _pairs(self, progress: Callable[[int], None]) -> None:
-        corpus = self._corpus
-        assert isinstance(corpus, TrainingPairs)
         self._counts["pairs"] = 0
         try:
-            for _ in corpus.pairs_of(self._identified) if isinstance(corpus, PairsOfPosts) else corpus.pairs():
+            for _ in given_pairs(self._corpus):
                 self._counts["pairs"] += 1
                 progress(1)
         except MathAMRError as error:

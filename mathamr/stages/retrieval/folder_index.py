@@ -144,12 +144,16 @@ def _parsed(
         for before in sorted(place.glob("collection-*.db")):
             _take_over(before, graphs, set(found.post_ids), source, parser)
     build_graphs(corpus.posts(), graphs, build, console, source=source, total=len(found.post_ids))
-    tensors = place / f"preprocessed-{found.identity}.db"
-    settings = TensorSettings(model.spec, model.vocabulary.num_labels, 1, build.workers)
     for old in place.glob("preprocessed-*.db"):
         old.unlink()  # its vocabulary may be of another model; tensors take seconds
+    return files_for(model, graphs, place / f"preprocessed-{found.identity}.db", console, workers=build.workers)
+
+
+def files_for(model: FolderModel, graphs: Path, tensors: Path, console: Console, *, workers: int = 1) -> IndexedFiles:
+    """Make ``tensors`` of all ``graphs`` with the vocabulary of ``model``; an earlier file of this model is resumed."""
+    settings = TensorSettings(model.spec, model.vocabulary.num_labels, 1, workers)
     with Collection(graphs) as made:
-        rows = made.rows()
+        source, rows = str(made.meta["source"]), made.rows()
         build_tensors(rows, tensors, model.vocabulary, settings, console, source=source, total=len(made))
     return IndexedFiles((tensors,), graphs, model.checkpoint)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from graphs.corpus.corpus import Benchmark, TrainingPairs, benchmark, open_corpus
+from graphs.corpus.pairs import training_pairs
 from graphs.corpus.post import Pair, Post
 from graphs.corpus.sources import Source
 from graphs.errors import CorpusError, Failure
@@ -79,6 +80,13 @@ def test_a_source_is_the_first_pairs_and_their_posts_alone(tmp_path: Path) -> No
     prints = {source.fingerprints() for source in (some, everything, Source(corpus, 3))}
     assert len(prints | {corpus.fingerprints()}) == 4
     assert Source(corpus, 2).fingerprints() == some.fingerprints()
+
+
+def test_of_two_answers_of_a_source_with_one_id_the_first_makes_a_pair(tmp_path: Path) -> None:
+    posts: list[dict[str, str]] = [{"post_id": f"q{i}", "kind": "question", "body": "?"} for i in range(3)]
+    posts += [{"post_id": f"a{i % 2}", "kind": "answer", "body": f"{i}.", "parent_id": f"q{i}"} for i in range(3)]
+    corpus = open_corpus("jsonl", written(tmp_path / "posts", "posts.jsonl", posts))
+    assert Source(corpus).pairs() == [Pair("q0", "a0"), Pair("q1", "a1")] == training_pairs(corpus, "accepted", 0)
 
 
 def test_broken_records_of_a_source_are_its_failures(tmp_path: Path) -> None:

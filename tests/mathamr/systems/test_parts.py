@@ -80,7 +80,7 @@ def test_a_part_sorts_what_its_system_finds_and_refuses_scores_without_order() -
 
 def test_a_job_sorts_what_an_installed_system_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "is_installed", lambda track: True)
-    monkeypatch.setattr(thread_search, "check_found", lambda system, found: None)
+    monkeypatch.setattr(thread_search, "check_found", lambda *_: None)
     found = Retrieved({"A.1": COSINES[::-1]})
     system: Any = SimpleNamespace(index=lambda *_: Indexed(None), retrieve=lambda *_: found)
     retrieved, _ = searched(depth=2).run(system, cast(Any, SimpleNamespace(track="own")), Encoded(None), Path())
@@ -89,7 +89,7 @@ def test_a_job_sorts_what_an_installed_system_finds(monkeypatch: pytest.MonkeyPa
 
 def test_a_job_and_its_index_leave_the_same_of_equal_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "is_installed", lambda track: True)
-    monkeypatch.setattr(thread_search, "check_found", lambda system, found: None)
+    monkeypatch.setattr(thread_search, "check_found", lambda *_: None)
     equal = [("a", 0.5), ("c", 0.5), ("b", 0.5 + 1e-12), ("d", 0.9)]  # equal in float32
     system: Any = SimpleNamespace(index=lambda *_: Indexed(None), retrieve=lambda *_: Retrieved({"A.1": equal}))
     retrieved, _ = searched(depth=2).run(system, cast(Any, SimpleNamespace(track="own")), Encoded(None), Path())

@@ -213,7 +213,7 @@ def test_a_search_that_begins_while_back_waits_is_the_one_that_is_shown(
     assert page.all("#results article .heat")
 
 
-def test_a_search_that_back_ends_is_no_longer_announced(chromium: Any, slow: tuple[str, set[str]]) -> None:
+def test_an_error_after_back_takes_the_place_of_the_search(chromium: Any, slow: tuple[str, set[str]]) -> None:
     address, held = slow
     page = Page(chromium, f"{address}#q=Is+$x$+odd%3F&index=fixed")
     page.until(lambda: page.all("#results article"))
@@ -226,6 +226,7 @@ def test_a_search_that_back_ends_is_no_longer_announced(chromium: Any, slow: tup
         page.driver.execute_script("history.go(-2)")
         page.until(lambda: "The server does not answer" in page.one("#error").text)
     assert page.one("#status").text == ""
+    assert page.all("#results article") == []  # of the search before Back
 
 
 def test_next_that_is_pressed_twice_shows_the_next_page(chromium: Any, slow: tuple[str, set[str]]) -> None:

@@ -231,7 +231,7 @@ async function restore(typed = "") {
   try {
     await chosen;
   } catch (problem) {
-    if (problem.name !== "AbortError") error.textContent = problem.message;
+    if (problem.name !== "AbortError") showError(problem.message);
     return;
   }
   const names = index.indexes.map((one) => one.name);
@@ -266,10 +266,15 @@ function fillIn(asked) {
 
 /* Says which values of the address this server does not have; nothing is searched, and the address stays. */
 function refuse(asked, names) {
+  const values = names.map((name) => `${name}=${asked.get(name)}`).join(" ");
+  showError(`This address asks for ${values}, which this server does not offer; choose from the menus, then search.`);
+}
+
+/* Shows why the address cannot be followed, in place of what was shown before. */
+function showError(message) {
   clear();
   examples.hidden = true;
-  const values = names.map((name) => `${name}=${asked.get(name)}`).join(" ");
-  error.textContent = `This address asks for ${values}, which this server does not offer; choose from the menus, then search.`;
+  error.textContent = message;
 }
 
 async function showPost(postId) {

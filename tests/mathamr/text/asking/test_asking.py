@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -38,8 +40,8 @@ def server(*replies: Reply | str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             content = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            requests.append({"content": content, "key": self.headers.get("Authorization"), "path": self.path})
             reply = left.pop(0) if left else (200, {}, GOOD)
+            requests.append({"content": content, "key": self.headers.get("Authorization"), "path": self.path})
             if reply == "hang":
                 ended.wait(30)
                 return
@@ -85,7 +87,6 @@ def ask(url: str, count: int = 1, **options: Any) -> tuple[list[Answer | NoAnswe
         (429, {}, "slowly"),
         (500, {}, "oh"),
         (503, {}, ""),
-        "hang",
         "close",
         (200, {}, GOOD[: len(GOOD) // 2]),
         (200, {}, ""),
@@ -97,11 +98,28 @@ def ask(url: str, count: int = 1, **options: Any) -> tuple[list[Answer | NoAnswe
 )
 def test_what_may_pass_is_asked_again(reply: Reply | str) -> None:
     with server(reply, reply) as (url, requests):
-        answers, waits = ask(url, timeout=0.5 if reply == "hang" else 60)
+        answers, waits = ask(url)
     assert answers == [Answer("Yes.", 7, 2)]
     assert (len(requests), waits) == (3, [1.0, 2.0])
     assert requests[0]["path"] == "/v1/chat/completions"
     assert requests[0]["content"]["messages"] == [{"role": "user", "content": "0"}]
+
+
+def test_a_server_that_hangs_is_asked_again() -> None:
+    waits: list[float] = []
+
+    def patient(seconds: float) -> None:
+        waits.append(seconds)
+        while len(requests) < len(waits):  # a slow machine has not read the request yet
+            time.sleep(0.01)
+        client.timeout = 60 if len(waits) == 2 else 0.1
+
+    with server("hang", "hang") as (url, requests):
+        model = ServerModel("m", url, attempts=3, timeout=0.1, sleep=patient)
+        client = model._client()
+        with patch.object(model, "_client", lambda: client):
+            assert list(model.answers([question().conversation])) == [(0, Answer("Yes.", 7, 2))]
+    assert (len(requests), waits) == (3, [1.0, 2.0])
 
 
 def test_the_server_says_how_long_to_wait_and_at_last_there_is_no_answer() -> None:
