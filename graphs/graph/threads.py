@@ -134,48 +134,6 @@ def in_threads(batch: GraphBatch, roles: Sequence[Sequence[Role]], first_label: 
     )
 
 
-def in_threads_reference(
-    batch: GraphBatch, roles: Sequence[Sequence[Role]], first_label: int, relation: int
-) -> GraphBatch:
-    """Compute :func:`in_threads` node by node."""
-    nodes, vectors, down = list[tuple[int, int, bool, int]](), list[tuple[int, int]](), list[tuple[int, int]]()
-    place, ptr, post = dict[int, int](), [0], 0
-    for thread, some in enumerate(roles):
-        documents = []
-        for role in some:
-            for node in (batch.node_graph == post).nonzero().flatten().tolist():
-                kind, place[node] = int(batch.virtual_kind[node]), len(nodes)
-                other = role > 0 and kind >= 0
-                label = first_label + 1 + 3 * (role - 1) + kind if other else int(batch.labels[node])
-                nodes.append((label, thread, kind >= 0, kind))  # a node's label, thread, mask and kind
-                documents += [place[node]] if kind == VirtualKind.DOCUMENT else []
-            span = slice(int(batch.ptr[post]), int(batch.ptr[post + 1]))
-            kinds = batch.representative_kind[span].tolist()
-            vectors += zip([place[node] for node in batch.representatives[span].tolist()], kinds, strict=True)
-            post += 1
-        down += [(len(nodes), document) for document in documents]
-        vectors.append((len(nodes), VirtualKind.DOCUMENT))
-        nodes.append((first_label, thread, True, VirtualKind.DOCUMENT))
-        ptr.append(len(vectors))
-    edges = [(place[s], place[t]) for s, t in batch.edge_index.T.tolist()] + down + [(t, s) for s, t in down]
-    relations = batch.relation.tolist() + [relation] * len(down) + [relation + 1] * len(down)
-    columns = [torch.tensor(column) for column in zip(*nodes, strict=True)]
-    rows = [torch.tensor(column) for column in zip(*vectors, strict=True)]
-    return GraphBatch(
-        labels=columns[0],
-        edge_index=torch.tensor(edges).T,
-        relation=torch.tensor(relations),
-        node_graph=columns[1],
-        is_virtual=columns[2],
-        virtual_kind=columns[3],
-        representatives=rows[0],
-        representative_kind=rows[1],
-        ptr=torch.tensor(ptr),
-        num_graphs=len(roles),
-        has_threads=True,
-    )
-
-
 def _label(first: int, role: Tensor, kind: Tensor) -> Tensor:
     """Return the labels of virtual nodes of other posts in a thread, by role and kind."""
     return first + 1 + len(VirtualKind) * (role - 1) + kind

@@ -1,7 +1,7 @@
 """preprocessed.db: the graphs of a collection as packed arrays, for one formula mode and vocabulary.
 
     build("both.db", collection.rows(), mathamr_plus.decode, VirtualNodeSpec(), vocabulary, workers=8)
-    store = GraphStore("both.db", VirtualNodeSpec(connectivity="circular"), vocabulary_hash=vocabulary.hash)
+    store = GraphStore("both.db", VirtualNodeSpec(connectivity="circular"))
     store.load(["255", "1940278"])      # GraphBatch of two graphs
     store.get("255")                    # torch_geometric Data(x=[156], edge_index=[2, 660], edge_attr=[660], ...)
 
@@ -196,7 +196,6 @@ class GraphStore:
         path: a finished file.
         spec: virtual nodes that graphs get, and the formula mode that the file must have; None: those of
             ``config_hash``, or else those that the file was built with.
-        vocabulary_hash: refuse a file with another vocabulary.
         config_hash: configuration of graphs that a model was trained on (:func:`config_hash`); a file
             without it is refused.
         sentence_vectors: vectors of the posts' sentences; batches then have those of their sentence nodes.
@@ -211,7 +210,6 @@ class GraphStore:
         path: str | os.PathLike[str],
         spec: VirtualNodeSpec | None = None,
         *,
-        vocabulary_hash: str | None = None,
         config_hash: str | None = None,
         sentence_vectors: SentenceNodeVectors | None = None,
     ) -> None:
@@ -220,9 +218,6 @@ class GraphStore:
         self._file = database.Reader(path, purpose=PURPOSE)
         meta: dict[str, Any] = database.read_meta(self._connection)
         check_format(meta, path)
-        if vocabulary_hash is not None and meta.get("vocabulary_hash") != vocabulary_hash:
-            found = meta.get("vocabulary_hash")
-            raise StoreError(f"vocabulary_hash is {found}, {vocabulary_hash} is needed; {_OTHERWISE}", path=path)
         if not meta.get("complete"):
             raise StoreError("preprocessing did not finish; run it again, it resumes where it stopped", path=path)
         self.vocabulary, default, self.source = identity_of(meta, path)

@@ -8,7 +8,7 @@ An aligned node counts the weight of the query's symbol times its credit (:class
 The best pair of nodes to begin from is found by dynamic programming over all pairs, as the maximum subtree
 similarity of Tangent (Zanibbi et al., SIGIR 2016) is, here for all trees in the same array operations.
 
-:mod:`mathamr.structure.reference` does the same for one tree in plain Python.
+``tests/mathamr/structure/plain_alignment.py`` does the same for one tree in plain Python.
 """
 
 from __future__ import annotations

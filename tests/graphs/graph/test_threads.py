@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +14,7 @@ from graphs.graph.batching import GraphBatch
 from graphs.graph.mathamr_plus import DocumentGraph
 from graphs.graph.packed import collate_packed
 from graphs.graph.stored import encode, to_stored
-from graphs.graph.threads import MAX_SIBLINGS, NUM_THREAD_LABELS, Role, ThreadPosts, in_threads, in_threads_reference
+from graphs.graph.threads import MAX_SIBLINGS, NUM_THREAD_LABELS, Role, ThreadPosts, in_threads
 from graphs.graph.virtual_nodes import VirtualKind, VirtualNodeSpec
 from tests.graphs.graph.random_documents import documents
 from tests.graphs.graph.test_packed import VOCABULARY, assert_equal
@@ -25,6 +28,46 @@ def loaded(graphs: list[DocumentGraph], structure: str) -> GraphBatch:
     return collate_packed([encode(to_stored(graph, "both", VOCABULARY)) for graph in graphs], spec)
 
 
+def plain_threads(batch: GraphBatch, roles: Sequence[Sequence[Role]], first_label: int, relation: int) -> GraphBatch:
+    """Compute :func:`in_threads` node by node."""
+    nodes, vectors, down = list[tuple[int, int, bool, int]](), list[tuple[int, int]](), list[tuple[int, int]]()
+    place, ptr, post = dict[int, int](), [0], 0
+    for thread, some in enumerate(roles):
+        documents = []
+        for role in some:
+            for node in (batch.node_graph == post).nonzero().flatten().tolist():
+                kind, place[node] = int(batch.virtual_kind[node]), len(nodes)
+                other = role > 0 and kind >= 0
+                label = first_label + 1 + 3 * (role - 1) + kind if other else int(batch.labels[node])
+                nodes.append((label, thread, kind >= 0, kind))  # a node's label, thread, mask and kind
+                documents += [place[node]] if kind == VirtualKind.DOCUMENT else []
+            span = slice(int(batch.ptr[post]), int(batch.ptr[post + 1]))
+            kinds = batch.representative_kind[span].tolist()
+            vectors += zip([place[node] for node in batch.representatives[span].tolist()], kinds, strict=True)
+            post += 1
+        down += [(len(nodes), document) for document in documents]
+        vectors.append((len(nodes), VirtualKind.DOCUMENT))
+        nodes.append((first_label, thread, True, VirtualKind.DOCUMENT))
+        ptr.append(len(vectors))
+    edges = [(place[s], place[t]) for s, t in batch.edge_index.T.tolist()] + down + [(t, s) for s, t in down]
+    relations = batch.relation.tolist() + [relation] * len(down) + [relation + 1] * len(down)
+    columns = [torch.tensor(column) for column in zip(*nodes, strict=True)]
+    rows = [torch.tensor(column) for column in zip(*vectors, strict=True)]
+    return GraphBatch(
+        labels=columns[0],
+        edge_index=torch.tensor(edges).T,
+        relation=torch.tensor(relations),
+        node_graph=columns[1],
+        is_virtual=columns[2],
+        virtual_kind=columns[3],
+        representatives=rows[0],
+        representative_kind=rows[1],
+        ptr=torch.tensor(ptr),
+        num_graphs=len(roles),
+        has_threads=True,
+    )
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.sampled_from(ROLES), min_size=1, max_size=4),
@@ -35,7 +78,7 @@ def test_threads_equal_the_plain_way(roles: list[list[Role]], data: st.DataObjec
     count = sum(map(len, roles))
     batch = loaded(data.draw(st.lists(documents(), min_size=count, max_size=count)), structure)
     found = in_threads(batch, roles, FIRST, RELATION)
-    assert_equal(found, in_threads_reference(batch, roles, FIRST, RELATION))
+    assert_equal(found, plain_threads(batch, roles, FIRST, RELATION))
     assert (found.relation.diff() >= 0).all()
     assert int(found.labels.max()) < FIRST + NUM_THREAD_LABELS
     assert found.num_nodes == batch.num_nodes + len(roles)

@@ -67,7 +67,7 @@ def test_stored_graphs_come_back_in_the_order_asked_for(path: Path, vocabulary: 
     wanted = ["50", "10", "5990", "10"]
     texts = {post_id: text for post_id, text, _ in ROWS}
     graphs = [to_arrays(mathamr_plus.decode(texts[p], {"FORMULA_0": "17"}), SPEC, vocabulary) for p in wanted]
-    store = GraphStore(path, vocabulary_hash=vocabulary.hash, config_hash=config_hash(SPEC, vocabulary))
+    store = GraphStore(path, config_hash=config_hash(SPEC, vocabulary))
     assert store.get_arrays(wanted) == graphs
     assert equal(store.load(wanted), collate(graphs))
     assert store.load([]).num_graphs == 0
@@ -131,8 +131,6 @@ def test_configurations_stand_beside_one_another(path: Path, vocabulary: Vocabul
 
 
 def test_wrong_hash_prints_both(path: Path, vocabulary: Vocabulary) -> None:
-    with pytest.raises(StoreError, match=f"vocabulary_hash is {vocabulary.hash}, feed is needed"):
-        GraphStore(path, vocabulary_hash="feed")
     with pytest.raises(StoreError, match=f"config_hash is {config_hash(SPEC, vocabulary)}, beef is needed"):
         GraphStore(path, config_hash="beef")
 
@@ -393,19 +391,6 @@ def test_data_for_exploration(path: Path) -> None:
     assert data.edge_attr.tolist() == arrays.relations.tolist()
     assert (data.post_id, data.num_nodes, data.num_edges) == ("30", arrays.num_nodes, arrays.num_edges)
     assert data.validate()
-
-
-def test_database_of_pytorch_geometric(path: Path) -> None:
-    from graphs.stores.pyg_database import GraphDatabase  # here, so that worker processes need not import it
-
-    graphs = GraphDatabase(path)
-    assert len(graphs) == 600
-    assert graphs[3].post_id == "30"
-    assert [data.post_id for data in graphs[5:8]] == ["50", "60", "70"]
-    assert [data.post_id for data in graphs[torch.tensor([9, 1])]] == ["90", "10"]
-    with pytest.raises(StoreError, match="read only"):
-        graphs[0] = graphs[1]
-    graphs.close()
 
 
 def decode_or_fail(text: str, formula_map: Mapping[str, str]) -> mathamr_plus.DocumentGraph:
