@@ -339,7 +339,7 @@ class GraphStore:
     def get(self, post_id: str) -> Data:
         """Return one graph for exploration, as PyTorch Geometric's ``Data``.
 
-        ``x`` (N,) are labels and ``edge_attr`` (E,) relations (names: ``vocabulary.label_name``, ``relation_name``).
+        ``x`` (N,) are labels and ``edge_attr`` (E,) relations (names: ``vocabulary.labels``, ``relation_name``).
         """
         from torch_geometric.data import Data  # takes seconds to import, and training never needs it
 
