@@ -60,10 +60,9 @@ CREATE TABLE IF NOT EXISTS source(name TEXT PRIMARY KEY, size INTEGER NOT NULL, 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a build: rows read and failures in this run, bytes of all files, read or not."""
+    """Progress of a build: rows read in this run, bytes of all files, read or not."""
 
     rows: int
-    failures: int
     bytes_done: int
     bytes_total: int
 
@@ -116,16 +115,15 @@ def build(
         connection.commit()
         offsets = {source.name: place.offset for source, place in zip(sources, places, strict=True)}
         total = sum(source.size for source in sources)
-        row_count = failure_count = 0
+        row_count = 0
         to_do = (piece for source, place in zip(sources, places, strict=True) for piece in pieces(source, place))
         for made in ordered_map(_TreeMaker, (letters, posts), to_do, workers=workers):
             _write(connection, made)
             row_count += len(made.formulas)
-            failure_count += len(made.failures)
             offsets[made.piece.source.name] = made.piece.end.offset
             if progress is not None:
                 done = sum(min(offsets[source.name], source.size) for source in sources)
-                progress(Progress(row_count, failure_count, done, total))
+                progress(Progress(row_count, done, total))
         failures = _failure_table(connection) | _not_listed(connection, {source.representation for source in sources})
         return BuildSummary(_count(connection, "formula"), _count(connection, "tree"), failures)
 

@@ -352,7 +352,7 @@ def test_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 def test_reading_cannot_write(path: Path) -> None:
     store = GraphStore(path)
     with pytest.raises(StoreError, match="readonly"):
-        store._connection.execute("DELETE FROM graph")
+        store.connection.execute("DELETE FROM graph")
 
 
 def load_in_child(store: GraphStore, results: multiprocessing.Queue) -> None:
