@@ -78,9 +78,7 @@ def keep(
 
     Args:
         system: system of the job, prepared.
-        job: the finished job.
         search: search of the job, with its threads.
-        folder: new folder.
         parts: entries of the conditions that the system depends on, kept in ``folder/parts``.
 
     Raises:
@@ -116,7 +114,6 @@ def write_index(path: Path, posts_db: Path, keep_in: Callable[[Path], Mapping[st
         path: folder of the index.
         posts_db: texts of the posts.
         keep_in: function that keeps the system in a folder and returns its manifest entry.
-        job: identity of the job.
 
     Raises:
         StoreError: another process is building this index, or the index cannot be written.

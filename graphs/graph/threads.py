@@ -74,7 +74,6 @@ class ThreadPosts:
         """Return the thread of a post.
 
         Args:
-            post_id: the post.
             hidden: posts that appear only in their own thread.
         """
         thread: Thread = [(post_id, Role.OWN)]

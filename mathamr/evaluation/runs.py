@@ -121,7 +121,6 @@ def official_order(hits: Sequence[Hit], task: Task) -> list[Hit]:
 
     Args:
         hits: lines of a run file.
-        task: task of the run.
     """
     kept: dict[str, Hit] = {}
     for hit in hits:
