@@ -17,7 +17,6 @@ def on_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], ob
     """Return the ``__getattr__`` of a package.
 
     Args:
-        package: name of the package.
         modules: name -> module that has it.
     """
 

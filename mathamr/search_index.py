@@ -80,9 +80,7 @@ def keep(
 
     Args:
         system: system of the job, prepared.
-        job: the finished job.
         search: search of the job, with its threads.
-        folder: new folder.
         parts: entries of the conditions that the system depends on, kept in ``folder/parts``.
 
     Raises:
@@ -124,7 +122,6 @@ def write_index(
         path: folder of the index.
         posts_db: texts of the posts.
         keep_in: function that keeps the system in a folder and returns its manifest entry.
-        job: identity of the job.
         structured: formulas of the posts, to be searched by structure.
 
     Raises:

@@ -106,12 +106,11 @@ def _facts(stored: StoredGraph) -> str:
 def stats(given: argparse.Namespace, console: Console) -> str:
     """Return the counts as a table or as JSON."""
     from experiments.composition import graph_config
-    from graphs.errors import ConfigError
     from graphs.stores import census
+    from mathamr.stages.data.formulas import check_workers
     from mathamr.stages.data.graphs import count
 
-    if given.workers < 1:
-        raise ConfigError(f"--workers {given.workers}: at least 1 process is needed")
+    check_workers(given.workers)
     found = count(given.collection, graph_config(), console, kinds=given.kinds, workers=given.workers)
     return found.to_json() if given.json else census.table(found)
 

@@ -18,7 +18,7 @@ import codecs
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,25 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse_file(path: Path) -> ParsedFormula:
     """Return both trees of a MathML file, as far as it has the markup for them."""
-    from graphs.errors import FormulaError
-    from graphs.formulas.content import parse_opt
-    from graphs.formulas.presentation import parse_slt
-    from graphs.formulas.tree import ParsedFormula
+    from graphs.formulas.latexml import trees_of
 
     data = path.read_bytes()
     try:
         mathml = data.decode(encoding_of(data), errors="replace")
     except (LookupError, UnicodeError):  # no encoding of text
         mathml = data.decode(errors="replace")
-    readers: dict[TreeKind, Callable[[str], FormulaTree]] = {"slt": parse_slt, "opt": parse_opt}
-    trees: dict[TreeKind, FormulaTree] = {}
-    errors: list[tuple[TreeKind, str]] = []
-    for kind, read in readers.items():
-        try:
-            trees[kind] = read(mathml)
-        except FormulaError as error:
-            errors.append((kind, str(error)))
-    return ParsedFormula(trees.get("slt"), trees.get("opt"), tuple(errors))
+    return trees_of(mathml)
 
 
 def encoding_of(data: bytes) -> str:

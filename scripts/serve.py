@@ -204,8 +204,7 @@ def reload_on_signal(engines: Sequence[ReloadableEngine]) -> None:
             except MathAMRError as error:
                 print(f"not reloaded; searches use the old index: {error}", file=sys.stderr, flush=True)
 
-    if hasattr(signal, "SIGHUP"):
-        signal.signal(signal.SIGHUP, lambda *_: threading.Thread(target=reload).start())
+    signal.signal(signal.SIGHUP, lambda *_: threading.Thread(target=reload).start())
 
 
 def server_of(

@@ -38,7 +38,6 @@ def of_space(
 
     Args:
         vectors: a vector for each of the space's posts (posts, d).
-        texts: texts of the posts.
         general: file of the general corpus, a text a line; None: only prose.
 
     Raises:

@@ -122,16 +122,12 @@ def read(printed: str) -> Value:
 
 def tables(experiment: str) -> list[ThesisTable]:
     """Return the tables of an experiment in the order of the thesis; empty if it has none."""
-    return _all().get(experiment, [])
-
-
-def experiments() -> list[str]:
-    """Return the names of the experiments in the thesis."""
-    return list(_all())
+    return all_tables().get(experiment, [])
 
 
 @cache
-def _all() -> dict[str, list[ThesisTable]]:
+def all_tables() -> dict[str, list[ThesisTable]]:
+    """Return the tables of each experiment."""
     content = cast(dict[str, list[dict[str, Any]]], OmegaConf.to_container(OmegaConf.load(FILE)))
     return {experiment: [_table(**entry) for entry in entries] for experiment, entries in content.items()}
 

@@ -69,7 +69,6 @@ def export_beir(
         corpus: any collection with topics.
         folder: created if missing; files of an earlier export are replaced.
         task: 1, or the name of a test.
-        years: years of the topics.
         split: name of the file of judgments; ``train`` is reserved for training pairs.
         progress: function called with the number of posts written since its last call.
 

@@ -208,7 +208,6 @@ def topic_from(fields: Mapping[str, Any], task: int = 1, test: str = "") -> Topi
     ('7', 'query:7', 'query:7:0')
 
     Args:
-        fields: the line.
         task: 1 or 2; a topic of Task 2 names its formula, by the id in the markup or as ``{post_id}:{number}``.
         test: name of the test, if several tests have different topics.
 

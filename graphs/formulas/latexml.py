@@ -27,6 +27,7 @@ from lxml import etree
 
 from graphs.errors import ConfigError, Failure, FormulaError
 from graphs.formulas.content import parse_opt
+from graphs.formulas.latex.parser import without_trees
 from graphs.formulas.presentation import parse_slt
 from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
 
@@ -103,7 +104,9 @@ class LaTeXML:
 
     def parse(self, formulas: Sequence[str]) -> list[ParsedFormula]:
         """Return both trees of each formula, in the form of :func:`graphs.formulas.latex.parse_latex`."""
-        return [_both_trees(converted) for converted in self.convert(formulas)]
+        return [
+            without_trees(one.message) if isinstance(one, Failure) else trees_of(one) for one in self.convert(formulas)
+        ]
 
     def _program(self) -> str:
         program = shutil.which(self.command)
@@ -178,15 +181,14 @@ def _only_formula(paragraph: etree._Element) -> str:
     return mathml
 
 
-def _both_trees(converted: str | Failure) -> ParsedFormula:
-    if isinstance(converted, Failure):
-        return ParsedFormula(None, None, (("slt", converted.message), ("opt", converted.message)))
+def trees_of(mathml: str) -> ParsedFormula:
+    """Return both trees of a ``math`` element, as far as it has the markup for them."""
     trees: dict[TreeKind, FormulaTree] = {}
     errors: list[tuple[TreeKind, str]] = []
     readers: dict[TreeKind, Callable[[str], FormulaTree]] = {"slt": parse_slt, "opt": parse_opt}
     for kind, read in readers.items():
         try:
-            trees[kind] = read(converted)
+            trees[kind] = read(mathml)
         except FormulaError as error:
             errors.append((kind, str(error)))
     return ParsedFormula(trees.get("slt"), trees.get("opt"), tuple(errors))

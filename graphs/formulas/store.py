@@ -3,7 +3,7 @@
     build("work/formulas.db", corpus.formulas(), workers=8)
     store = FormulaStore.open("work/formulas.db")
     store.get("1552").slt.tangent_string()      # '[V!N[&comma;[V!Z[&comma;[V!Q[&comma;[V!R]]]]]]]'
-    store.get("2020:q_3"), store.visual_id("1552"), store.failures()
+    store.get("2020:q_3"), store.visual_ids(["1552"])
 
 Tables: ``tree(id, hash, data)``, every different tree once; ``formula(formula_id, post_id, visual_id, slt, opt)``, the
 last two being ids of trees; ``failure(formula_id, post_id, representation, kind, message)``, formulas and rows without
@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 from graphs import database
@@ -61,10 +60,9 @@ CREATE TABLE IF NOT EXISTS source(name TEXT PRIMARY KEY, size INTEGER NOT NULL, 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a build: rows read and failures in this run, bytes of all files, read or not."""
+    """Progress of a build: rows read in this run, bytes of all files, read or not."""
 
     rows: int
-    failures: int
     bytes_done: int
     bytes_total: int
 
@@ -117,16 +115,15 @@ def build(
         connection.commit()
         offsets = {source.name: place.offset for source, place in zip(sources, places, strict=True)}
         total = sum(source.size for source in sources)
-        row_count = failure_count = 0
+        row_count = 0
         to_do = (piece for source, place in zip(sources, places, strict=True) for piece in pieces(source, place))
         for made in ordered_map(_TreeMaker, (letters, posts), to_do, workers=workers):
             _write(connection, made)
             row_count += len(made.formulas)
-            failure_count += len(made.failures)
             offsets[made.piece.source.name] = made.piece.end.offset
             if progress is not None:
                 done = sum(min(offsets[source.name], source.size) for source in sources)
-                progress(Progress(row_count, failure_count, done, total))
+                progress(Progress(row_count, done, total))
         failures = _failure_table(connection) | _not_listed(connection, {source.representation for source in sources})
         return BuildSummary(_count(connection, "formula"), _count(connection, "tree"), failures)
 
@@ -277,27 +274,18 @@ def _duplicates(connection: sqlite3.Connection, made: _Made) -> list[tuple[int |
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-class FormulaStore:
+class FormulaStore(database.Reader):
     """Formulas of a database, read-only. It can be sent to other processes; each opens the file again."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self._connection: sqlite3.Connection | None = None
-        self._inherited: sqlite3.Connection | None = None
-        self._process = 0
+        super().__init__(path, purpose=PURPOSE)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> FormulaStore:
         """Open formulas.db. Raises StoreError if it is missing or another file."""
         store = cls(path)
-        store._database()
+        _ = store.connection
         return store
-
-    def close(self) -> None:
-        """Close the file; the next request opens it again."""
-        if self._connection is not None and self._process == os.getpid():
-            self._connection.close()
-            self._connection = None
 
     def __enter__(self) -> FormulaStore:
         return self
@@ -305,11 +293,8 @@ class FormulaStore:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def __reduce__(self) -> tuple[type[FormulaStore], tuple[Path]]:
-        return FormulaStore, (self.path,)
-
     def __len__(self) -> int:
-        return _count(self._database(), "formula")
+        return _count(self.connection, "formula")
 
     def get(self, formula_id: str) -> ParsedFormula | None:
         """Return both trees of a formula; ``None`` for an unknown formula."""
@@ -334,10 +319,6 @@ class FormulaStore:
             raise StoreError("a tree is not what was written; delete the file and build it again", path=self.path)
         return data
 
-    def visual_id(self, formula_id: str) -> str | None:
-        """Return the id that a formula shares with all formulas of the same appearance."""
-        return self.visual_ids([formula_id]).get(formula_id)
-
     def visual_ids(self, formula_ids: Iterable[str]) -> dict[str, str]:
         """Return the visual ids of the formulas that have one."""
         names = {key(formula_id): formula_id for formula_id in formula_ids}
@@ -346,40 +327,28 @@ class FormulaStore:
 
     def sources(self) -> dict[str, tuple[int, str]]:
         """Return the size and hash of each formula file that was read to its end."""
-        query, meta = "SELECT name, size FROM source WHERE offset >= size", database.read_meta(self._database())
-        return {name: (size, str(meta.get(HASH_OF + name))) for name, size in self._database().execute(query)}
+        query, meta = "SELECT name, size FROM source WHERE offset >= size", database.read_meta(self.connection)
+        return {name: (size, str(meta.get(HASH_OF + name))) for name, size in self.connection.execute(query)}
 
     def identity(self) -> str:
         """Return the letters of the trees, and a hash of the posts' formula files; topics can be added later."""
         files = {(name.partition(" of ")[0], print_.partition(" ")[2]) for name, (_, print_) in self.sources().items()}
         posts = sorted(one for one in files if not _TOPICS.match(one[0]))
-        letters = database.read_meta(self._database()).get("letters")
+        letters = database.read_meta(self.connection).get("letters")
         return f"formulas.db, {letters} letters, {blake2b(repr(posts).encode(), digest_size=6).hexdigest()}"
-
-    def failures(self) -> dict[tuple[str, str], int]:
-        """Return the number of formulas and rows without a tree that counts, by representation and kind of failure."""
-        return _failure_table(self._database())
 
     def failure_records(self) -> Iterator[Failure]:
         """Yield every formula or row without a tree that counts; the message names file, line and reason."""
         query = "SELECT coalesce(post_id, ''), representation, kind, message FROM failure"
-        for post_id, representation, kind, message in self._database().execute(query):
+        for post_id, representation, kind, message in self.connection.execute(query):
             yield Failure(str(post_id), "formula", kind, f"{representation} {message}")
 
     def _select(self, query: str, names: dict[int | str, str]) -> Iterator[tuple[Any, ...]]:
-        return database.rows_of_ids(self._database(), f"{query} WHERE formula_id IN", names)
+        return database.rows_of_ids(self.connection, f"{query} WHERE formula_id IN", names)
 
     def _errors(self, formula_id: int | str) -> tuple[tuple[TreeKind, str], ...]:
         query = "SELECT representation, message FROM failure WHERE formula_id = ?"
-        return tuple(self._database().execute(query, (formula_id,)))
-
-    def _database(self) -> sqlite3.Connection:
-        if self._connection is None or self._process != os.getpid():
-            # A forked child must neither use nor close its parent's connection: keep the object, open another.
-            self._inherited = self._connection
-            self._connection = database.connect_read_only(self.path, purpose=PURPOSE)
-            self._process = os.getpid()
-        return self._connection
+        return tuple(self.connection.execute(query, (formula_id,)))
 
 
 def _count(connection: sqlite3.Connection, table: str) -> int:

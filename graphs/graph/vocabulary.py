@@ -6,7 +6,7 @@
 >>> vocabulary = Vocabulary.build(counts, size=12)
 >>> vocabulary.labels[len(RESERVED_LABELS):]
 ('solve-01', 'equat', 'V!x', 'N!2')
->>> vocabulary.label_name(vocabulary.label_id("1729", NodeKind.AMR)), vocabulary.label_id("unheard-of", NodeKind.AMR)
+>>> vocabulary.labels[vocabulary.label_id("1729", NodeKind.AMR)], vocabulary.label_id("unheard-of", NodeKind.AMR)
 ('[UNKNUM_INT]', 0)
 >>> found = vocabulary.relation_id(":slt-n")
 >>> vocabulary.relation_name(found), vocabulary.relation_name(found + 1)
@@ -295,10 +295,6 @@ class Vocabulary:
             if below:
                 return next(r for r in self.relations if numbered(r) == (family, max(below)))
         return UNKNOWN_RELATION
-
-    def label_name(self, label: int) -> str:
-        """Return the label with this id."""
-        return self.labels[label]
 
     def relation_name(self, relation: int) -> str:
         """Return the relation with this id; inverses end in ``*``."""

@@ -17,7 +17,6 @@ one, ``graphs/stores/exchange.py`` moves one as a plain Penman file.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sqlite3
@@ -329,13 +328,6 @@ class Collection(database.OpenFile):
         """Return the number of posts with both a graph and a record of a failure: a part of their text is missing."""
         query = "SELECT count(*) FROM graph WHERE post_id IN (SELECT post_id FROM failure)"
         return int(self._connection.execute(query).fetchone()[0])
-
-    def fingerprint(self) -> str:
-        """Return a hash of the content, which changes when a graph is added, removed or changed."""
-        digest = hashlib.sha256()
-        for row in self._rows("post_id, penman"):
-            digest.update("\0".join(row).encode())
-        return digest.hexdigest()[:16]
 
     def _rows(self, columns: str, kinds: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of graphs (of some kinds) by post id; a writer can commit between two pages."""

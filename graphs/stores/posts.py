@@ -177,10 +177,6 @@ class PostTexts(database.OpenFile):
         query = f"SELECT post_id FROM post WHERE trim(title || body) != ''{of_kinds} ORDER BY post_id"
         return [post_id for (post_id,) in self._connection.execute(query, kinds)]
 
-    def count(self) -> int:
-        """Return the number of posts, empty ones included."""
-        return int(self._connection.execute("SELECT count(*) FROM post").fetchone()[0])
-
     def all_ids(self) -> Iterator[str]:
         """Yield the ids of all posts, empty ones included; sorted."""
         return (post_id for (post_id,) in self._connection.execute("SELECT post_id FROM post ORDER BY post_id"))

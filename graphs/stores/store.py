@@ -1,7 +1,7 @@
 """preprocessed.db: the graphs of a collection as packed arrays, for one formula mode and vocabulary.
 
     build("both.db", collection.rows(), mathamr_plus.decode, VirtualNodeSpec(), vocabulary, workers=8)
-    store = GraphStore("both.db", VirtualNodeSpec(connectivity="circular"), vocabulary_hash=vocabulary.hash)
+    store = GraphStore("both.db", VirtualNodeSpec(connectivity="circular"))
     store.load(["255", "1940278"])      # GraphBatch of two graphs
     store.get("255")                    # torch_geometric Data(x=[156], edge_index=[2, 660], edge_attr=[660], ...)
 
@@ -23,7 +23,6 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -187,7 +186,7 @@ class SentenceNodeVectors(Protocol):
         """Close the files of this thread."""
 
 
-class GraphStore:
+class GraphStore(database.Reader):
     """Reader of preprocessed.db, for any number of processes and threads; each opens the file at its first read.
 
     An instance can be handed to worker processes, forked or spawned.
@@ -196,7 +195,6 @@ class GraphStore:
         path: a finished file.
         spec: virtual nodes that graphs get, and the formula mode that the file must have; None: those of
             ``config_hash``, or else those that the file was built with.
-        vocabulary_hash: refuse a file with another vocabulary.
         config_hash: configuration of graphs that a model was trained on (:func:`config_hash`); a file
             without it is refused.
         sentence_vectors: vectors of the posts' sentences; batches then have those of their sentence nodes.
@@ -211,18 +209,13 @@ class GraphStore:
         path: str | os.PathLike[str],
         spec: VirtualNodeSpec | None = None,
         *,
-        vocabulary_hash: str | None = None,
         config_hash: str | None = None,
         sentence_vectors: SentenceNodeVectors | None = None,
     ) -> None:
-        self.path = Path(path)
+        super().__init__(path, purpose=PURPOSE)
         self.sentence_vectors = sentence_vectors
-        self._file = database.Reader(path, purpose=PURPOSE)
-        meta: dict[str, Any] = database.read_meta(self._connection)
+        meta: dict[str, Any] = database.read_meta(self.connection)
         check_format(meta, path)
-        if vocabulary_hash is not None and meta.get("vocabulary_hash") != vocabulary_hash:
-            found = meta.get("vocabulary_hash")
-            raise StoreError(f"vocabulary_hash is {found}, {vocabulary_hash} is needed; {_OTHERWISE}", path=path)
         if not meta.get("complete"):
             raise StoreError("preprocessing did not finish; run it again, it resumes where it stopped", path=path)
         self.vocabulary, default, self.source = identity_of(meta, path)
@@ -242,26 +235,22 @@ class GraphStore:
     @cached_property
     def too_large(self) -> Mapping[str, Failure]:
         """Posts whose graph is too large with these virtual nodes, by id: few, or none."""
-        return {failure.post_id: failure for failure in self._sizes.failures(self._connection)}
+        return {failure.post_id: failure for failure in self._sizes.failures(self.connection)}
 
     @cached_property
     def _checked(self) -> bytearray:
         """A byte for each row: 1 after its digest was compared."""
-        (stored,) = self._connection.execute("SELECT max(idx) + 1 FROM graph").fetchone()
+        (stored,) = self.connection.execute("SELECT max(idx) + 1 FROM graph").fetchone()
         return bytearray(stored or 0)
-
-    @property
-    def _connection(self) -> sqlite3.Connection:
-        return self._file.connection
 
     def close(self) -> None:
         """Close the file of this thread; the next read opens it again."""
-        self._file.close()
+        super().close()
         if self.sentence_vectors is not None:
             self.sentence_vectors.close()
 
     def __len__(self) -> int:
-        (stored,) = self._connection.execute("SELECT count(*) FROM graph").fetchone()
+        (stored,) = self.connection.execute("SELECT count(*) FROM graph").fetchone()
         return int(stored) - len(self.too_large)
 
     def __contains__(self, post_id: object) -> bool:
@@ -269,13 +258,13 @@ class GraphStore:
 
     def post_ids(self) -> list[str]:
         """Ids of all graphs, by ``idx``."""
-        rows = self._connection.execute("SELECT post_id FROM graph ORDER BY idx")
+        rows = self.connection.execute("SELECT post_id FROM graph ORDER BY idx")
         return [post_id for (post_id,) in rows if post_id not in self.too_large]
 
     def having(self, post_ids: Iterable[str]) -> Iterator[str]:
         """Yield those of the posts that have a graph, in the given order; few ids are held at once."""
         for ids in batched(post_ids, database.IDS_PER_QUERY):
-            rows = database.rows_of_ids(self._connection, "SELECT post_id FROM graph WHERE post_id IN", ids)
+            rows = database.rows_of_ids(self.connection, "SELECT post_id FROM graph WHERE post_id IN", ids)
             found = {post_id for (post_id,) in rows}.difference(self.too_large)
             yield from (post_id for post_id in ids if post_id in found)
 
@@ -346,7 +335,7 @@ class GraphStore:
     def get(self, post_id: str) -> Data:
         """Return one graph for exploration, as PyTorch Geometric's ``Data``.
 
-        ``x`` (N,) are labels and ``edge_attr`` (E,) relations (names: ``vocabulary.label_name``, ``relation_name``).
+        ``x`` (N,) are labels and ``edge_attr`` (E,) relations (names: ``vocabulary.labels``, ``relation_name``).
         """
         from torch_geometric.data import Data  # takes seconds to import, and training never needs it
 
@@ -363,7 +352,7 @@ class GraphStore:
 
     def failures(self) -> Iterator[Failure]:
         """Posts whose graph could not be converted, then those whose graph is too large with its virtual nodes."""
-        for row in self._connection.execute("SELECT post_id, stage, kind, message FROM failure ORDER BY post_id"):
+        for row in self.connection.execute("SELECT post_id, stage, kind, message FROM failure ORDER BY post_id"):
             yield Failure(*row)
         yield from self.too_large.values()
 
@@ -371,7 +360,7 @@ class GraphStore:
         if isinstance(post_ids, str):
             raise StoreError(f"{post_ids!r} is one post id; give a list of ids: [{post_ids!r}]", path=self.path)
         query = f"SELECT g.post_id, {columns} FROM graph g{join} WHERE g.post_id IN"
-        found = database.rows_of_ids(self._connection, query, post_ids)
+        found = database.rows_of_ids(self.connection, query, post_ids)
         rows = {row[0]: row[1:] for row in found if row[0] not in self.too_large}
         for post_id in post_ids:
             if post_id not in rows:
@@ -379,7 +368,7 @@ class GraphStore:
         return rows
 
     def _why_missing(self, post_id: str) -> str:
-        failure = self._connection.execute("SELECT message FROM failure WHERE post_id = ?", (post_id,)).fetchone()
+        failure = self.connection.execute("SELECT message FROM failure WHERE post_id = ?", (post_id,)).fetchone()
         if post_id in self.too_large:
             failure = (self.too_large[post_id].message,)
         why = f": {failure[0]}" if failure else ", nor a record of why; was it built from another collection?"

@@ -65,7 +65,6 @@ class ThreadStore(GraphStore):
         """Return the thread of each post.
 
         Args:
-            post_ids: posts.
             hidden: posts that take part in no thread of another post.
         """
         threads_of_posts = [self.thread_posts.of(post_id, hidden) for post_id in post_ids]
@@ -87,7 +86,6 @@ class ThreadStore(GraphStore):
         """Return the threads of posts as one batch, in the order of ``post_ids``.
 
         Args:
-            post_ids: posts.
             hidden: posts that take part in no thread of another post.
 
         Raises:

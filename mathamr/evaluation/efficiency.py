@@ -11,6 +11,7 @@ True
 from __future__ import annotations
 
 import contextlib
+import resource
 import sys
 import time
 from pathlib import Path
@@ -20,10 +21,6 @@ from mathamr.memory import give_back_memory
 
 if TYPE_CHECKING:
     import torch
-
-if sys.platform != "win32":
-    import resource
-
 
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 
@@ -64,12 +61,7 @@ class Stopwatch:
 
 
 def peak_memory() -> int:
-    """Return the largest resident set of this process, in bytes, since :func:`reset_peak_memory` (Linux) or its start.
-
-    The value is 0 if the system does not report it (Windows).
-    """
-    if sys.platform == "win32":
-        return 0
+    """Return the largest resident set of this process in bytes, since :func:`reset_peak_memory` or its start."""
     if recorded := process_memory("VmHWM"):
         return recorded
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

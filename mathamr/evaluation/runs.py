@@ -33,7 +33,7 @@ import numpy as np
 
 from graphs.corpus.packed import PackedFile, members, reason_unreadable
 from graphs.corpus.post import Judgment
-from graphs.corpus.qrels import grade_of
+from graphs.corpus.qrels import read_qrels as judgments_in
 from graphs.errors import ConfigError, CorpusError, EvaluationError
 from graphs.whole_file import whole_file
 from mathamr.evaluation.order import best_first
@@ -121,7 +121,6 @@ def official_order(hits: Sequence[Hit], task: Task) -> list[Hit]:
 
     Args:
         hits: lines of a run file.
-        task: task of the run.
     """
     kept: dict[str, Hit] = {}
     for hit in hits:
@@ -232,32 +231,19 @@ def read_run(path: str | os.PathLike[str], *, task: Task) -> Run:
 def read_qrels(*paths: str | os.PathLike[str]) -> Qrels:
     """Read one or more qrels files, ``topic 0 document grade``, into one table.
 
-    A grade may be written ``2`` or ``2.0``; TREC's negative grades count as 0. Raises :class:`EvaluationError` with
-    file and line for a row that is short, a grade that is not a whole number, or a document judged twice with
-    different grades.
+    The files are read as :func:`graphs.corpus.qrels.read_qrels` does, which raises :class:`CorpusError`. Raises
+    :class:`EvaluationError` for a file without judgments, and a document that two files judge differently.
     """
     qrels: Qrels = {}
-    for path in paths:
-        judged = 0
-        for line, columns in _rows(path):
-            if len(columns) != 4:
-                raise EvaluationError(
-                    f"{len(columns)} columns; a qrels line is 'topic 0 document grade'", path=path, line=line
-                )
-            topic_id, _, doc_id, written = columns
-            grade = grade_of(written)
-            if grade is None:
-                raise EvaluationError(f"grade {written!r} is not a whole number", path=path, line=line)
-            before = qrels.setdefault(topic_id, {}).setdefault(doc_id, grade)
-            if before != grade:
-                raise EvaluationError(
-                    f"document {doc_id} of topic {topic_id} has grade {before} and {grade}; keep one of them",
-                    path=path,
-                    line=line,
-                )
-            judged += 1
-        if not judged:
+    for path in map(Path, paths):
+        judgments = judgments_in(path)
+        if not judgments:
             raise EvaluationError("holds no judgment", path=path)
+        for one in judgments:
+            before = qrels.setdefault(one.topic_id, {}).setdefault(one.doc_id, one.grade)
+            if before != one.grade:
+                grades = f"grade {one.grade} here and {before} in another file; keep one of them"
+                raise EvaluationError(f"document {one.doc_id} of topic {one.topic_id} has {grades}", path=path)
     return qrels
 
 

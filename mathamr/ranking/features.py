@@ -75,10 +75,8 @@ def features_of(
     """Return the features of documents for a topic (documents, features).
 
     Args:
-        families: families of features.
         systems: scores of each system by topic.
         facts: what is known of answers and questions.
-        topic: the topic.
         documents: all candidates for the topic.
     """
     columns: list[Floats] = []

@@ -120,8 +120,6 @@ def fit_left_out(
 
     Args:
         topics: judged topics of two years or more.
-        learner: name of the learner.
-        features: names of the features.
         relevant: lowest relevant grade.
 
     Raises:

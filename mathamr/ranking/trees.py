@@ -116,9 +116,7 @@ def fit_lambdamart(topics: Sequence[JudgedTopic], leaves: int, trees: int) -> Tr
     """Return few small trees that are fitted to judged topics.
 
     Args:
-        topics: judged topics.
         leaves: leaves of a tree.
-        trees: number of trees.
 
     Raises:
         ConfigError: LightGBM is not installed.

@@ -68,7 +68,6 @@ class StructuredFormulas:
 
         Args:
             posts: posts in the order of the collection.
-            scoring: rules of scoring.
             formulas_db: published trees and visual ids; None: trees come from the LaTeX, and visual ids are unknown.
             progress: called with 1 after each post.
         """

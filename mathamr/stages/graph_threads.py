@@ -22,7 +22,6 @@ def check_graph_threads(
     train the virtual nodes of questions.
 
     Args:
-        settings: settings of the job.
         model: settings of its encoder.
         topic_sets: topics that the job is measured on.
         trains: the encoder is trained, and not given.

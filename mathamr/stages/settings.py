@@ -190,7 +190,6 @@ class JobSettings:
 
         Args:
             limit: number of results that the search of a topic is asked for.
-            task: task of the search.
         """
         return limit
 

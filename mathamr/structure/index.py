@@ -122,7 +122,6 @@ class StructureIndex:
         """Return the numbers and scores of the best ``k`` formulas, best first.
 
         Args:
-            formula: the query.
             k: number of formulas.
             names: ids of all formulas, by which equal scores are ordered (:mod:`mathamr.evaluation.order`); None: by
                 number.

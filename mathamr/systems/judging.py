@@ -123,7 +123,6 @@ def completed(
     """Count the topics and judged documents that take part in a result.
 
     Args:
-        system: the system of the job.
         encoded: what it made of posts and topics.
         topic_set: topics with their judgments.
         run: what was found.

@@ -193,7 +193,6 @@ class LearnedSystem(System[LearnedSettings]):
         """Return what the features need of the posts.
 
         Args:
-            settings: settings of the job.
             found: candidates of all topics.
         """
         families = _of_posts(settings)

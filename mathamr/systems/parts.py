@@ -86,8 +86,6 @@ def joint_speed(
     """Return the queries a second of all parts one after the other; empty where one of them is unknown.
 
     Args:
-        settings: settings of the job.
-        conditions: the parts.
         topic_set: topics that were asked.
         seconds: duration of putting the parts together, for all topics.
     """

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from graphs.corpus.post import Post, Topic
+from graphs.corpus.post import Topic
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, RetrievalError, StoreError, faults_as
@@ -57,17 +57,11 @@ class SparseSystem(System[SparseSettings]):
     def index(self, settings: SparseSettings, encoded: Encoded, topic_set: TopicSet, folder: Path) -> Indexed:
         """Encode the posts that are searched; ``index_seconds`` is of that as well."""
         encode = self._open(settings)
-        wanted = topic_set.indexed
         kept: dict[str, None] = {}
         parts: list[sparse.csr_array] = []
-        posts = (
-            post
-            for post in self.posts_for(topic_set)
-            if isinstance(post, Post) and post.kind == topic_set.kind and (wanted is None or post.post_id in wanted)
-        )
         reset_peak_memory()
         with Stopwatch() as watch, self.console.stage("encoding", unit="posts") as advance:
-            for some in batched(posts, _AT_ONCE):
+            for some in batched(self.searched_posts(topic_set), _AT_ONCE):
                 new = {post.post_id: as_text(extract(post)) for post in some if post.post_id not in kept}
                 if new:
                     parts.append(encode(list(new.values()), "document"))

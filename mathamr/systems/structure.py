@@ -63,7 +63,7 @@ class StructureSystem(System[StructureSettings]):
         formulas = IndexedFormulas(FormulaTrees(self._formulas_db))
         posts, wanted = self.posts_for(topic_set), topic_set.indexed
         if topic_set.task == 1:
-            posts, wanted = _searched(posts, topic_set), None
+            posts, wanted = self.searched_posts(topic_set), None
         around = _Around()
         if settings.structure.context or topic_set.task == 1:
             posts = around.read(posts)
@@ -191,14 +191,6 @@ def _retrieve_answers(search: StructureSearch, topic_set: TopicSet) -> Retrieved
     with Stopwatch() as watch:
         results = {topic_id: search.of_formulas(formulas) for topic_id, formulas in queries.items()}
     return Retrieved(results, speed(len(queries), watch.seconds))
-
-
-def _searched(posts: Iterable[Post | Failure], topic_set: TopicSet) -> Iterator[Post]:
-    """Yield the posts that may be found."""
-    wanted = topic_set.indexed
-    for post in posts:
-        if isinstance(post, Post) and post.kind == topic_set.kind and (wanted is None or post.post_id in wanted):
-            yield post
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,13 @@ class System(ABC, Generic[Settings]):
             return self.post_files.posts(self._some_posts.all)
         return self.post_files.every_post()
 
+    def searched_posts(self, topic_set: TopicSet) -> Iterator[Post]:
+        """Yield the posts that may be found in Task 1."""
+        wanted = topic_set.indexed
+        for post in self.posts_for(topic_set):
+            if isinstance(post, Post) and post.kind == topic_set.kind and (wanted is None or post.post_id in wanted):
+                yield post
+
     def source(self, settings: Settings) -> str:
         """Return the identity of the files that ``prepare`` made; a model trained on other files is not used."""
         return self.corpus.fingerprints().graphs[:16]

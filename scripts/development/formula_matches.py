@@ -110,7 +110,6 @@ def shown_topics(
 
     Args:
         corpus: topics and judgments.
-        years: years of the topics.
         formulas_db: trees and visual ids; None: trees come from the LaTeX, and each formula has its own visual id.
         run: run file of Task 2.
         chosen: nDCG' of each topic, in the order of the page.

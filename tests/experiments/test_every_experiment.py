@@ -159,7 +159,7 @@ def leave_out_text(experiment: Any) -> None:
 
 
 def test_there_are_experiments() -> None:
-    assert set(thesis.experiments()) <= set(EXPERIMENTS)
+    assert set(thesis.all_tables()) <= set(EXPERIMENTS)
 
 
 @pytest.mark.slow
@@ -286,7 +286,7 @@ def test_an_experiment_begins_with_its_command_which_names_different_jobs(name: 
     assert {job.condition for job in jobs} == set(config.experiment.conditions)
 
 
-@pytest.mark.parametrize("name", thesis.experiments())
+@pytest.mark.parametrize("name", thesis.all_tables())
 def test_conditions_are_the_rows_of_the_thesis(name: str, place: Path) -> None:
     experiment = configured(name, place).experiment
     rows = {row for table in thesis.tables(name) for row in table.rows}

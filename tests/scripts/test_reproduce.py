@@ -44,10 +44,10 @@ def verdict(table: str, name: str, tmp_path: Path, **conditions: Any) -> reprodu
 
 
 def test_every_table_of_the_thesis_has_its_rows() -> None:
-    numbers = [table.number for name in thesis.experiments() for table in thesis.tables(name)]
+    numbers = [table.number for name in thesis.all_tables() for table in thesis.tables(name)]
     assert [name for name in table_names() if name.startswith("4.")] == numbers
     for number in numbers:
-        table = next(t for name in thesis.experiments() for t in thesis.tables(name) if t.number == number)
+        table = next(t for name in thesis.all_tables() for t in thesis.tables(name) if t.number == number)
         found = rows(number)
         assert {row.name: row.expected for row in found} == table.rows
         for row in found:

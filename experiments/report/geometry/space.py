@@ -100,8 +100,8 @@ def _table(
     return Table(rows, caption, note)
 
 
-def _of_run(name: str, place: int = 0) -> Value:
-    return lambda content: content["run"][name][place]
+def _of_run(name: str) -> Value:
+    return lambda content: content["run"][name][0]
 
 
 def _width(content: Content) -> float | None:

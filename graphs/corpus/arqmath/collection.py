@@ -43,7 +43,6 @@ from typing import get_args
 
 from graphs.corpus.accepted import Posts, accepted_pairs
 from graphs.corpus.arqmath.cut_latex import published_latex, with_whole_latex
-from graphs.corpus.arqmath.inventory import Inventory, inventory_of
 from graphs.corpus.arqmath.judgments import Judgments, JudgmentSet
 from graphs.corpus.arqmath.layout import FormulaFolder, Layout, Place
 from graphs.corpus.arqmath.lost_ids import Listed, listed_formulas, named_formulas, number_of, with_ids
@@ -303,11 +302,6 @@ class ArqMath:
             topics=hash_contents(_numbered({" ".join(map(str, key)): place for key, place in topics.items()})),
             judgments=hash_contents(_numbered(self._judgments.places())),
         )
-
-    def inventory(self) -> Inventory:
-        """Return every file below the root with its part of the collection, or the reason why it is not read."""
-        self._judgments.files()
-        return inventory_of(self._layout, self._judgments.files_read())
 
     def _representation(self, name: Representation) -> tuple[PackedFile, ...]:
         place: Place[FormulaFolder] | None = self._layout.formulas.get(name)

@@ -28,7 +28,6 @@ def find_damage(path: Path, name: str, size: int | None = None) -> str:
     """Return what is wrong with the file, as the rest of a sentence; empty if it seems intact.
 
     Args:
-        path: the file.
         name: its published name, whose ending says what it should be.
         size: published size in bytes, rounded; None where it is not known.
     """

@@ -32,18 +32,18 @@ def parse_latex(latex: str, macros: Macros | None = None) -> ParsedFormula:
     :data:`MAX_CHARACTERS`, or nested deeper than ``reader.MAX_DEPTH`` groups, have no trees.
     """
     if len(latex) > MAX_CHARACTERS:
-        return _refused(f"the formula has {len(latex):,} characters, at most {MAX_CHARACTERS:,} are read")
+        return without_trees(f"the formula has {len(latex):,} characters, at most {MAX_CHARACTERS:,} are read")
     try:
         lists = read(latex, macros)
         for inner in lists:
             parse_list(inner)
     except FormulaError as error:
-        return _refused(str(error))
+        return without_trees(str(error))
     except RecursionError:
-        return _refused(_TOO_DEEP)
+        return without_trees(_TOO_DEEP)
     node = lists[-1].node
     if node is None or not latex.strip():
-        return _refused("the formula is empty")
+        return without_trees("the formula is empty")
     errors: list[tuple[TreeKind, str]] = []
     slt = _tree("slt", node, errors)
     opt = _tree("opt", node, errors)
@@ -68,5 +68,6 @@ def _tree(kind: TreeKind, node: Node, errors: list[tuple[TreeKind, str]]) -> For
     return None
 
 
-def _refused(reason: str) -> ParsedFormula:
+def without_trees(reason: str) -> ParsedFormula:
+    """Return a formula that has neither tree, for one reason."""
     return ParsedFormula(None, None, (("slt", reason), ("opt", reason)))

@@ -30,13 +30,12 @@ Neither counts nor logs contain words of a query. Paths outside the interface ar
 from __future__ import annotations
 
 import json
-import resource
-import sys
 import time
 from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from typing import Any
 
+from mathamr.evaluation.efficiency import peak_memory
 from mathamr.search.web.guard import App, Message, Receive, Send
 
 BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # seconds, of the histogram
@@ -105,12 +104,6 @@ def _path(name: str) -> str:
 
 def _head(name: str, kind: str, help_: str) -> list[str]:
     return [f"# HELP {name} {help_}", f"# TYPE {name} {kind}"]
-
-
-def peak_memory() -> int:
-    """Return the highest resident memory of this process, in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def path_of(path: str) -> str:

@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mathamr.search.web.operation import Counts, peak_memory
+from mathamr.evaluation.efficiency import peak_memory
+from mathamr.search.web.operation import Counts
 
 SLOT = 1 << 16  # bytes; a record has some kilobytes
 

@@ -22,11 +22,11 @@ from graphs.counts import counted
 from graphs.errors import Failure
 from graphs.shared_files import locked
 from graphs.stores import post_headers
+from graphs.stores import posts as post_texts
 from graphs.stores.post_headers import PostHeaders
 from graphs.stores.posts import PostTexts
 from mathamr.stages.console import Console
 from mathamr.stages.data.failure_table import write_table
-from mathamr.stages.data.texts import build_texts
 from mathamr.stages.data.versions import graphs_version, is_done
 
 
@@ -155,6 +155,26 @@ class PostFiles:
     def every_post(self) -> Iterator[Post | Failure]:
         """Yield all posts: from the files, or from the collection where the texts of some posts are kept only."""
         return self.posts() if self.has_all_texts else identified(self._corpus.posts(), texts=True)
+
+
+def build_texts(
+    posts: Iterable[Post | Failure],
+    out: Path,
+    console: Console,
+    total: int | None = None,
+    *,
+    completing: Completed | None = None,
+) -> int:
+    """Write the texts of posts, without formula ids, which depend on the graphs; return the number of posts in ``out``.
+
+    Args:
+        posts: posts, read as they are needed.
+        out: posts.db; texts that it has are kept.
+        total: number of posts, where it is known.
+        completing: collection that completes its posts after they were read.
+    """
+    with console.stage("texts", total=total, unit="posts") as advance:
+        return post_texts.build(out, posts, (), advance, completing)
 
 
 @contextmanager

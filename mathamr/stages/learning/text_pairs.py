@@ -25,7 +25,7 @@ from graphs.papers.latex_source import assemble
 from graphs.papers.plain import plain
 from graphs.stores.posts import PostTexts
 from mathamr.stages.console import Console
-from mathamr.stages.data.texts import build_texts
+from mathamr.stages.data.post_files import build_texts
 from mathamr.text import benchmarks
 from mathamr.text.asking import graphs
 from mathamr.text.asking.answers import Estimate, KeptAnswers

@@ -99,7 +99,6 @@ def search_formulas(
         indexed: the index of formulas.
         topics: topics whose graphs have their query formula.
         maps: formula ids of each topic by FORMULA_i.
-        formulas: formulas of the collection.
     """
     queries = query_vectors(
         vectors.sets([topic.post.post_id for topic in topics]),

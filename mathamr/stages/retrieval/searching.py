@@ -83,8 +83,6 @@ def index_posts(
     """Return an index of the posts, which all have vectors.
 
     Args:
-        settings: settings of the job.
-        vectors: vectors of posts.
         post_ids: posts that are indexed.
         folder: place of the index, where it lies on disk.
         questions: question of each post that is in one set of vectors with its question; None: no post is.

@@ -40,7 +40,6 @@ def check_thread(settings: JobSettings, reads: frozenset[str], topic_sets: Seque
     """Raise for a thread that a system cannot read.
 
     Args:
-        settings: settings of a job.
         reads: values of ``thread.read`` that its system can do.
         topic_sets: what the job is measured on.
 

@@ -66,7 +66,6 @@ class KeptFacts(database.OpenFile):
         """Return the facts of answers and of their questions.
 
         Args:
-            answers: ids of the answers.
             topics: questions that are the topic, by its id.
         """
         rows = self._rows(answers)

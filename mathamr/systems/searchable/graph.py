@@ -42,11 +42,8 @@ def keep_model(
     """Keep the model of a job; return the record that :func:`encode_query` reads.
 
     Args:
-        settings: settings of the job.
-        model: its checkpoint.
         graphs: tensors of the topics, for the vocabulary and the virtual nodes.
         formulas_db: published trees of the formulas of topics; None: trees come from LaTeX.
-        folder: folder of the system.
         topics: topics whose published trees are kept.
 
     Raises:

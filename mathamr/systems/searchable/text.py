@@ -40,12 +40,10 @@ def keep_encoder(
     """Keep the encoder of a job; return the record that :func:`encode_query` reads.
 
     Args:
-        settings: settings of the job.
         identity: of the encoder, as its vectors are kept under.
         own: folder of an encoder that is copied; None: the one that ``text.encoder`` names.
         precision: arithmetic of encoding.
         side: side of the encoder that queries have.
-        folder: folder of the system.
     """
     if own is not None:
         shutil.copytree(own, folder / _ENCODER)

@@ -66,10 +66,8 @@ def keep_vectors(
 
     Args:
         settings: settings of the job; an approximate search becomes exact.
-        vectors: vectors of posts.
         post_ids: posts that are searched, which all have vectors.
         questions: question of each post that is in one set of vectors with its question.
-        folder: folder of the system.
     """
     documents = with_question_vectors(vectors, post_ids, questions)
     ExactIndex.build(post_ids, documents, path=folder / _VECTORS, model_hash=vectors.model_hash).close()

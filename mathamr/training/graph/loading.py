@@ -215,7 +215,6 @@ def hidden_posts(store: GraphStore, pairs: Sequence[Pair], negatives: Sequence[S
 
     Args:
         store: graphs; nothing is hidden unless they are threads.
-        pairs: pairs of the batch.
         negatives: hard negatives of each pair.
     """
     if not isinstance(store, ThreadStore):

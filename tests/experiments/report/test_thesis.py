@@ -10,12 +10,12 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from experiments.config import register
-from experiments.report.thesis import COLUMNS, ThesisTable, Value, experiments, read, tables
+from experiments.report.thesis import COLUMNS, ThesisTable, Value, all_tables, read, tables
 from graphs.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = ROOT.parent / "shared" / "papers" / "001_ceb257e047fe4d6e.txt"
-ALL = {table.number: table for name in experiments() for table in tables(name)}
+ALL = {table.number: table for of_experiment in all_tables().values() for table in of_experiment}
 MEASURES = ["nDCG'", "MAP'", "P'@10", "Bpref"]
 
 

@@ -164,6 +164,12 @@ def test_every_published_name_is_recognised_by_what_it_holds(tmp_path: Path, is_
         assert seen(tmp_path, write(tmp_path / name, qrels(2, 2020, ("11", 2))))[2:5:2] == (2020, "formula id")
 
 
+def notes(corpus: ArqMath) -> dict[str, str]:
+    """Places of the files that are not read, with the reasons."""
+    corpus.judgment_files()
+    return {corpus._layout.below(file): note for file, note in corpus._layout.notes.items()}
+
+
 def test_content_decides_against_names(tmp_path: Path) -> None:
     misnamed = write(tmp_path / "Topics_Task1_2020.xml", topics(2, 2022))
     assert seen(tmp_path, misnamed)[:3] == ("topics", 2, 2022)
@@ -312,8 +318,8 @@ def test_judgments_by_visual_id_are_preferred(root: Path) -> None:
     corpus = ArqMath(root)
     assert corpus.judgments(2, [2020]) == [Judgment("B.1", "6", 2)]
     assert corpus.judgment_files()[2, 2020] == "qrel_task2_2020_visual_id.tsv (official, by visual id)"
-    (left,) = [file for file in corpus.inventory().files if file.place.endswith("ids/qrel_task2.tsv")]
-    assert (left.is_read, left.note) == (False, "by formula id; qrel_task2_2020_visual_id.tsv is by visual id")
+    (note,) = [note for place, note in notes(corpus).items() if place.endswith("ids/qrel_task2.tsv")]
+    assert note == "by formula id; qrel_task2_2020_visual_id.tsv is by visual id"
 
 
 def test_visual_ids_of_an_earlier_release_are_not_read(root: Path) -> None:
@@ -323,10 +329,10 @@ def test_visual_ids_of_an_earlier_release_are_not_read(root: Path) -> None:
     assert corpus.judgment_files()[2, 2020].endswith("ids/qrel_task2.tsv (official, by formula id)")
     assert corpus.judgments(2, [2020]) == [Judgment("B.1", "6", 3)]
     assert corpus.fingerprints() == before
-    (read,) = [file for file in corpus.inventory().files if file.place.endswith("ids/qrel_task2.tsv")]
-    assert (read.is_read, read.note) == (True, "")
-    (left,) = [file for file in corpus.inventory().files if file.place == "qrel_task2_2020_visual_id.tsv"]
-    assert (left.is_read, left.note.partition(";")[0]) == (False, "its visual ids are not those of the formula TSVs")
+    left_out = notes(corpus)
+    assert not [place for place in left_out if place.endswith("ids/qrel_task2.tsv")]
+    why = left_out["qrel_task2_2020_visual_id.tsv"]
+    assert why.partition(";")[0] == "its visual ids are not those of the formula TSVs"
 
 
 # -- editions --------------------------------------------------------------------------------------------------------
@@ -348,11 +354,10 @@ def test_the_edition_of_the_judgments_is_chosen_and_named(root: Path) -> None:
     assert official.other_editions() == {}
     assert official.fingerprints().judgments != everything.fingerprints().judgments
     assert official.fingerprints().searches == everything.fingerprints().searches
-    by_place = {file.place: file for file in everything.inventory().files}
-    assert by_place[f"{place}/qrel_task1_2022_all.tsv"].other_years == 1
-    assert by_place[f"{place}/qrel_task1_2022_all.tsv"].is_read
-    assert by_place[f"{place}/qrel_task1_2022_official.tsv"].note.endswith("data.judgments=official reads it")
-    assert "additional judgments" in by_place[f"{place}/qrel_task1_2022_additional.tsv"].note
+    left_out = notes(everything)
+    assert f"{place}/qrel_task1_2022_all.tsv" not in left_out
+    assert left_out[f"{place}/qrel_task1_2022_official.tsv"].endswith("data.judgments=official reads it")
+    assert "additional judgments" in left_out[f"{place}/qrel_task1_2022_additional.tsv"]
 
 
 def test_official_judgments_are_not_replaced_by_all(root: Path) -> None:
@@ -384,7 +389,7 @@ def test_two_candidates_for_one_place_are_an_error_that_lists_both(
     write(root / place, content)
     corpus = ArqMath(root)
     corpus.fingerprints()
-    conflicts = [file.place for file in corpus.inventory().files if "in conflict with" in file.note]
+    conflicts = [place for place, note in notes(corpus).items() if "in conflict with" in note]
     assert len(conflicts) > 1
     with pytest.raises(CorpusError, match="cannot tell which of") as raised:
         ask(corpus)
@@ -400,10 +405,10 @@ def test_equal_copies_and_older_versions_are_no_conflict(root: Path) -> None:
     corpus = ArqMath(root)
     assert corpus.fingerprints() == fingerprints
     assert len(corpus.judgments(1, [2020])) == 2
-    notes = {file.place: file.note for file in corpus.inventory().files}
-    assert notes["Posts.V1.2.xml"] == "older than version 1.3"
-    assert notes["Formulas/slt_representation_v2/1.tsv"] == "older than version 3"
-    assert notes["qrel_task1_2020_official"].startswith(
+    left_out = notes(corpus)
+    assert left_out["Posts.V1.2.xml"] == "older than version 1.3"
+    assert left_out["Formulas/slt_representation_v2/1.tsv"] == "older than version 3"
+    assert left_out["qrel_task1_2020_official"].startswith(
         "same content as Evaluation/ Scripts & Qrels/ARQMath-1/Task 1 /"
     )
 

@@ -110,4 +110,4 @@ def test_the_published_tree_is_the_same_collection(
     assert whole.fingerprints().topics == part.fingerprints().topics
     if packing == ["--flat"]:
         assert whole.fingerprints().graphs == part.fingerprints().graphs
-    assert not [file for file in whole.inventory().files if "conflict" in file.note]
+    assert not [note for note in whole._layout.notes.values() if "conflict" in note]

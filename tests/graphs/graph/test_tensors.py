@@ -51,7 +51,7 @@ def test_document_becomes_arrays_with_the_document_last() -> None:
     counts = Counts(amr={"solve-01": 1}, formula={"V!x": 1}, relations={":ARG1": 1, ":slt": 1}, placeholders=1)
     vocabulary = Vocabulary.build(counts, size=50)
     tensors = to_arrays(graph, VirtualNodeSpec(), vocabulary)
-    assert [vocabulary.label_name(i) for i in tensors.labels] == [
+    assert [vocabulary.labels[i] for i in tensors.labels] == [
         "solve-01", "FORMULA", "V!x", "[UNKNUM_INT]", "VIRTUAL_FORMULA", "VIRTUAL_SENTENCE", "VIRTUAL_DOCUMENT",
     ]  # fmt: skip
     assert tensors.representatives.tolist() == [4, 5, 6]

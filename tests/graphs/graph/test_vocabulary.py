@@ -36,12 +36,10 @@ ROWS: list[Row] = [
 
 def test_frequent_numbers_have_ids_and_rare_ones_share_three() -> None:
     vocabulary = Vocabulary.build(Counts(amr={"4": 4, "5": 5, "2.5": 1, "1/3": 2}, formula={"N!4": 9}), size=100)
-    names = [
-        vocabulary.label_name(vocabulary.label_id(label, NodeKind.AMR)) for label in ("4", "5", "2.5", "1/3", "99")
-    ]
+    names = [vocabulary.labels[vocabulary.label_id(label, NodeKind.AMR)] for label in ("4", "5", "2.5", "1/3", "99")]
     assert names == ["[UNKNUM_INT]", "5", "[UNKNUM_DEC]", "[UNKNUM_RAT]", "[UNKNUM_INT]"]
-    assert vocabulary.label_name(vocabulary.label_id("N!4", NodeKind.SLT)) == "N!4"
-    assert vocabulary.label_name(vocabulary.label_id("N!5", NodeKind.SLT)) == "[UNKNUM_INT]"
+    assert vocabulary.labels[vocabulary.label_id("N!4", NodeKind.SLT)] == "N!4"
+    assert vocabulary.labels[vocabulary.label_id("N!5", NodeKind.SLT)] == "[UNKNUM_INT]"
 
 
 def test_truncation_keeps_the_most_frequent_and_reports_the_coverage() -> None:

@@ -55,13 +55,10 @@ def test_failures_are_kept_with_their_reason_and_the_others_go_on(tmp_path: Path
 
 def test_a_row_that_has_changed_since_it_was_written_is_named(tmp_path: Path) -> None:
     build(tmp_path / "c.db", posts(2))
-    with Collection(tmp_path / "c.db") as graphs:
-        fingerprint = graphs.fingerprint()
     with collection.writer(tmp_path / "c.db") as connection:
         connection.execute("UPDATE graph SET penman = replace(penman, 'Solve', 'Salve') WHERE post_id = '1'")
         connection.commit()
     with Collection(tmp_path / "c.db") as graphs:
-        assert graphs.fingerprint() != fingerprint
         for read in (lambda: graphs.get("1"), lambda: list(graphs), lambda: list(graphs.rows())):
             with pytest.raises(StoreError, match=r"c\.db: the row of post 1 is not what was written"):
                 read()

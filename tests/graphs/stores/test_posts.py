@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 def test_ids_are_sorted_and_posts_without_text_left_out(path: Path) -> None:
     with PostTexts(path) as texts:
         assert (texts.post_ids(), texts.post_ids("answer")) == (["a", "b", "q", "x"], ["a", "b", "x"])
-        assert (texts.count(), list(texts.all_ids())) == (5, ["a", "b", "e", "q", "x"])
+        assert list(texts.all_ids()) == ["a", "b", "e", "q", "x"]
         assert texts.with_text(["x", "e", "b", "none"]) == ["x", "b"]
 
 

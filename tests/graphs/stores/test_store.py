@@ -67,7 +67,7 @@ def test_stored_graphs_come_back_in_the_order_asked_for(path: Path, vocabulary: 
     wanted = ["50", "10", "5990", "10"]
     texts = {post_id: text for post_id, text, _ in ROWS}
     graphs = [to_arrays(mathamr_plus.decode(texts[p], {"FORMULA_0": "17"}), SPEC, vocabulary) for p in wanted]
-    store = GraphStore(path, vocabulary_hash=vocabulary.hash, config_hash=config_hash(SPEC, vocabulary))
+    store = GraphStore(path, config_hash=config_hash(SPEC, vocabulary))
     assert store.get_arrays(wanted) == graphs
     assert equal(store.load(wanted), collate(graphs))
     assert store.load([]).num_graphs == 0
@@ -131,8 +131,6 @@ def test_configurations_stand_beside_one_another(path: Path, vocabulary: Vocabul
 
 
 def test_wrong_hash_prints_both(path: Path, vocabulary: Vocabulary) -> None:
-    with pytest.raises(StoreError, match=f"vocabulary_hash is {vocabulary.hash}, feed is needed"):
-        GraphStore(path, vocabulary_hash="feed")
     with pytest.raises(StoreError, match=f"config_hash is {config_hash(SPEC, vocabulary)}, beef is needed"):
         GraphStore(path, config_hash="beef")
 
@@ -354,7 +352,7 @@ def test_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 def test_reading_cannot_write(path: Path) -> None:
     store = GraphStore(path)
     with pytest.raises(StoreError, match="readonly"):
-        store._connection.execute("DELETE FROM graph")
+        store.connection.execute("DELETE FROM graph")
 
 
 def load_in_child(store: GraphStore, results: multiprocessing.Queue) -> None:

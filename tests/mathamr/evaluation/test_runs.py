@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphs.errors import EvaluationError
+from graphs.errors import CorpusError, EvaluationError
 from mathamr.evaluation.runs import Hit, Run, read_qrels, read_run, read_visual_ids, strictly_decreasing, write_run
 
 
@@ -115,8 +115,14 @@ def test_qrels_with_float_grades_and_crlf(tmp_path: Path) -> None:
 @pytest.mark.parametrize("row", ["A.1\t0\t255", "A.1\t0\t255\t2.5", "A.1\t0\t255\tx", "A.1\t0\t9\t3"])
 def test_a_bad_judgment_is_named_by_line(tmp_path: Path, row: str) -> None:
     path = write(tmp_path / "q.tsv", f"A.1\t0\t9\t1\n{row}\n")
-    with pytest.raises(EvaluationError, match=r"q\.tsv:2: "):
+    with pytest.raises(CorpusError, match=r"q\.tsv:2: "):
         read_qrels(path)
+
+
+def test_two_files_with_two_grades_are_refused(tmp_path: Path) -> None:
+    files = [write(tmp_path / f"{grade}.tsv", f"A.1\t0\t9\t{grade}\n") for grade in (1, 3)]
+    with pytest.raises(EvaluationError, match=r"3\.tsv: document 9 of topic A\.1 has grade 3 here and 1 in another"):
+        read_qrels(*files)
 
 
 def test_visual_ids_come_from_the_column_of_that_name(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_variables_are_renamed_in_training_and_keys_stay(store: GraphStore, pair
             made.append(batches.batch(tuple(split.train[:8]), 0, 0))
     one, other = made
     labels, changed = one.chunks[0].labels, other.chunks[0].labels
-    names = {store.vocabulary.label_name(label) for label in labels[labels != changed].tolist()}
+    names = {store.vocabulary.labels[label] for label in labels[labels != changed].tolist()}
     assert len(labels) == len(changed)
     assert names
     assert all(name.startswith("V!") for name in names)
