@@ -8,7 +8,6 @@ engine.answer("Why is $e$ irrational?").results[0].post.title
 ``index.json``          format, experiment, condition, seed, collection; the systems by name, nested
 ``data-*/posts.db``     texts of the posts (:mod:`graphs.stores.posts`)
 ``data-*/system``       files of the system; those of its parts are in ``parts/NAME``
-``data-*/structure``    trees of the formulas (:mod:`mathamr.search.structured`), where formulas can be searched
 ======================  ==========================================================================
 
 The index of a graph model is a catalog (:mod:`mathamr.search.catalog`); :func:`open_engine` opens either kind.
@@ -44,7 +43,7 @@ from mathamr.systems.thread_search import ThreadSearch
 
 FORMAT = "mathamr-system"
 VERSION = 1
-POSTS, SYSTEM, PARTS, THREADS, STRUCTURE = "posts.db", "system", "parts", "threads.json", "structure"
+POSTS, SYSTEM, PARTS, THREADS = "posts.db", "system", "parts", "threads.json"
 
 
 @dataclass(frozen=True)
@@ -109,20 +108,13 @@ def keep(
     }
 
 
-def write_index(
-    path: Path,
-    posts_db: Path,
-    keep_in: Callable[[Path], Mapping[str, Any]],
-    job: IndexedJob,
-    structured: StructuredFormulas | None = None,
-) -> None:
+def write_index(path: Path, posts_db: Path, keep_in: Callable[[Path], Mapping[str, Any]], job: IndexedJob) -> None:
     """Write an index to ``path``, switch to it, and remove the previous one.
 
     Args:
         path: folder of the index.
         posts_db: texts of the posts.
         keep_in: function that keeps the system in a folder and returns its manifest entry.
-        structured: formulas of the posts, to be searched by structure.
 
     Raises:
         StoreError: another process is building this index, or the index cannot be written.
@@ -131,9 +123,7 @@ def write_index(
         shutil.copyfile(posts_db, data / POSTS)
         manifest = keep_in(data / SYSTEM)
         header = {"format": FORMAT, "version": VERSION, "model_hash": job.key, **asdict(job), "manifest": manifest}
-        header["structured"] = 0 if structured is None else len(structured)
-        tables = [] if structured is None else structured.write(data / STRUCTURE)
-        switch(path, data, header, [*_unsigned(data / SYSTEM), *tables])
+        switch(path, data, header, list(_unsigned(data / SYSTEM)))
 
 
 def _unsigned(folder: Path) -> Iterator[Path]:
@@ -165,11 +155,16 @@ def _open(path: Path, device: str) -> tuple[SystemEngine, Mapping[str, Any]]:
     part = _opened(entry(header, "manifest"), data / SYSTEM, device)
     try:
         texts = PostTexts(data / POSTS)
-        structured = StructuredFormulas.open(data / STRUCTURE) if header.get("structured") else None
     except BaseException:
         part.close()
         raise
-    return SystemEngine(part, texts, system=name, posts=posts, structured=structured), header
+    return SystemEngine(part, texts, system=name, posts=posts, structured=_formulas_of(part)), header
+
+
+def _formulas_of(part: Part) -> StructuredFormulas | None:
+    """Return the formulas of the first system among the parts that compares formulas by structure; None without one."""
+    own: StructuredFormulas | None = getattr(part.searchable, "structured", None)
+    return own or next(filter(None, map(_formulas_of, part.parts.values())), None)
 
 
 def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:

@@ -20,19 +20,16 @@ from experiments.command import setting
 from experiments.composition import compose_settings
 from experiments.config import job_settings
 from graphs.corpus.corpus import Corpus, open_corpus
-from graphs.corpus.post import Post
 from graphs.counts import counted
 from graphs.errors import ConfigError
 from graphs.stores.posts import PostTexts
 from mathamr.folder.collection import record_files
 from mathamr.retrieval.folder import DOCUMENTS
-from mathamr.search.structured import StructuredFormulas
 from mathamr.search_index import PARTS, IndexedJob, identity_of, keep, write_index
 from mathamr.stages.console import Console
 from mathamr.stages.retrieval.folder_index import documents, summary
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import Encoded, Indexed, TopicSet, Trained
-from mathamr.structure.scoring import Scoring
 from mathamr.systems import registry
 from mathamr.systems.searchable.kept import FinishedSearch
 from mathamr.systems.system import System
@@ -79,10 +76,7 @@ def index_documents(
             fused = _settings(["track=fusion", f"fusion.of=[{','.join(tracks)}]"], place, changes)
             return maker.keep(fused, target, parts)
 
-        with console.stage("reading formulas", unit="posts") as advance:
-            posts = (post for post in corpus.posts() if isinstance(post, Post))
-            structured = StructuredFormulas.build(posts, Scoring.by_default(), progress=advance)
-        write_index(out, maker.posts_db(every[0]), keep_all, identity, structured)
+        write_index(out, maker.posts_db(every[0]), keep_all, identity)
         record_files(found, place)
         shutil.rmtree(working)
         lines = [f"index:     {counted(count, 'post')} of {identity.experiment}, ranked by {name}"]

@@ -108,8 +108,8 @@ class SystemEngine:
         check(task, k)
         if task != TASKS[0] and self._structured is None:
             raise ConfigError(
-                f"task={task} needs the index of a graph model or of documents, but this one is of {self._system}; use "
-                f"task={TASKS[0]}"
+                f"task={task} needs the index of a graph model, or of track=structure alone or as a part, but this one "
+                f"is of {self._system}; use task={TASKS[0]}"
             )
         start = time.perf_counter()
         post = typed_post(text)

@@ -23,15 +23,17 @@ from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
 from mathamr.evaluation.runs import MAX_PER_TOPIC, check_k
 from mathamr.retrieval.bm25 import tokens_of_post
+from mathamr.retrieval.formulas import TABLE
 from mathamr.retrieval.index import Ranking, ranked
 from mathamr.search.searchable import Searchable
+from mathamr.search.structured import StructuredFormulas
 from mathamr.stages.retrieval.indexed_formulas import IndexedFormulas
 from mathamr.stages.retrieval.searching import speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.structure.context import Context, with_similar_posts
 from mathamr.structure.index import StructureIndex
 from mathamr.structure.posts import FormulasOfPosts, searched_formulas
-from mathamr.structure.storage import read_index, write_index
+from mathamr.structure.storage import read_index
 from mathamr.systems.registry import system
 from mathamr.systems.searchable.formulas import keep_formulas
 from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry
@@ -75,7 +77,8 @@ class StructureSystem(System[StructureSettings]):
             if topic_set.task == 1:
                 occurring = around.posts(formulas.places, formulas.visual_ids)
                 results = settings.thread.results(settings.retrieval.k)
-                answers = StructureSearch(formulas.trees, made, occurring, around.names, results)
+                structured = StructuredFormulas(made, formulas.places)
+                answers = StructureSearch(formulas.trees, made, occurring, around.names, results, structured)
             elif settings.structure.context:
                 context = around.context(formulas.places, formulas.visual_ids)
         costs = {"index_seconds": watch.seconds, "index_bytes": made.nbytes, "peak_memory_bytes": peak_memory()}
@@ -127,6 +130,7 @@ class StructureSearch(Searchable):
         posts: posts of each formula.
         names: ids of the posts, by number.
         results: most results of a query.
+        structured: formulas with their ids and posts; None in an index of an earlier version.
     """
 
     trees: FormulaTrees
@@ -134,6 +138,7 @@ class StructureSearch(Searchable):
     posts: FormulasOfPosts
     names: Sequence[str]
     results: int
+    structured: StructuredFormulas | None
 
     def formulas(self, topic: Topic) -> list[ParsedFormula]:
         """Return the formulas of a query that are searched with."""
@@ -151,7 +156,8 @@ class StructureSearch(Searchable):
 
     def write(self, folder: Path) -> None:
         """Write the trees and the posts of each formula to a new folder."""
-        write_index(self.index, folder)
+        assert self.structured is not None  # only what was opened lacks it
+        self.structured.write(folder)
         names = np.array(self.names, dtype=np.str_)
         np.savez(folder / _POSTS, starts=self.posts.starts, places=self.posts.places, names=names)
 
@@ -162,13 +168,14 @@ class StructureSearch(Searchable):
         Raises:
             StoreError: a file is missing or damaged.
         """
-        index = read_index(folder)
+        structured = StructuredFormulas.open(folder) if (folder / TABLE).is_file() else None
+        index = read_index(folder) if structured is None else structured.index
         fault = "cannot be read as the posts of formulas: {}; build the index again"
         with faults_as(StoreError, fault, folder / _POSTS):
             with np.load(folder / _POSTS, allow_pickle=False) as arrays:
                 starts, places, names = arrays["starts"], arrays["places"], arrays["names"]
             _check(starts, places, names, len(index))
-        return cls(trees, index, FormulasOfPosts(starts, places, len(names)), names.tolist(), results)
+        return cls(trees, index, FormulasOfPosts(starts, places, len(names)), names.tolist(), results, structured)
 
 
 def _check(starts: npt.NDArray[Any], places: npt.NDArray[Any], names: npt.NDArray[Any], formulas: int) -> None:

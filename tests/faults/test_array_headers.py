@@ -15,6 +15,7 @@ from graphs.formulas.latex import parse_latex
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.retrieval.bm25 import BM25Index
 from mathamr.retrieval.scores import read_scores, write_scores
+from mathamr.search.structured import StructuredFormulas
 from mathamr.structure.index import StructureIndex
 from mathamr.structure.posts import FormulasOfPosts
 from mathamr.structure.storage import read_index, write_index
@@ -51,7 +52,9 @@ def scores(folder: Path) -> Callable[[], object]:
 
 def posts_of_formulas(folder: Path) -> Callable[[], object]:
     posts = FormulasOfPosts(np.array([0, 1]), np.array([0]), 1)
-    search = StructureSearch(FormulaTrees(None), StructureIndex.build([parse_latex("x^2")], RULES), posts, ["255"], 1)
+    index = StructureIndex.build([parse_latex("x^2")], RULES)
+    structured = StructuredFormulas(index, [("1", "255")])
+    search = StructureSearch(FormulaTrees(None), index, posts, ["255"], 1, structured)
     search.write(folder)
     return lambda: StructureSearch.open(folder, FormulaTrees(None), 1)
 
