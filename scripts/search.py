@@ -9,7 +9,8 @@ r"""Search an index, and show why each post was found.
 Write formulas between dollar signs, and quote the query with '. Below each post is a line for each formula and sentence
 of the query: similarity, part of the query, part of the post. With maxsim, the highest possible score is the number of
 these lines. For systems without virtual nodes, the lines list common words and similar formulas.
-Standard error lists the known and unknown words of the query. A query without any known word or formula is refused.
+Standard error lists the words that a graph model knows, and those that it does not; without any known word or formula,
+it refuses the query.
 "exact words" must occur in that order; -word, -$x$ and -"exact words" must not occur. Filters apply to the best 1,000
 results.
 
@@ -145,8 +146,11 @@ def show(
 
         print(json.dumps({"query": text, **answers.answer(answer)}))
         return 0
-    lines = _formulas(answer) if settings.task == "formulas" else _posts(answer)
-    print("\n".join(printable(line) for line in lines))
+    if answer.results:
+        lines = _formulas(answer) if settings.task == "formulas" else _posts(answer)
+        print("\n".join(printable(line) for line in lines))
+    else:
+        print("no results", file=sys.stderr)
     print(printable(f"query: {answer.query.words}"), file=sys.stderr)
     if symbols := answer.query.words.symbols:
         print(f"note: read as variables: {' '.join(symbols)}; write LaTeX commands, such as \\le", file=sys.stderr)

@@ -198,7 +198,8 @@ def rows(table: str) -> list[Expectation]:
     names = table_names()
     chosen = [name for name in names if table in ("all", name) or name.startswith(f"{table}-")]
     if not chosen:
-        raise ConfigError(f"Unknown table {table}. Choose from: {', '.join(names)}, all", path=FILE)
+        groups = dict.fromkeys(name.split("-")[0] for name in names if "-" in name)
+        raise ConfigError(f"Unknown table {table}. Choose from: {', '.join([*names, *groups])}, all")
     return [row for name in chosen for row in _rows(name, _content()["tables"][name])]
 
 

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from pydantic import TypeAdapter, ValidationError
 
 from graphs.corpus.post import Pair
+from graphs.counts import counted
 from graphs.errors import CorpusError, TrainingError
 from graphs.whole_file import whole_file
 
@@ -116,7 +117,7 @@ class PairFile:
         count = round(len(distinct) * fraction)
         if not 0 < count < len(distinct):
             raise TrainingError(
-                f"{len(distinct)} groups (threads, papers) of pairs cannot be split with "
+                f"{counted(len(distinct), 'group')} (threads, papers) of pairs cannot be split with "
                 f"text.validation_fraction={fraction}: one side stays empty; use more pairs or another fraction",
                 path=self.path,
             )

@@ -203,6 +203,7 @@ def test_folders_of_any_name_reach_hydra(monkeypatch: pytest.MonkeyPatch) -> Non
     ("given", "message"),
     [
         (["4.18"], "Unknown table 4.18. Choose from"),
+        (["4.18"], "docs-4.11, mini, docs, all"),
         (["4.1"], "Unknown table 4.1. Choose from"),
         (["4.10", "train.epochs=1"], "train.epochs=1 would change what is reproduced"),
     ],

@@ -189,6 +189,13 @@ def test_results_are_written_to_a_file(index: Path, tmp_path: Path, capsys: pyte
         assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("task", ["answers", "formulas"])
+def test_a_search_without_results_says_so(task: str, index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert scripts.search.main([f"index={index}", f"task={task}", "start=900", "Is $x$ prime?"]) == 0
+    captured = capsys.readouterr()
+    assert (captured.out, "no results\n" in captured.err) == ("", True)
+
+
 def test_a_search_for_formulas(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert scripts.search.main([f"index={index}", "task=formulas", "k=2", "$\\int_0^1 x\\,dx$"]) == 0
     out = capsys.readouterr().out

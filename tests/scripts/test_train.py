@@ -45,7 +45,7 @@ def test_it_trains_and_says_what_came_of_it(
     assert [record["kind"] for record in records].count("step") == 10
     assert checkpoint.load(tmp_path / "model" / "best").info.encoder["hidden_dim"] == 16
     assert train.main([*command, *SMALL]) == 0  # finished: answers at once
-    assert "2 of" in capsys.readouterr().out
+    assert "epochs:      2, " in capsys.readouterr().out
 
 
 def test_a_single_held_out_question_is_warned_of(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import peak_gpu_memory, peak_memory
 from mathamr.model.config import EncoderConfig
 from mathamr.negatives import mining
-from mathamr.stages.console import Console, duration
+from mathamr.stages.console import Console
 from mathamr.stages.learning.reporting import Log, training_stage
 from mathamr.stages.topic_sets import Trained
 from mathamr.training import checkpoint
@@ -186,8 +186,7 @@ def summary(training: GraphTraining) -> str:
         f"MRR {result.best_val_mrr:.4f}",
         "pairs": f"{result.train_pairs:,} trained on, {result.validation_pairs:,} held out, {result.left_out:,} left "
         f"out ({counted(len(result.missing), 'post')} without graph{_examples_of(result.missing)})",
-        "epochs": f"{len(result.epochs)} of {duration(result.time_per_epoch_s)} ({result.time_per_epoch_s:.2f} s) "
-        f"on average{stopped}",
+        "epochs": f"{len(result.epochs)}, {result.time_per_epoch_s:,.2f} s on average{stopped}",
         "speed": f"{result.pairs_per_s:,.1f} pairs/s{speed}",
         "peak memory": f"{result.peak_memory_bytes / 2**20:,.0f} MiB",
         "parameters": f"{result.parameters['total']:,} ({parts})",
