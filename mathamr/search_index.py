@@ -51,7 +51,7 @@ class IndexedJob:
     """Identity of an indexed job.
 
     Attributes:
-        experiment: name of the experiment.
+        experiment: name of the experiment; of documents that of their folder, which is the collection, too.
         condition: row of its table.
         seed: seed of the job.
         collection: name and fingerprint of the collection.
@@ -228,7 +228,8 @@ def open_engine(settings: Settings) -> tuple[SearchEngine, str]:
         if settings.model is not None:
             raise ConfigError(f"model={settings.model}: {settings.index} is not of a graph model; leave model= out")
         engine, header = open_index(settings.index, device=settings.device)
-        of = f" of {header['collection']}, ranked by {header['condition']} of {header['experiment']}"
+        of = f" of {header['collection']}, ranked by {header['condition']}"
+        of += f" of {header['experiment']}" if header["experiment"] != header["collection"] else ""
         if unused := [name for name in ("strategy", "exact", "pool", "ef") if name in settings.named]:
             of += f" ({', '.join(f'{name}=' for name in unused)} has no effect: only graph models have strategies)"
         of = "".join(sign if sign.isprintable() else " " for sign in of)  # an index may come from anywhere

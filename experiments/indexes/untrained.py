@@ -1,7 +1,7 @@
 """Index of a folder of documents by systems that learn nothing: BM25, structure of formulas, a text encoder as it is.
 
 print(index_documents(Path("notes"), ["bm25", "structure"], Path("index"), Console()))
-# index:     340 posts of jsonl-1f0c3a5be2d4, ranked by bm25+structure of notes
+# index:     340 posts of notes, ranked by bm25+structure
 
 Several systems are fused by reciprocal ranks. There are no topics and no judgments, so no experiment: each system runs
 the steps of a job on the documents, up to its index. Another call reads and indexes everything again.
@@ -64,10 +64,11 @@ def index_documents(
     with documents(folder, out, console) as found:
         corpus, working = open_corpus("jsonl", place), place / _WORKING
         maker = _Maker(corpus, working / identity_of(corpus), console)
-        name = "+".join(tracks)
-        with PostTexts(maker.posts_db(every[0])) as texts:
+        own, name = folder.resolve().name, "+".join(tracks)
+        posts_db = maker.prepared(every[0]).posts_db
+        with PostTexts(posts_db) as texts:
             count = len(texts.post_ids("answer"))
-        identity = IndexedJob(folder.resolve().name, name, 0, identity_of(corpus), found.identity, count)
+        identity = IndexedJob(own, name, 0, own, found.identity, count)
 
         def keep_all(target: Path) -> dict[str, Any]:
             if len(every) == 1:
@@ -76,10 +77,10 @@ def index_documents(
             fused = _settings(["track=fusion", f"fusion.of=[{','.join(tracks)}]"], place, changes)
             return maker.keep(fused, target, parts)
 
-        write_index(out, maker.posts_db(every[0]), keep_all, identity)
+        write_index(out, posts_db, keep_all, identity)
         record_files(found, place)
         shutil.rmtree(working)
-        lines = [f"index:     {counted(count, 'post')} of {identity.experiment}, ranked by {name}"]
+        lines = [f"index:     {counted(count, 'post')} of {own}, ranked by {name}"]
         return "\n".join([*lines, *summary(found, place)])
 
 
@@ -120,11 +121,8 @@ class _Maker:
     shared: Path
     console: Console
 
-    def posts_db(self, settings: JobSettings) -> Path:
-        """Return the file of the texts of the documents."""
-        return self._prepared(settings).posts_db
-
-    def _prepared(self, settings: JobSettings) -> System[Any]:
+    def prepared(self, settings: JobSettings) -> System[Any]:
+        """Return a system that has made its shared files."""
         system: System[Any] = registry.find(settings.track)(self.corpus, self.shared, self.console)
         system.check(settings, [_NO_TOPICS])
         system.prepare(settings, [_NO_TOPICS])
@@ -132,7 +130,7 @@ class _Maker:
 
     def keep(self, settings: JobSettings, target: Path, parts: dict[str, Any] | None = None) -> dict[str, Any]:
         """Keep a system in a new folder; return its entry of the manifest."""
-        system = self._prepared(settings)
+        system = self.prepared(settings)
         (search,) = searches_of(system, settings, [_NO_TOPICS])
         trained, encoded = Trained(Path()), Encoded(None)
         if settings.model_key_parts() is not None:
