@@ -205,6 +205,21 @@ def _threads(folder: Path) -> Threads:
     return Threads(entry(content, "parents"), topics)
 
 
+def part_of(path: Path, system: str, settings: str) -> Path | None:
+    """Return the files of a system in the index ``path``, if it was made with these settings; None without an index."""
+    if not is_of_system(path):
+        return None
+    try:
+        header, data = read_header(path, FORMAT, VERSION)
+        manifest = header["manifest"]
+        own, folder = manifest, data / SYSTEM
+        if manifest["system"] != system:
+            own, folder = manifest["parts"][system], folder / PARTS / system
+        return folder if (own["system"], own.get("settings")) == (system, settings) else None
+    except (StoreError, KeyError, TypeError, AttributeError):  # damaged: made anew
+        return None
+
+
 def is_of_system(path: Path) -> bool:
     """Return whether the folder has an index of this module's format rather than a graph model's catalog."""
     try:

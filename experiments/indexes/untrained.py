@@ -4,7 +4,8 @@ print(index_documents(Path("notes"), ["bm25", "structure"], Path("index"), Conso
 # index:     340 posts of notes, ranked by bm25+structure
 
 Several systems are fused by reciprocal ranks. There are no topics and no judgments, so no experiment: each system runs
-the steps of a job on the documents, up to its index. Another call reads and indexes everything again.
+the steps of a job on the documents, up to its index. Another call reads and indexes everything again; vectors of
+unchanged passages, whose ids have a digest of their text, are taken from the index before.
 """
 
 from __future__ import annotations
@@ -19,19 +20,21 @@ from typing import Any
 from experiments.command import setting
 from experiments.composition import compose_settings
 from experiments.config import job_settings
+from graphs import shared_files
 from graphs.corpus.corpus import Corpus, open_corpus
 from graphs.counts import counted
 from graphs.errors import ConfigError
 from graphs.stores.posts import PostTexts
 from mathamr.folder.collection import record_files
 from mathamr.retrieval.folder import DOCUMENTS
-from mathamr.search_index import PARTS, IndexedJob, identity_of, keep, write_index
+from mathamr.search_index import PARTS, IndexedJob, identity_of, keep, part_of, write_index
 from mathamr.stages.console import Console
 from mathamr.stages.retrieval.folder_index import documents, summary
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import Encoded, Indexed, TopicSet, Trained
 from mathamr.systems import registry
 from mathamr.systems.searchable.kept import FinishedSearch
+from mathamr.systems.searchable.vectors import copy_vectors
 from mathamr.systems.system import System
 from mathamr.systems.thread_search import searches_of
 
@@ -63,7 +66,7 @@ def index_documents(
         _check_untrained(settings)
     with documents(folder, out, console) as found:
         corpus, working = open_corpus("jsonl", place), place / _WORKING
-        maker = _Maker(corpus, working / identity_of(corpus), console)
+        maker = _Maker(corpus, working / identity_of(corpus), console, out)
         own, name = folder.resolve().name, "+".join(tracks)
         posts_db = maker.prepared(every[0]).posts_db
         with PostTexts(posts_db) as texts:
@@ -115,11 +118,16 @@ def _check_untrained(settings: JobSettings) -> None:
 
 @dataclass(frozen=True)
 class _Maker:
-    """Runs the steps of a system on the documents."""
+    """Runs the steps of a system on the documents.
+
+    Attributes:
+        out: folder of the index before, if there is one.
+    """
 
     corpus: Corpus
     shared: Path
     console: Console
+    out: Path
 
     def prepared(self, settings: JobSettings) -> System[Any]:
         """Return a system that has made its shared files."""
@@ -136,6 +144,8 @@ class _Maker:
         if settings.model_key_parts() is not None:
             folder = self.shared / "models" / settings.track
             folder.mkdir(parents=True, exist_ok=True)
+            if (before := part_of(self.out, settings.track, _key(settings))) is not None:
+                copy_vectors(before, folder)
             trained = system.train(settings, folder, lambda record: None)
             encoded = system.encode(settings, trained, [_NO_TOPICS])
         working = self.shared / "index"
@@ -144,4 +154,8 @@ class _Maker:
             finished = FinishedSearch(settings, trained, encoded, indexed, _NO_TOPICS, working)
             kept = keep(system, finished, search, target, parts or {})
         shutil.rmtree(working, ignore_errors=True)
-        return kept
+        return {**kept, "settings": _key(settings)}
+
+
+def _key(settings: JobSettings) -> str:
+    return shared_files.key([settings.model_key_parts(), settings.result_key_parts()])

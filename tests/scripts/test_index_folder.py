@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -18,6 +20,8 @@ from graphs.stores.collection import Collection
 from mathamr import MathAMR
 from mathamr.search.catalog import settings_of
 from mathamr.stages.retrieval import folder_index
+from mathamr.text.encoder import TextEncoder
+from mathamr.text.training.tiny import make_tiny
 from tests.documents.blocks import ROOT, blocks_of
 
 
@@ -235,6 +239,28 @@ def test_documents_are_indexed_without_a_model(
     assert sorted(path.name for path in (out / "folder").iterdir() if not path.name.startswith(".")) == [
         "failures.tsv", "files.json", "posts.jsonl", "read.json",
     ]  # fmt: skip
+
+
+def test_vectors_of_unchanged_passages_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[str] = []
+    encode = TextEncoder.encode
+
+    def noted(self: TextEncoder, texts: Sequence[str], *given: Any, **options: Any) -> Any:
+        encoded.extend(text.partition(" ")[2] for text in texts)  # after the title
+        return encode(self, texts, *given, **options)
+
+    monkeypatch.setattr(TextEncoder, "encode", noted)
+    notes, out = tmp_path / "notes", tmp_path / "index"
+    notes.mkdir()
+    make_tiny(["Every field is a ring.", "Primes are odd."], tmp_path / "encoder")
+    words = [str(notes), "--out", str(out), "--track", "text", "bm25", "--set", f"text.encoder={tmp_path / 'encoder'}"]
+    texts = ["Every field is a ring.", "Primes are odd, except two.", "All primes but two are odd."]
+    for name, text in zip(("a.md", "b.md", "b.md"), texts, strict=True):
+        (notes / name).write_text(f"{text}\n")
+        assert scripts.index.main(words) == 0
+    assert encoded == texts
+    assert scripts.index.main([*words, "text.max_length=16"]) == 0
+    assert sorted(encoded[3:]) == sorted([texts[0], texts[2]])
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ open_vectors(record, Path("index/text"), encode).rank(topic)            # [("540
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -76,6 +77,12 @@ def keep_vectors(
         "strategy": asdict(replace(strategy_of(settings.retrieval), exact=True)),
         "results": settings.thread.results(settings.retrieval.k),
     }
+
+
+def copy_vectors(folder: Path, model: Path) -> None:
+    """Copy the vectors that :func:`keep_vectors` has written to the folder of their model, if there are any."""
+    if (folder / _VECTORS).is_dir():
+        shutil.copytree(folder / _VECTORS, model / "encoded", dirs_exist_ok=True)
 
 
 def open_vectors(record: Mapping[str, Any], folder: Path, encode: EncodeQuery) -> VectorSearch:
