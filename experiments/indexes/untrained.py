@@ -49,7 +49,8 @@ def index_documents(
         changes: settings as ``KEY=VALUE``, e.g. ``text.encoder=FOLDER``.
 
     Raises:
-        ConfigError: a system that does not exist, learns, or cannot be kept; or an unknown setting.
+        ConfigError: a system that does not exist, learns, or cannot be kept; an unknown setting; or
+            structure alone for documents without formulas.
         CorpusError: not a folder, or one without any passage.
         StoreError: another process that builds this index.
     """
@@ -64,10 +65,13 @@ def index_documents(
     with documents(folder, out, console) as found:
         corpus, working = open_corpus("jsonl", place), place / _WORKING
         maker = _Maker(corpus, working / identity_of(corpus), console)
-        own, name = folder.resolve().name, "+".join(tracks)
-        posts_db = maker.prepared(every[0]).posts_db
+        own, posts_db = folder.resolve().name, maker.prepared(every[0]).posts_db
         with PostTexts(posts_db) as texts:
-            count = len(texts.post_ids("answer"))
+            post_ids = list(texts.post_ids("answer"))
+            if not any(texts.get([post_id])[post_id].text.formulas for post_id in post_ids):
+                every = _without_formulas(every, console)
+        tracks = [settings.track for settings in every]
+        count, name = len(post_ids), "+".join(tracks)
         identity = IndexedJob(own, name, 0, own, found.identity, count)
 
         def keep_all(target: Path) -> dict[str, Any]:
@@ -87,6 +91,20 @@ def index_documents(
 def _settings(words: Sequence[str], place: Path, changes: Sequence[str]) -> JobSettings:
     documents = ["data=jsonl", "data.regime=full", setting("data.root", place)]
     return job_settings(compose_settings(["+exp=trial", "text.epochs=0", *changes, *words, *documents]))
+
+
+def _without_formulas(every: Sequence[JobSettings], console: Console) -> list[JobSettings]:
+    """Return the systems that can rank documents without any formula.
+
+    Raises:
+        ConfigError: none can.
+    """
+    able = [settings for settings in every if settings.track != "structure"]
+    if not able:
+        raise ConfigError("the documents have no formulas, which track=structure compares; use --track bm25")
+    if len(able) < len(every):
+        console.say("the documents have no formulas; they are indexed without track=structure")
+    return able
 
 
 def _check(track: str) -> None:

@@ -237,6 +237,22 @@ def test_documents_are_indexed_without_a_model(
     ]  # fmt: skip
 
 
+def test_documents_without_formulas_are_indexed_by_their_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes, out = tmp_path / "notes", tmp_path / "index"
+    notes.mkdir()
+    (notes / "a.md").write_text("Both roots are irrational numbers.\n")
+    words = [str(notes), "--out", str(out)]
+    assert scripts.index.main([*words, "--track", "structure"]) == 2
+    assert "the documents have no formulas, which track=structure compares" in capsys.readouterr().err
+    assert scripts.index.main(words) == 0
+    printed = capsys.readouterr()
+    assert "index:     1 post of notes, ranked by bm25\n" in printed.out
+    assert "indexed without track=structure" in printed.err
+    assert [place for place, _ in found(out, capsys)] == ["a.md:1"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
