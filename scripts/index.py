@@ -150,6 +150,8 @@ def _check(given: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         _check_folder(given, parser)
     elif given.track is not None:
         parser.error("--track ranks the documents of a folder; name the folder")
+    elif given.set:
+        parser.error("--set changes the systems of --track, which rank the documents of a folder; name the folder")
     elif given.job is None or (given.corpus and not given.model and not given.tensors):
         needed = {
             "--graphs-db": given.graphs_db,

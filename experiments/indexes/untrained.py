@@ -36,6 +36,7 @@ from mathamr.systems.system import System
 from mathamr.systems.thread_search import searches_of
 
 _WORKING = "working"
+_MADE_HERE = ("track", "data", "data.root", "data.regime", "fusion.of")
 _NO_TOPICS = TopicSet(1, [], [], "full")
 
 
@@ -49,8 +50,8 @@ def index_documents(
         changes: settings as ``KEY=VALUE``, e.g. ``text.encoder=FOLDER``.
 
     Raises:
-        ConfigError: a system that does not exist, learns, or cannot be kept; an unknown setting; or
-            structure alone for documents without formulas.
+        ConfigError: a system that does not exist, learns, or cannot be kept; a setting that is unknown or made here;
+            or structure alone for documents without formulas.
         CorpusError: not a folder, or one without any passage.
         StoreError: another process that builds this index.
     """
@@ -58,6 +59,9 @@ def index_documents(
         raise ConfigError(f"--track {' '.join(tracks)} names a system twice; name each once")
     for track in tracks:
         _check(track)
+    for change in changes:
+        if change.lstrip("+~").partition("=")[0] in _MADE_HERE:
+            raise ConfigError(f"--set {change}: mathamr index sets this key itself; leave it out")
     place = out / DOCUMENTS
     every = [_settings([f"track={track}"], place, changes) for track in tracks]
     for settings in every:

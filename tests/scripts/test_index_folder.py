@@ -263,6 +263,8 @@ def test_documents_without_formulas_are_indexed_by_their_words(
         (["--track", "bm25", "bm25"], "names a system twice"),
         (["--track", "bm52"], "did you mean bm25"),
         (["--track", "bm25", "--set", "bm25.q=1"], "unknown key bm25.q"),
+        (["--set", "track=text"], "--set track=text: mathamr index sets this key itself"),
+        (["--set", "data.root=elsewhere"], "--set data.root=elsewhere: mathamr index sets this key itself"),
         (["--track", "bm25", "--update"], "--update is an option of graph models"),
         (["--set", "bm25.b=1", "--model", "model"], "--set changes the systems of --track"),
         (["--track", "bm25", "--model", "model"], "--from, --model and --track exclude each other"),
@@ -305,6 +307,7 @@ def test_options_that_do_not_fit_a_folder_are_refused(tmp_path: Path, capsys: py
     for words, message in (
         (["data.regime=full", "--out", "index"], "data.regime=full is a setting, which mathamr index does not take"),
         (["notes", "--model", "model"], "--out missing"),
+        (["--from", "outputs/trial", "bm25", "--set", "bm25.b=1"], "--set changes the systems of --track"),
         (["notes", "--model", "model", "--out", "index", "--corpus", "jsonl"], "FOLDER is the collection"),
     ):
         with pytest.raises(SystemExit):
