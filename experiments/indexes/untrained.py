@@ -27,7 +27,7 @@ from mathamr.folder.collection import record_files
 from mathamr.retrieval.folder import DOCUMENTS
 from mathamr.search_index import PARTS, IndexedJob, identity_of, keep, write_index
 from mathamr.stages.console import Console
-from mathamr.stages.retrieval.folder_index import documents, summary
+from mathamr.stages.retrieval.folder_index import documents, forget_model, summary
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import Encoded, Indexed, TopicSet, Trained
 from mathamr.systems import registry
@@ -85,6 +85,7 @@ def index_documents(
             fused = _settings(["track=fusion", f"fusion.of=[{','.join(tracks)}]"], place, changes)
             return maker.keep(fused, target, parts)
 
+        forget_model(place)
         write_index(out, posts_db, keep_all, identity)
         record_files(found, place)
         shutil.rmtree(working)

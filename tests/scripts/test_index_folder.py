@@ -14,10 +14,14 @@ import scripts.index
 import scripts.search
 from experiments import cli
 from graphs.amr.embedded import EmbeddedParser
+from graphs.errors import StoreError
 from graphs.stores.collection import Collection
 from mathamr import MathAMR
+from mathamr.pretrained import folder
 from mathamr.search.catalog import settings_of
+from mathamr.stages.console import Console
 from mathamr.stages.retrieval import folder_index
+from mathamr.stages.retrieval.indexing import IndexBuild
 from tests.documents.blocks import ROOT, blocks_of
 
 
@@ -251,6 +255,19 @@ def test_documents_without_formulas_are_indexed_by_their_words(
     assert "index:     1 post of notes, ranked by bm25\n" in printed.out
     assert "indexed without track=structure" in printed.err
     assert [place for place, _ in found(out, capsys)] == ["a.md:1"]
+
+
+def test_an_update_does_not_take_the_index_of_other_systems_for_that_of_its_model(model: Path, tmp_path: Path) -> None:
+    notes, out = tmp_path / "notes", tmp_path / "index"
+    notes.mkdir()
+    (notes / "a.md").write_text("Both $\\sqrt2$ and $\\sqrt3$ are irrational.\n")
+    words = [str(notes), "--out", str(out)]
+    assert scripts.index.main([*words, "--model", str(model)]) == 0
+    assert scripts.index.main(words) == 0
+    files = folder.read(model)
+    own, options = folder_index.FolderModel(model, files.vocabulary, files.spec), IndexBuild(update=True)
+    with pytest.raises(StoreError, match="is not of format mathamr-catalog"):
+        folder_index.index_folder(notes, out, own, options, Console())
 
 
 @pytest.mark.parametrize(
