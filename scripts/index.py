@@ -286,10 +286,11 @@ def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus]:
     console = Console()
     with Collection(given.graphs_db) as whole:
         check_whole(whole, console)
+        source = str(whole.meta["source"])
     if given.tensors is not None:
         return IndexedFiles((given.tensors,), given.graphs_db, given.model, given.formulas), corpus_of(given)
     model, graphs = _folder_model(given), given.graphs_db
-    tensors = graphs.with_name(f"{graphs.stem}-{checkpoint.weights_hash(model.checkpoint)[:12]}.db")
+    tensors = graphs.with_name(f"{graphs.stem}-{checkpoint.weights_hash(model.checkpoint)[:12]}-{source[:12]}.db")
     files = files_for(model, graphs, tensors, console, workers=given.workers)
     return replace(files, formulas_db=given.formulas), corpus_of(given)
 

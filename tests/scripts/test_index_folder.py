@@ -96,6 +96,13 @@ def test_a_collection_without_topics_is_indexed_with_a_saved_model(
     assert scripts.search.main([f"index={out}", "k=1", "What is irrational?"]) == 0
     assert "post own-1/solution" in capsys.readouterr().out
 
+    more = {"problem": "What of a3?", "solution": "The sum $\\sum_n 1/n$ diverges."}
+    (tmp_path / "posts/own.jsonl").write_text("\n".join(map(json.dumps, [*problems, more])))
+    (tmp_path / "graphs.db").unlink()
+    assert scripts.build_collection.main([*collection, "--out", str(tmp_path / "graphs.db")]) == 0
+    assert scripts.index.main([*words, "--out", str(out), "--update"]) == 0
+    assert "2 kept from the index before" in capsys.readouterr().out
+
 
 def test_an_update_keeps_the_settings_that_are_not_given(model: Path, tmp_path: Path) -> None:
     notes, out = tmp_path / "notes", tmp_path / "index"
