@@ -274,6 +274,7 @@ def rows_of_ids(connection: sqlite3.Connection, query: str, ids: Iterable[int | 
     >>> _ = connection.execute("CREATE TABLE word AS SELECT 1 AS id, 'ring' AS text UNION SELECT 2, 'field'")
     >>> list(rows_of_ids(connection, "SELECT text FROM word WHERE id IN", [2, 3]))
     [('field',)]
+    >>> connection.close()
     """
     stream = iter(ids)
     while some := list(islice(stream, IDS_PER_QUERY)):

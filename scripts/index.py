@@ -150,6 +150,8 @@ def _check(given: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         _check_folder(given, parser)
     elif given.track is not None:
         parser.error("--track ranks the documents of a folder; name the folder")
+    elif given.set:
+        parser.error("--set changes the systems of --track, which rank the documents of a folder; name the folder")
     elif given.job is None or (given.corpus and not given.model and not given.tensors):
         needed = {
             "--graphs-db": given.graphs_db,
@@ -284,10 +286,11 @@ def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus]:
     console = Console()
     with Collection(given.graphs_db) as whole:
         check_whole(whole, console)
+        source = str(whole.meta["source"])
     if given.tensors is not None:
         return IndexedFiles((given.tensors,), given.graphs_db, given.model, given.formulas), corpus_of(given)
     model, graphs = _folder_model(given), given.graphs_db
-    tensors = graphs.with_name(f"{graphs.stem}-{checkpoint.weights_hash(model.checkpoint)[:12]}.db")
+    tensors = graphs.with_name(f"{graphs.stem}-{checkpoint.weights_hash(model.checkpoint)[:12]}-{source[:12]}.db")
     files = files_for(model, graphs, tensors, console, workers=given.workers)
     return replace(files, formulas_db=given.formulas), corpus_of(given)
 

@@ -29,7 +29,7 @@ from mathamr.folder.collection import record_files
 from mathamr.retrieval.folder import DOCUMENTS
 from mathamr.search_index import PARTS, IndexedJob, identity_of, keep, part_of, write_index
 from mathamr.stages.console import Console
-from mathamr.stages.retrieval.folder_index import documents, summary
+from mathamr.stages.retrieval.folder_index import documents, forget_model, summary
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import Encoded, Indexed, TopicSet, Trained
 from mathamr.systems import registry
@@ -39,6 +39,7 @@ from mathamr.systems.system import System
 from mathamr.systems.thread_search import searches_of
 
 _WORKING = "working"
+_MADE_HERE = ("track", "data", "data.root", "data.regime", "fusion.of")
 _NO_TOPICS = TopicSet(1, [], [], "full")
 
 
@@ -52,7 +53,8 @@ def index_documents(
         changes: settings as ``KEY=VALUE``, e.g. ``text.encoder=FOLDER``.
 
     Raises:
-        ConfigError: a system that does not exist, learns, or cannot be kept; or an unknown setting.
+        ConfigError: a system that does not exist, learns, or cannot be kept; a setting that is unknown or made here;
+            or structure alone for documents without formulas.
         CorpusError: not a folder, or one without any passage.
         StoreError: another process that builds this index.
     """
@@ -60,6 +62,9 @@ def index_documents(
         raise ConfigError(f"--track {' '.join(tracks)} names a system twice; name each once")
     for track in tracks:
         _check(track)
+    for change in changes:
+        if change.lstrip("+~").partition("=")[0] in _MADE_HERE:
+            raise ConfigError(f"--set {change}: mathamr index sets this key itself; leave it out")
     place = out / DOCUMENTS
     every = [_settings([f"track={track}"], place, changes) for track in tracks]
     for settings in every:
@@ -67,10 +72,13 @@ def index_documents(
     with documents(folder, out, console) as found:
         corpus, working = open_corpus("jsonl", place), place / _WORKING
         maker = _Maker(corpus, working / identity_of(corpus), console, out)
-        own, name = folder.resolve().name, "+".join(tracks)
-        posts_db = maker.prepared(every[0]).posts_db
+        own, posts_db = folder.resolve().name, maker.prepared(every[0]).posts_db
         with PostTexts(posts_db) as texts:
-            count = len(texts.post_ids("answer"))
+            post_ids = list(texts.post_ids("answer"))
+            if not any(texts.get([post_id])[post_id].text.formulas for post_id in post_ids):
+                every = _without_formulas(every, console)
+        tracks = [settings.track for settings in every]
+        count, name = len(post_ids), "+".join(tracks)
         identity = IndexedJob(own, name, 0, own, found.identity, count)
 
         def keep_all(target: Path) -> dict[str, Any]:
@@ -80,6 +88,7 @@ def index_documents(
             fused = _settings(["track=fusion", f"fusion.of=[{','.join(tracks)}]"], place, changes)
             return maker.keep(fused, target, parts)
 
+        forget_model(place)
         write_index(out, posts_db, keep_all, identity)
         record_files(found, place)
         shutil.rmtree(working)
@@ -90,6 +99,20 @@ def index_documents(
 def _settings(words: Sequence[str], place: Path, changes: Sequence[str]) -> JobSettings:
     documents = ["data=jsonl", "data.regime=full", setting("data.root", place)]
     return job_settings(compose_settings(["+exp=trial", "text.epochs=0", *changes, *words, *documents]))
+
+
+def _without_formulas(every: Sequence[JobSettings], console: Console) -> list[JobSettings]:
+    """Return the systems that can rank documents without any formula.
+
+    Raises:
+        ConfigError: none can.
+    """
+    able = [settings for settings in every if settings.track != "structure"]
+    if not able:
+        raise ConfigError("the documents have no formulas, which track=structure compares; use --track bm25")
+    if len(able) < len(every):
+        console.say("the documents have no formulas; they are indexed without track=structure")
+    return able
 
 
 def _check(track: str) -> None:

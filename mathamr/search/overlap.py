@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from graphs.corpus.post import PlaceholderText
 from graphs.formulas.tree import ParsedFormula
@@ -29,6 +30,7 @@ from mathamr.structure.matching import match_of
 from mathamr.structure.scoring import Scoring
 
 MAX_ASKED, MAX_FORMULAS = 10, 30  # formulas of a query, and of each post, that are compared
+MAX_LATEX = 2000  # characters of these formulas together
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _PLACEHOLDER = re.compile(r"FORMULA_\d+")
 _FUNCTION_WORDS = re.compile(
@@ -76,7 +78,9 @@ def _words(text: PlaceholderText) -> list[str]:
 
 def _read(trees: FormulaTrees, text: PlaceholderText, most: int) -> list[tuple[str, ParsedFormula]]:
     """Return LaTeX and trees of the first formulas, each once, that have a layout tree."""
-    formulas = list({formula.latex: formula for formula in text.formulas}.values())[:most]
+    different = list({formula.latex: formula for formula in text.formulas}.values())[:most]
+    ends = accumulate(len(formula.latex) for formula in different)
+    formulas = [formula for formula, end in zip(different, ends, strict=True) if end <= MAX_LATEX]
     parsed = zip(formulas, trees.of(formulas), strict=True)
     return [(formula.latex, tree) for formula, tree in parsed if tree.slt is not None]
 

@@ -16,10 +16,14 @@ import scripts.index
 import scripts.search
 from experiments import cli
 from graphs.amr.embedded import EmbeddedParser
+from graphs.errors import StoreError
 from graphs.stores.collection import Collection
 from mathamr import MathAMR
+from mathamr.pretrained import folder
 from mathamr.search.catalog import settings_of
+from mathamr.stages.console import Console
 from mathamr.stages.retrieval import folder_index
+from mathamr.stages.retrieval.indexing import IndexBuild
 from mathamr.text.encoder import TextEncoder
 from mathamr.text.training.tiny import make_tiny
 from tests.documents.blocks import ROOT, blocks_of
@@ -95,6 +99,13 @@ def test_a_collection_without_topics_is_indexed_with_a_saved_model(
         assert printed in capsys.readouterr().out
     assert scripts.search.main([f"index={out}", "k=1", "What is irrational?"]) == 0
     assert "post own-1/solution" in capsys.readouterr().out
+
+    more = {"problem": "What of a3?", "solution": "The sum $\\sum_n 1/n$ diverges."}
+    (tmp_path / "posts/own.jsonl").write_text("\n".join(map(json.dumps, [*problems, more])))
+    (tmp_path / "graphs.db").unlink()
+    assert scripts.build_collection.main([*collection, "--out", str(tmp_path / "graphs.db")]) == 0
+    assert scripts.index.main([*words, "--out", str(out), "--update"]) == 0
+    assert "2 kept from the index before" in capsys.readouterr().out
 
 
 def test_an_update_keeps_the_settings_that_are_not_given(model: Path, tmp_path: Path) -> None:
@@ -263,6 +274,35 @@ def test_vectors_of_unchanged_passages_are_kept(tmp_path: Path, monkeypatch: pyt
     assert sorted(encoded[3:]) == sorted([texts[0], texts[2]])
 
 
+def test_documents_without_formulas_are_indexed_by_their_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes, out = tmp_path / "notes", tmp_path / "index"
+    notes.mkdir()
+    (notes / "a.md").write_text("Both roots are irrational numbers.\n")
+    words = [str(notes), "--out", str(out)]
+    assert scripts.index.main([*words, "--track", "structure"]) == 2
+    assert "the documents have no formulas, which track=structure compares" in capsys.readouterr().err
+    assert scripts.index.main(words) == 0
+    printed = capsys.readouterr()
+    assert "index:     1 post of notes, ranked by bm25\n" in printed.out
+    assert "indexed without track=structure" in printed.err
+    assert [place for place, _ in found(out, capsys)] == ["a.md:1"]
+
+
+def test_an_update_does_not_take_the_index_of_other_systems_for_that_of_its_model(model: Path, tmp_path: Path) -> None:
+    notes, out = tmp_path / "notes", tmp_path / "index"
+    notes.mkdir()
+    (notes / "a.md").write_text("Both $\\sqrt2$ and $\\sqrt3$ are irrational.\n")
+    words = [str(notes), "--out", str(out)]
+    assert scripts.index.main([*words, "--model", str(model)]) == 0
+    assert scripts.index.main(words) == 0
+    files = folder.read(model)
+    own, options = folder_index.FolderModel(model, files.vocabulary, files.spec), IndexBuild(update=True)
+    with pytest.raises(StoreError, match="is not of format mathamr-catalog"):
+        folder_index.index_folder(notes, out, own, options, Console())
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -273,6 +313,8 @@ def test_vectors_of_unchanged_passages_are_kept(tmp_path: Path, monkeypatch: pyt
         (["--track", "bm25", "bm25"], "names a system twice"),
         (["--track", "bm52"], "did you mean bm25"),
         (["--track", "bm25", "--set", "bm25.q=1"], "unknown key bm25.q"),
+        (["--set", "track=text"], "--set track=text: mathamr index sets this key itself"),
+        (["--set", "data.root=elsewhere"], "--set data.root=elsewhere: mathamr index sets this key itself"),
         (["--track", "bm25", "--update"], "--update is an option of graph models"),
         (["--set", "bm25.b=1", "--model", "model"], "--set changes the systems of --track"),
         (["--track", "bm25", "--model", "model"], "--from, --model and --track exclude each other"),
@@ -315,6 +357,7 @@ def test_options_that_do_not_fit_a_folder_are_refused(tmp_path: Path, capsys: py
     for words, message in (
         (["data.regime=full", "--out", "index"], "data.regime=full is a setting, which mathamr index does not take"),
         (["notes", "--model", "model"], "--out missing"),
+        (["--from", "outputs/trial", "bm25", "--set", "bm25.b=1"], "--set changes the systems of --track"),
         (["notes", "--model", "model", "--out", "index", "--corpus", "jsonl"], "FOLDER is the collection"),
     ):
         with pytest.raises(SystemExit):

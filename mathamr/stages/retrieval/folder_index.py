@@ -84,7 +84,7 @@ def index_folder(
         if settings.update and (out / HEADER).exists() and _read(place) == state:
             record_files(found, place)
             return "\n".join([*summary(found, place), "nothing has changed since the last index"])
-        (place / _INDEXED).unlink(missing_ok=True)  # a kill between the two writes below would leave the old state
+        forget_model(place)  # a kill between the two writes below would leave the old state
         keeps = settings.update and (out / HEADER).exists() and _is_parsed_by(parser, out, state["model"], console)
         files = _parsed(place, found, model, console, settings.update, build, parser)
         settings = replace(settings, update=keeps)
@@ -117,6 +117,11 @@ def documents(folder: Path, out: Path, console: Console, *, update: bool = False
             raise
         write_table(found.failures, place / "failures.tsv")
         yield found
+
+
+def forget_model(place: Path) -> None:
+    """Forget which graph model the index of these documents is of, since another system replaces it."""
+    (place / _INDEXED).unlink(missing_ok=True)
 
 
 def _remove_new(made: Sequence[Path]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.placeholders import extract
-from mathamr.search.overlap import MAX_ASKED, overlaps
+from mathamr.search.overlap import MAX_ASKED, MAX_LATEX, overlaps
 
 
 def text(body: str) -> PlaceholderText:
@@ -44,4 +44,11 @@ def test_each_formula_of_the_query_has_one_line_and_few_are_compared() -> None:
     [overlap, other] = overlaps(text(f"$x$ {body} $x$"), [text(body), text("No formula.")])
     assert len(overlap.formulas) == MAX_ASKED
     assert all(one.match.startswith(("4 of 4", "1 of 1")) for one in overlap.formulas)
+    assert other.formulas == ()
+
+
+def test_formulas_after_a_very_long_one_are_not_compared() -> None:
+    long = "+".join(["x"] * MAX_LATEX)
+    [overlap, other] = overlaps(text(f"$y^2$ ${long}$ $z^3$"), [text("$z^3$ $y^2$"), text(f"${long}$ $y^2$")])
+    assert [one.query for one in overlap.formulas] == ["y^2"]
     assert other.formulas == ()
