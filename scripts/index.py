@@ -29,7 +29,7 @@ FOLDER has LaTeX, Markdown, notebooks, HTML and archives of arXiv; their theorem
 each with its file and line (docs/folder.md). With a graph model, ``--update`` reads, parses and encodes only new and
 changed files. Without ``--from`` and ``--model``, systems that need no model rank: ``--track``, by default bm25 (words
 and LaTeX) and structure (trees of formulas); text compares the vectors of a text encoder (``--set text.encoder=...``).
-Several systems are fused by reciprocal ranks.
+Several systems are fused by their standard scores.
 
 ``--update`` takes kinds, backend, location, name and dtype from the index before, where they are not given.
 

@@ -3,9 +3,9 @@
 print(index_documents(Path("notes"), ["bm25", "structure"], Path("index"), Console()))
 # index:     340 posts of notes, ranked by bm25+structure
 
-Several systems are fused by reciprocal ranks. There are no topics and no judgments, so no experiment: each system runs
-the steps of a job on the documents, up to its index. Another call reads and indexes everything again; vectors of
-unchanged passages, whose ids have a digest of their text, are taken from the index before.
+Several systems are fused by the sum of their standard scores. There are no topics and no judgments, so no experiment:
+each system runs the steps of a job on the documents, up to its index. Another call reads and indexes everything again;
+vectors of unchanged passages, whose ids have a digest of their text, are taken from the index before.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def index_documents(
 
 def _settings(words: Sequence[str], place: Path, changes: Sequence[str]) -> JobSettings:
     documents = ["data=jsonl", "data.regime=full", setting("data.root", place)]
-    return job_settings(compose_settings(["+exp=trial", "text.epochs=0", *changes, *words, *documents]))
+    return job_settings(
+        compose_settings(["+exp=trial", "text.epochs=0", "fusion.how=standard", *changes, *words, *documents])
+    )
 
 
 def _without_formulas(every: Sequence[JobSettings], console: Console) -> list[JobSettings]:

@@ -31,7 +31,8 @@ from mathamr.structure.scoring import Scoring
 
 MAX_ASKED, MAX_FORMULAS = 10, 30  # formulas of a query, and of each post, that are compared
 MAX_LATEX = 2000  # characters of these formulas together
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_NUMBER = re.compile(r"\b\d{2,}\b")
+_WORD = re.compile(rf"[^\W\d_]{{2,}}|{_NUMBER.pattern}")
 _PLACEHOLDER = re.compile(r"FORMULA_\d+")
 _FUNCTION_WORDS = re.compile(
     "an|and|are|as|at|be|but|by|can|do|does|for|from|has|have|how|if|in|into|is|it|its|let|no|not|of|on|or|so|such|"
@@ -50,7 +51,7 @@ class SimilarFormula:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Common words, in the order of the query, and similar formulas."""
+    """Words and numbers in common, in the order of the query, and similar formulas."""
 
     words: tuple[str, ...]
     formulas: tuple[SimilarFormula, ...]
@@ -65,7 +66,7 @@ def overlaps(query: PlaceholderText, posts: Sequence[PlaceholderText]) -> list[O
     asked, scoring = _read(trees, query, MAX_ASKED), Scoring.by_default()
     found: list[Overlap] = []
     for post in posts:
-        own = frozenset(_words(post))
+        own = {*_words(post), *(number for formula in post.formulas for number in _NUMBER.findall(formula.latex))}
         formulas = _similar(asked, _read(trees, post, MAX_FORMULAS), scoring) if asked else ()
         found.append(Overlap(tuple(word for word in words if word in own), formulas))
     return found

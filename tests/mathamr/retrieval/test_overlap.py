@@ -21,6 +21,12 @@ def test_common_words_have_the_order_of_the_query_each_once_and_no_function_word
     assert overlap.formulas == ()
 
 
+def test_numbers_of_two_digits_are_common_words_even_in_a_formula_of_the_post() -> None:
+    query = text("Is 1729 a taxicab number for 2 cubes?")
+    overlap, other = overlaps(query, [text("Then $1729 = 1^3+12^3$."), text("Entry 11A1729 has 2 taxicabs.")])
+    assert (overlap.words, other.words) == (("1729",), ())
+
+
 @pytest.mark.parametrize(
     ("query", "document", "match"),
     [
