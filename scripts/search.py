@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from mathamr.search.searchable import SearchEngine
     from mathamr.search.settings import Settings
 
+_LATEX = re.compile(r"\\[a-zA-Z]{2}|\w\^[\w{\\]|\b\w_[\w{\\]|[∀∃∈∑√∞∫≤≥]")
 SHOWN = 100  # characters of a virtual node's text, or of a refused query
 
 
@@ -154,6 +156,8 @@ def show(
     print(printable(f"query: {answer.query.words}"), file=sys.stderr)
     if symbols := answer.query.words.symbols:
         print(f"note: read as variables: {' '.join(symbols)}; write LaTeX commands, such as \\le", file=sys.stderr)
+    if not answer.query.text.formulas and _LATEX.search(text):
+        print("note: no formula is read; write formulas between dollar signs, such as $x^2$", file=sys.stderr)
     if r"\qvar" in text:
         print(r"note: there are no wildcards; \qvar{x} is read as the letters ? and x", file=sys.stderr)
     if answer.page.candidates is not None:

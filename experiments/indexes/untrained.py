@@ -72,7 +72,8 @@ def index_documents(
     with documents(folder, out, console) as found:
         corpus, working = open_corpus("jsonl", place), place / _WORKING
         maker = _Maker(corpus, working / identity_of(corpus), console, out)
-        own, posts_db = folder.resolve().name, maker.prepared(every[0]).posts_db
+        own = "".join(sign if sign.isprintable() else " " for sign in folder.resolve().name)
+        posts_db = maker.prepared(every[0]).posts_db
         with PostTexts(posts_db) as texts:
             post_ids = list(texts.post_ids("answer"))
             if not any(texts.get([post_id])[post_id].text.formulas for post_id in post_ids):

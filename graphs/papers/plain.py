@@ -5,6 +5,9 @@ r"""LaTeX prose as plain text with formulas in ``$...$``.
 >>> plain(r"\begin{itemize}\item Erd\H{o}s -- \'Elie's ``proof''\item $x_{\text{in $A$}}$\end{itemize}")
 'Erdős – Élie\'s "proof" $x_{\\text{in $A$}}$'
 
+>>> plain(r"of \PMlinkname{characteristic}{Characteristic} zero")
+'of characteristic Characteristic zero'
+
 >>> sentences_of(r"Let $f(x) = x. y$ be e.g. a map. Then $f'(x) = \text{1. If $x$}$. It is.")
 ['Let $f(x) = x. y$ be e.g. a map.', "Then $f'(x) = \\text{1. If $x$}$.", 'It is.']
 
@@ -59,6 +62,8 @@ _DROPPED = re.compile(
 _REFERENCE = re.compile(r"\\hyperref\s*\[[^\]]{0,500}\](?=\s*\{)")
 _ARGUMENT = r"\{(?:[^{}]|\{[^{}]{0,500}+\}){0,500}+\}"
 _BOOKMARK = re.compile(rf"\\texorpdfstring\s*(?P<shown>{_ARGUMENT})\s*{_ARGUMENT}")
+# Of a macro of the author's, what is between its arguments is unknown; a space keeps their words apart.
+_ARGUMENTS = re.compile(rf"\\[a-zA-Z]{{2,}}\*?\s*{_ARGUMENT}(?:{_ARGUMENT}){{1,8}}")
 _FLOAT = re.compile(r"\\begin\{(figure|table|tikzpicture|tikzcd|wrapfigure)\*?\}.{0,20000}?\\end\{\1\*?\}", re.DOTALL)
 _EDGE = re.compile(r"\\begin\s*\{[^{}]*\}(?:\s*\[[^\]]{0,500}\])?|\\end\s*\{[^{}]*\}")
 _ITEM = re.compile(r"\\item\b\s*(?:\[(?P<mark>[^\]]{0,500})\])?")
@@ -170,6 +175,7 @@ def _prose(text: str) -> str:
     text = _ITEM.sub(lambda match: f" {match['mark'] or ''} ", text)
     text = _EDGE.sub(" ", text)
     text = _ACCENT.sub(_accented, text)
+    text = _ARGUMENTS.sub(lambda match: match[0].replace("}{", "} {"), text)
     text = _COMMAND.sub(_command, text)
     text = text.replace("``", '"').replace("''", '"').replace("---", "—").replace("--", "–")
     return re.sub(r"[{}]", "", text.replace("~", " "))

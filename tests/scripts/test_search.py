@@ -160,6 +160,25 @@ def test_a_search_says_what_of_the_query_the_model_knows(index: Path, capsys: py
     assert "note" not in captured
     assert scripts.search.main([f"index={index}", "k=1", "Is $p ≤ q$ or $q ∈ \\{p\\}$?"]) == 0
     assert "note: read as variables: ≤ ∈; write LaTeX commands, such as \\le\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("query", "is_noted"),
+    [
+        *[
+            ("Is \\sqrt2 irrational?", True),
+            ("Is x^2 irrational?", True),
+            ("irrational a_1", True),
+            ("irrational √2", True),
+        ],
+        *[("Is $x^2$ irrational?", False), ("irrational prime_number", False), ("irrational $", False)],
+    ],
+)
+def test_a_formula_without_dollar_signs_is_noted(
+    index: Path, query: str, is_noted: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert scripts.search.main([f"index={index}", "k=1", query]) == 0
+    assert ("note: no formula is read; write formulas between dollar signs" in capsys.readouterr().err) is is_noted
     assert scripts.search.main([f"index={index}", "k=1", r"Is $\qvar{p}^2$ irrational?"]) == 0
     assert r"note: there are no wildcards; \qvar{x} is read as" in capsys.readouterr().err
 
