@@ -85,7 +85,7 @@ def index_documents(
         def keep_all(target: Path) -> dict[str, Any]:
             if len(every) == 1:
                 return maker.keep(every[0], target)
-            parts = {own.track: maker.keep(own, target / PARTS / own.track) for own in every}
+            parts = {one.track: maker.keep(one, target / PARTS / one.track) for one in every}
             fused = _settings(["track=fusion", f"fusion.of=[{','.join(tracks)}]"], place, changes)
             return maker.keep(fused, target, parts)
 
