@@ -102,10 +102,9 @@ def configuration_of(command: str, root: Path | None = None) -> DictConfig:
     changes += [f"hydra.searchpath=[{quoted(f'file://{folder}')}]" for folder in folders]
     changes += [] if root is None else [setting("data.root", root)]
     try:
-        return validated(compose_words(changes))
-    except CONFIGURATION_ERRORS as error:
-        why = refusal(error, known_keys)
-        raise ConfigError(f"experiment.json names the command {command!r}: {why}") from error
+        return compose_settings(changes)
+    except ConfigError as error:
+        raise ConfigError(f"experiment.json names the command {command!r}: {error}") from error
 
 
 def compose_settings(words: Sequence[str]) -> DictConfig:

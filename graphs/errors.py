@@ -24,6 +24,15 @@ def encodable(message: str) -> str:
     return message.encode(errors="backslashreplace").decode()
 
 
+def printable(line: str) -> str:
+    """Return a line with a blank for each control character, since a text from outside may contain any.
+
+    >>> printable("a\\x1b[2Jb")
+    'a [2Jb'
+    """
+    return "".join(character if character.isprintable() else " " for character in line)
+
+
 class MathAMRError(Exception):
     """Root of every error that this project raises deliberately.
 

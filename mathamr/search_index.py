@@ -25,7 +25,7 @@ from typing import Any
 
 from graphs.corpus.corpus import Corpus
 from graphs.counts import counted
-from graphs.errors import ConfigError, StoreError
+from graphs.errors import ConfigError, StoreError, printable
 from graphs.shared_files import only_writer, read_json, write_json
 from graphs.stores.posts import PostTexts
 from mathamr.retrieval.folder import HEADER, building, opened, read_header, switch
@@ -247,7 +247,7 @@ def open_engine(settings: Settings) -> tuple[SearchEngine, str]:
         of += f" of {header['experiment']}" if header["experiment"] != header["collection"] else ""
         if unused := [name for name in ("strategy", "exact", "pool", "ef") if name in settings.named]:
             of += f" ({', '.join(f'{name}=' for name in unused)} has no effect: only graph models have strategies)"
-        of = "".join(sign if sign.isprintable() else " " for sign in of)  # an index may come from anywhere
+        of = printable(of)  # an index may come from anywhere
     else:
         engine = Engine.open(settings.index, model=settings.model, device=settings.device)
     loaded = f"{counted(len(engine), 'post')}{of}, loaded in {time.perf_counter() - start:.1f} s"

@@ -44,6 +44,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.command import HELP, command
+from graphs.errors import printable
 
 if TYPE_CHECKING:
     from mathamr.retrieval.explanation import Match, VirtualNode
@@ -165,15 +166,6 @@ def show(
     parts = ", ".join(f"{part} {seconds:.3f}" for part, seconds in answer.seconds.items())
     print(f"answered in {time.perf_counter() - start:.3f} s: {parts}", file=sys.stderr)
     return 0
-
-
-def printable(line: str) -> str:
-    """Remove control characters from ``line``: a post may contain any.
-
-    >>> printable("a\\x1b[2Jb")
-    'a [2Jb'
-    """
-    return "".join(character if character.isprintable() else " " for character in line)
 
 
 def _posts(answer: Answer) -> list[str]:

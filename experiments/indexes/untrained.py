@@ -23,7 +23,7 @@ from experiments.config import job_settings
 from graphs import shared_files
 from graphs.corpus.corpus import Corpus, open_corpus
 from graphs.counts import counted
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, printable
 from graphs.stores.posts import PostTexts
 from mathamr.folder.collection import record_files
 from mathamr.retrieval.folder import DOCUMENTS
@@ -72,7 +72,7 @@ def index_documents(
     with documents(folder, out, console) as found:
         corpus, working = open_corpus("jsonl", place), place / _WORKING
         maker = _Maker(corpus, working / identity_of(corpus), console, out)
-        own = "".join(sign if sign.isprintable() else " " for sign in folder.resolve().name)
+        own = printable(folder.resolve().name)
         posts_db = maker.prepared(every[0]).posts_db
         with PostTexts(posts_db) as texts:
             post_ids = list(texts.post_ids("answer"))
@@ -98,10 +98,9 @@ def index_documents(
 
 
 def _settings(words: Sequence[str], place: Path, changes: Sequence[str]) -> JobSettings:
-    documents = ["data=jsonl", "data.regime=full", setting("data.root", place)]
-    return job_settings(
-        compose_settings(["+exp=trial", "text.epochs=0", "fusion.how=standard", *changes, *words, *documents])
-    )
+    defaults = ["+exp=trial", "text.epochs=0", "fusion.how=standard"]
+    data = ["data=jsonl", "data.regime=full", setting("data.root", place)]
+    return job_settings(compose_settings([*defaults, *changes, *words, *data]))
 
 
 def _without_formulas(every: Sequence[JobSettings], console: Console) -> list[JobSettings]:

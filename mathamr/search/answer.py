@@ -100,10 +100,10 @@ def formula_results(hits: Sequence[Hit], texts: PostTexts) -> list[Result]:
     Raises:
         StoreError: a formula without the text of its post.
     """
-    posts = texts.get([hit.post_id or "" for hit in hits])
+    posts = texts.get(list(map(post_of_hit, hits)))
     results = []
     for hit in hits:
-        post = posts.get(hit.post_id or "")
+        post = posts.get(post_of_hit(hit))
         if post is None:
             raise StoreError(f"the index has formula {hit.doc_id} but not the text of its post {hit.post_id}")
         formula = next((f for f in post.text.formulas if f.formula_id == hit.doc_id), FormulaRef(hit.doc_id, ""))

@@ -43,16 +43,21 @@ def found(index: Path, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, st
     return [(result["post_id"].partition("~")[0], str(result["title"][0])) for result in results]
 
 
-def test_a_folder_is_indexed_searched_and_updated(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    notes, out = tmp_path / "notes", tmp_path / "notes/an ïndex"
+def write_notes(notes: Path) -> None:
+    """Write a lemma in LaTeX, a paragraph in Markdown, and a file that cannot be read."""
     notes.mkdir()
     (notes / "a.tex").write_text(
         "\\section{Roots}\n\n\\begin{lemma}\nBoth $\\sqrt2$ and $\\sqrt3$ are irrational.\n\\end{lemma}\n"
     )
     (notes / "b.md").write_text("# Integrals\n\nThe integral $\\int_0^1 x\\,dx$ is $1/2$.\n")
     (notes / "c.pdf").write_bytes(b"%PDF")
+
+
+def test_a_folder_is_indexed_searched_and_updated(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes, out = tmp_path / "notes", tmp_path / "notes/an ïndex"
+    write_notes(notes)
     words = [str(notes), "--model", str(model), "--out", str(out)]
     assert scripts.index.main(words) == 0
     printed = capsys.readouterr().out
@@ -224,12 +229,7 @@ def test_documents_are_indexed_without_a_model(
     tracks: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     notes, out = tmp_path / "notes", tmp_path / "notes/index"
-    notes.mkdir()
-    (notes / "a.tex").write_text(
-        "\\section{Roots}\n\n\\begin{lemma}\nBoth $\\sqrt2$ and $\\sqrt3$ are irrational.\n\\end{lemma}\n"
-    )
-    (notes / "b.md").write_text("# Integrals\n\nThe integral $\\int_0^1 x\\,dx$ is $1/2$.\n")
-    (notes / "c.pdf").write_bytes(b"%PDF")
+    write_notes(notes)
     words = [str(notes), "--out", str(out), "--set", "text.encoder=tiny", *(["--track", *tracks] if tracks else [])]
     assert scripts.index.main(words) == 0
     printed = capsys.readouterr().out

@@ -22,7 +22,7 @@ from typing import Any
 
 from graphs.corpus.post import FormulaRef, PlaceholderText
 from graphs.corpus.text.latex_text import parts
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, printable
 from mathamr.search.answer import Answer, Result
 from mathamr.search.web import answers
 
@@ -89,8 +89,7 @@ def in_bibtex(sentence: str, text: PlaceholderText | None = None) -> str:
     """Return a line of LaTeX with balanced braces, formulas of ``text`` between dollars."""
     pieces = parts(sentence, text or PlaceholderText((), ()))
     written = (_math(part) if isinstance(part, FormulaRef) else part.translate(_ESCAPES) for part in pieces)
-    printable = (character if character.isprintable() else " " for character in "".join(written))
-    return " ".join("".join(printable).split())
+    return " ".join(printable("".join(written)).split())
 
 
 def _math(formula: FormulaRef) -> str:
