@@ -10,7 +10,7 @@ engine.answer("Why is $e$ irrational?").results[0].post.title
 ``data-*/system``       files of the system; those of its parts are in ``parts/NAME``
 ======================  ==========================================================================
 
-The index of a graph model is a catalog (:mod:`mathamr.search.catalog`); :func:`open_engine` opens either kind.
+The index of a graph model is a catalog (:mod:`mathamr.search.catalog`); :func:`open_index` opens either kind.
 """
 
 from __future__ import annotations
@@ -136,13 +136,20 @@ def _unsigned(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def open_index(path: Path, *, device: str = "cpu") -> tuple[SystemEngine, Mapping[str, Any]]:
-    """Open an index of any system; return its engine and its header.
+def open_index(path: Path, *, model: Path | None = None, device: str = "cpu") -> tuple[SearchEngine, Mapping[str, Any]]:
+    """Open an index of any system; return its engine and its header, which is empty for a graph model.
+
+    Args:
+        model: checkpoint that must have made the index.
 
     Raises:
         StoreError: a folder that is missing, damaged or of another format, or that lacks a part.
-        ConfigError: a system that is not installed.
+        ConfigError: a system that is not installed, or a checkpoint for an index that is not of a graph model.
     """
+    if not is_of_system(path):
+        return Engine.open(path, model=model, device=device), {}
+    if model is not None:
+        raise ConfigError(f"model={model}: {path} is not of a graph model; leave model= out")
     return opened(path, lambda: _open(path, device))
 
 
@@ -237,18 +244,13 @@ def open_engine(settings: Settings) -> tuple[SearchEngine, str]:
         MathAMRError: an index that cannot be opened.
     """
     start = time.perf_counter()
-    engine: SearchEngine
+    engine, header = open_index(settings.index, model=settings.model, device=settings.device)
     of = ""
-    if is_of_system(settings.index):
-        if settings.model is not None:
-            raise ConfigError(f"model={settings.model}: {settings.index} is not of a graph model; leave model= out")
-        engine, header = open_index(settings.index, device=settings.device)
+    if header:
         of = f" of {header['collection']}, ranked by {header['condition']}"
         of += f" of {header['experiment']}" if header["experiment"] != header["collection"] else ""
         if unused := [name for name in ("strategy", "exact", "pool", "ef") if name in settings.named]:
             of += f" ({', '.join(f'{name}=' for name in unused)} has no effect: only graph models have strategies)"
         of = printable(of)  # an index may come from anywhere
-    else:
-        engine = Engine.open(settings.index, model=settings.model, device=settings.device)
     loaded = f"{counted(len(engine), 'post')}{of}, loaded in {time.perf_counter() - start:.1f} s"
     return engine, f"{loaded}\nnote: {engine.note}" if engine.note else loaded

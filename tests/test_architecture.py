@@ -59,9 +59,9 @@ ORDER = {
         "analysis",
         "search",
         "stages",
-        "pretrained",
         "systems",
         "search_index",
+        "pretrained",
     ),
 }
 

@@ -1,8 +1,10 @@
-"""Index of posts that are given in memory: :class:`PostIndex`, the result of :meth:`mathamr.MathAMR.index`.
+"""Index to search in Python: of posts in memory (:meth:`mathamr.MathAMR.index`), or one that ``mathamr index`` wrote.
 
 with model.index(["The sum of two squares ...", "Suppose $x^2+1 = fg$ ..."]) as index:
     for result in index.search("Why is $x^2+1$ irreducible?", k=1, explain=True):
         print(result.post.post_id, result.score, result.explanation.matches)
+with PostIndex.open("index") as index:
+    print(index.search("How many primes $p$ are there?")[0].post.title)
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -28,6 +29,8 @@ from mathamr.search.answer import RESULTS, Result
 from mathamr.search.catalog import Catalog, CatalogContent
 from mathamr.search.engine import Engine
 from mathamr.search.query import EncodedQuery, QueryEncoder, query_sets
+from mathamr.search.searchable import SearchEngine
+from mathamr.search_index import open_index
 from mathamr.training import checkpoint
 
 Task = Literal["answers", "formulas"]
@@ -41,8 +44,20 @@ class PostIndex(AbstractContextManager["PostIndex"]):
         temporary: folder to remove on closing; None: the index stays.
     """
 
-    def __init__(self, engine: Engine, temporary: tempfile.TemporaryDirectory[str] | None = None) -> None:
+    def __init__(self, engine: SearchEngine, temporary: tempfile.TemporaryDirectory[str] | None = None) -> None:
         self._engine, self._temporary = engine, temporary
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], *, device: str = "cpu") -> PostIndex:
+        """Open the index of any system, written by ``mathamr index`` or :meth:`mathamr.MathAMR.index`.
+
+        Args:
+            device: device of the model, if the system has one.
+
+        Raises:
+            MathAMRError: a folder that is missing, damaged or no index, or a system that is not installed.
+        """
+        return cls(open_index(Path(folder), device=device)[0])
 
     @classmethod
     def build(
@@ -91,7 +106,7 @@ class PostIndex(AbstractContextManager["PostIndex"]):
         return cls(Engine(Catalog.open(place), reader), temporary)
 
     def __len__(self) -> int:
-        return len(self._engine.catalog)
+        return len(self._engine)
 
     def __repr__(self) -> str:
         return f"PostIndex({counted(len(self), 'post')})"
@@ -112,15 +127,16 @@ class PostIndex(AbstractContextManager["PostIndex"]):
             k: number of results, at most 1,000.
             task: what to search: ``answers`` (all posts of the index) or ``formulas``.
             strategy: search strategy for posts (:class:`mathamr.retrieval.Strategy`); None: exact MaxSim.
-            explain: add to each result the similarities of its virtual nodes with those of the query.
+            explain: add to each result what it has in common with the query: similarities of virtual nodes
+                (``explanation``) or, for systems without these, words and formulas (``overlap``).
 
         Raises:
             MathAMRError: a query that cannot be read, or a number of results out of range.
         """
         if not isinstance(query, str):
             raise RetrievalError(f"the query {query!r:.80} is not a text; search one text at a time")
-        results = self._engine.answer(query, task=task, strategy=strategy, k=k).results
-        return results if explain else [replace(result, explanation=None) for result in results]
+        explained = None if explain else 0
+        return self._engine.answer(query, task=task, strategy=strategy, k=k, explained=explained).results
 
     def close(self) -> None:
         """Close all files, and remove a temporary index."""

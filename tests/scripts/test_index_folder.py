@@ -18,7 +18,7 @@ from experiments import cli
 from graphs.amr.embedded import EmbeddedParser
 from graphs.errors import StoreError
 from graphs.stores.collection import Collection
-from mathamr import MathAMR
+from mathamr import MathAMR, PostIndex
 from mathamr.pretrained import folder
 from mathamr.search.catalog import settings_of
 from mathamr.stages.console import Console
@@ -212,7 +212,7 @@ def test_the_commands_of_the_document_find_its_example(
     (tmp_path / "models").mkdir()
     model.rename(tmp_path / "models/mine")
     monkeypatch.chdir(tmp_path)
-    without_model, with_model = commands
+    without_model, with_model, in_python = commands
     for some, why in (
         (without_model, "words    many, primes\n     formula  $p$  <-  $p$: 1 of 1 symbols\n"),
         (with_model, ""),
@@ -222,6 +222,12 @@ def test_the_commands_of_the_document_find_its_example(
         printed = capsys.readouterr().out
         assert "1. Theorem (Euclid). Primes\n   post primes.md:3~" in printed
         assert why in printed
+    exec(in_python)
+    printed = capsys.readouterr().out
+    assert printed.startswith("Theorem (Euclid). Primes ")
+    assert "Overlap(words=('many', 'primes'), formulas=" in printed
+    with PostIndex.open("index-of-model") as index:
+        assert index.search("How many primes $p$ are there?", k=1)[0].explanation is None
 
 
 @pytest.mark.parametrize("tracks", [[], ["bm25"], ["text"], ["bm25", "structure", "text"]], ids="+".join)
