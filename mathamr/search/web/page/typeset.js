@@ -20,7 +20,8 @@ const ENVIRONMENTS = new Set(
   ("equation align aligned alignat alignedat gather gathered multline eqnarray flalign split displaymath math cases " +
     "array matrix pmatrix bmatrix vmatrix Vmatrix Bmatrix smallmatrix subequations IEEEeqnarray dcases CD").split(" "),
 );
-// What MathJax has and KaTeX has not, or only in displayed equations. Labels name equations, which stand alone here.
+// What MathJax or packages of LaTeX have and KaTeX has not, or only in displayed equations. Labels name equations, which
+// stand alone here.
 const MACROS = {
   "\\label": "\\@firstoftwo{}{#1}",
   "\\require": "\\@firstoftwo{}{#1}",
@@ -30,6 +31,16 @@ const MACROS = {
   "\\mbox": "\\text{#1}",
   "\\lbinom": "\\binom{#1}{#2}",
   "\\hfil": "\\;",
+  "\\par": "\\;",
+  "\\sech": "\\operatorname{sech}",
+  "\\nicefrac": "{}^{#1}\\!/\\!{}_{#2}",
+  "\\sfrac": "{}^{#1}\\!/\\!{}_{#2}",
+  "\\widebar": "\\overline{#1}",
+  "\\mathbbm": "\\mathbb{#1}",
+  "\\mathbbmss": "\\mathbb{#1}",
+  "\\mathds": "\\mathbb{#1}",
+  "\\intertext": "\\text{#1}\\\\",
+  "\\qedhere": "",
 };
 // Displayed environments, as those that may stand within a line.
 const ENVIRONMENT = /\\(begin|end)\{(align|gather|equation|multline|split|eqnarray)\*?\}/g;
