@@ -105,7 +105,8 @@ def collate(graphs: Sequence[GraphArrays]) -> GraphBatch:
     counts = np.array([len(graph.representatives) for graph in graphs], dtype=np.int64)
     is_virtual = [np.arange(graph.num_nodes) >= graph.num_nodes - graph.num_virtual for graph in graphs]
     mask = np.concatenate([np.empty(0, np.bool_), *is_virtual])
-    return batch_of(labels, edge_index[:, order], relations[order], nodes, mask, representatives, kinds, counts)
+    virtual_kind = np.where(mask, labels - FIRST_VIRTUAL_LABEL, -1)
+    return batch_of(labels, edge_index[:, order], relations[order], nodes, virtual_kind, representatives, kinds, counts)
 
 
 def _cat(parts: Sequence[npt.NDArray[np.integer]]) -> Int64:
@@ -117,7 +118,7 @@ def batch_of(
     edge_index: Int64,
     relations: Int64,
     nodes: Int64,
-    is_virtual: npt.NDArray[np.bool_],
+    virtual_kind: Int64,
     representatives: Int64,
     kinds: Int64,
     counts: Int64,
@@ -129,12 +130,11 @@ def batch_of(
         edge_index: sources and targets, inverses included, (2, E).
         relations: relations of the edges, ascending, (E,).
         nodes: number of nodes of each graph, (B,).
-        is_virtual: mask of the virtual nodes, (N,).
+        virtual_kind: ``VirtualKind`` of each virtual node, -1 for others, (N,).
         representatives: nodes of the retrieval vectors, graph by graph, (V,).
         kinds: ``VirtualKind`` of each representative, (V,).
         counts: number of representatives of each graph, (B,).
     """
-    virtual_kind = np.where(is_virtual, labels - FIRST_VIRTUAL_LABEL, -1)
     ptr = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=ptr[1:])
     return GraphBatch(
@@ -142,7 +142,7 @@ def batch_of(
         edge_index=torch.from_numpy(edge_index),
         relation=torch.from_numpy(relations),
         node_graph=torch.from_numpy(np.repeat(np.arange(len(nodes)), nodes)),
-        is_virtual=torch.from_numpy(is_virtual),
+        is_virtual=torch.from_numpy(virtual_kind >= 0),
         virtual_kind=torch.from_numpy(virtual_kind),
         representatives=torch.from_numpy(representatives),
         representative_kind=torch.from_numpy(kinds),

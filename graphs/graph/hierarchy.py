@@ -7,7 +7,8 @@ formula without trees, in one sentence:
 >>> parts = Parts(
 ...     nodes=np.array([2, 2]), members=np.array([[1, 1], [1, 1]]),
 ...     constituents=np.array([[1, 2], [1, 2]]), root=np.array([0, 0]),
-...     references=np.array([1, 0, 1, 1, 0] * 2), place=np.array([0, 0] * 2), size=np.array([1, 2] * 2))
+...     tree_nodes=np.array([1] * 2), concepts=np.array([0, 1] * 2), member_nodes=np.array([1, 0] * 2),
+...     place=np.array([0, 0] * 2), size=np.array([1, 2] * 2))
 >>> full = hierarchy(parts, VirtualNodeSpec(connectivity="sequential"))
 >>> full.num_virtual.tolist(), full.nodes.tolist(), full.kinds.tolist()
 ([3, 3], [2, 3, 4, 7, 8, 9], [0, 1, 2, 0, 1, 2])
@@ -21,7 +22,7 @@ formula without trees, in one sentence:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -36,36 +37,33 @@ _NO_EDGES: Edges = (np.empty(0, np.int64), np.empty(0, np.int64))
 _FORMULA, _SENTENCE, _DOCUMENT = (kind.value for kind in VirtualKind)  # numpy takes its time with enumerations
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Parts:
     """Input to the placement of virtual nodes: B graphs with M members (formulas and sentences) together.
+
+    Nodes are counted within their graph.
 
     Attributes:
         nodes: number of nodes of each graph, (B,).
         members: numbers of formulas and of sentences of each graph, (B, 2).
         constituents: numbers of tree nodes and of concepts of each graph, (B, 2).
         root: root of each AMR, (B,).
-        references: tree nodes, concepts, formula nodes and roots of sentences, graph by graph, counted within their
-            graph.
-        place: place of each member, formulas first in each graph, (M,).
+        tree_nodes: tree nodes of all formulas, graph by graph.
+        concepts: concepts of all sentences, graph by graph.
+        member_nodes: node of each formula and root of each sentence, formulas first in each graph, (M,).
+        place: place of each member, (M,).
         size: number of tree nodes or concepts of each member, (M,).
-        num_references: number of references of each graph, (B,).
-        begin: first reference of each graph, (B,).
     """
 
     nodes: Int64
     members: Int64
     constituents: Int64
     root: Int64
-    references: Int64
+    tree_nodes: Int64
+    concepts: Int64
+    member_nodes: Int64
     place: Int64
     size: Int64
-    num_references: Int64 = field(init=False)
-    begin: Int64 = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.num_references = self.members.sum(1) + self.constituents.sum(1)
-        self.begin = np.cumsum(self.num_references) - self.num_references
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +103,10 @@ def _full(parts: Parts, connectivity: str) -> Hierarchy:
     num_virtual = each.sum(1)
     ends = np.cumsum(parts.nodes + num_virtual)
     offsets = ends - parts.nodes - num_virtual
-    references = parts.references + np.repeat(offsets, parts.num_references)
     nodes = counted(offsets + parts.nodes, num_virtual)
     kinds = np.repeat(np.arange(each.size) % 3, each.ravel())  # of a graph 0 ... 0 1 ... 1 2
-    of_member, kind_of_member = nodes[kinds != _DOCUMENT], kinds[kinds != _DOCUMENT]
+    is_member = kinds != _DOCUMENT
+    of_member, kind_of_member = nodes[is_member], kinds[is_member]
     size, of_formula = parts.size[covered], kind_of_member == _FORMULA
     num_nodes, num_concepts = parts.constituents.T
     children = nodes.copy()  # of the documents: all virtual nodes of a graph, in the place of its node the AMR's root
@@ -121,11 +119,8 @@ def _full(parts: Parts, connectivity: str) -> Hierarchy:
         nodes=nodes,
         kinds=kinds,
         edges=(
-            (np.repeat(of_member[of_formula], size[of_formula]), references[counted(parts.begin, num_nodes)]),
-            (
-                np.repeat(of_member[~of_formula], size[~of_formula]),
-                references[counted(parts.begin + num_nodes, num_concepts)],
-            ),
+            (np.repeat(of_member[of_formula], size[of_formula]), parts.tree_nodes + np.repeat(offsets, num_nodes)),
+            (np.repeat(of_member[~of_formula], size[~of_formula]), parts.concepts + np.repeat(offsets, num_concepts)),
             (np.repeat(ends - 1, num_virtual), children),
             auxiliary,
         ),
@@ -142,9 +137,8 @@ def _flat(parts: Parts, spec: VirtualNodeSpec) -> Hierarchy:
     num_virtual = np.full_like(graphs, spec.structure == "global")
     ends = np.cumsum(parts.nodes + num_virtual)
     offsets = ends - parts.nodes - num_virtual
-    references = parts.references + np.repeat(offsets, parts.num_references)
     members = parts.members.sum(1)
-    of_member = references[counted(parts.begin + parts.num_references - members, members)]
+    of_member = parts.member_nodes + np.repeat(offsets, members)
     kind_of_member = np.repeat(np.arange(parts.members.size) % 2, parts.members.ravel())
     is_formula = np.zeros(int(ends[-1]) if len(ends) else 0, dtype=np.bool_)
     is_formula[of_member[kind_of_member == _FORMULA]] = True

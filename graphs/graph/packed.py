@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from graphs.errors import GraphError
 from graphs.graph.batching import GraphBatch, batch_of
-from graphs.graph.hierarchy import Hierarchy, Int64, Parts, hierarchy
+from graphs.graph.hierarchy import Int64, Parts, hierarchy
 from graphs.graph.stored import BODY, HEADER_BYTES, HEADER_FIELDS, MAGIC, check_header, decode
 from graphs.graph.tensors import GraphArrays
 from graphs.graph.virtual_nodes import VirtualNodeSpec
@@ -40,6 +40,7 @@ def collate_packed(
     post_ids: Sequence[str] | None = None,
     num_labels: int | None = None,
     num_relations: int | None = None,
+    checked: bool = False,
 ) -> GraphBatch:
     """Join stored graphs (:func:`graphs.graph.stored.encode`) into a batch, with virtual nodes.
 
@@ -48,20 +49,22 @@ def collate_packed(
         post_ids: ids that errors name.
         num_labels: number of labels in the vocabulary; a higher id is refused.
         num_relations: number of relations in the vocabulary; a higher id is refused.
+        checked: every blob was in a batch before; its content is not checked again.
 
     Raises:
         GraphError: when a blob is cut off or not of this format, names a node that does not exist, or holds an id
             outside the vocabulary.
     """
-    header, (labels, edges, references, runs, sizes) = _unpack(blobs, post_ids)
+    header, (labels, edges, *nodes_of_parts, runs, sizes) = _unpack(blobs, post_ids)
     _, _, nodes, num_edges, num_runs, *_, root = header
     relation, length = runs[::2], runs[1::2]
-    parts = Parts(nodes, header[5:7].T, header[7:9].T, root, references, sizes[::2], sizes[1::2])
-    if not _is_sound(parts, edges, num_edges, relation, length, num_runs):
-        for i, blob in enumerate(blobs):
-            decode(blob, _name(post_ids, i))  # raises, and says what is wrong
-    _check_ids(labels, nodes, num_labels, "label", post_ids)
-    _check_ids(relation, num_runs, num_relations, "relation", post_ids)
+    parts = Parts(nodes, header[5:7].T, header[7:9].T, root, *nodes_of_parts, sizes[::2], sizes[1::2])
+    if not checked:
+        if not _is_sound(parts, edges, num_edges, relation, length, num_runs):
+            for i, blob in enumerate(blobs):
+                decode(blob, _name(post_ids, i))  # raises, and says what is wrong
+        _check_ids(labels, nodes, num_labels, "label", post_ids)
+        _check_ids(relation, num_runs, num_relations, "relation", post_ids)
     placed = hierarchy(parts, spec)
     edges += np.repeat(placed.offsets, 2 * num_edges)
     virtual = tuple(chain.from_iterable((ends, ends[::-1]) for ends in placed.edges))  # with inverses
@@ -72,13 +75,16 @@ def collate_packed(
         np.concatenate([ends[row] for ends in virtual], out=edge_index[row, :first])
     relation, length = _sorted_runs(edges, length, relation, edge_index[:, first:])
     counts_of_all = np.concatenate([np.array(counts), length])
-    all_labels, is_virtual = _labels(labels, placed)
+    virtual_kind = np.full(len(labels) + len(placed.nodes), -1)
+    virtual_kind[placed.nodes] = placed.kinds
+    all_labels = virtual_kind + FIRST_VIRTUAL_LABEL
+    all_labels[virtual_kind < 0] = labels
     return batch_of(
         all_labels,
         edge_index,
         np.repeat(np.concatenate([_VIRTUAL_RELATIONS, relation]), counts_of_all),
         nodes + placed.num_virtual,
-        is_virtual,
+        virtual_kind,
         placed.representatives,
         placed.representative_kinds,
         placed.num_representatives,
@@ -119,18 +125,8 @@ def _sorted_runs(edges: Int64, length: Int64, relation: Int64, edge_index: Int64
     return both[order], length
 
 
-def _labels(labels: Int64, placed: Hierarchy) -> tuple[Int64, npt.NDArray[np.bool_]]:
-    """Labels of all nodes of the batch, and the mask of the virtual ones, which are the last ones of each graph."""
-    is_virtual = np.zeros(len(labels) + len(placed.nodes), dtype=np.bool_)
-    is_virtual[placed.nodes] = True
-    all_labels = np.empty(len(is_virtual), dtype=np.int64)
-    all_labels[~is_virtual] = labels
-    all_labels[placed.nodes] = FIRST_VIRTUAL_LABEL + placed.kinds
-    return all_labels, is_virtual
-
-
 def _unpack(blobs: Sequence[bytes], post_ids: Sequence[str] | None) -> tuple[Int64, list[Int64]]:
-    """Return the headers, (10, B), and the five parts of the bodies, each over all graphs."""
+    """Return the headers, (10, B), and the seven parts of the bodies (``BODY``), each over all graphs."""
     sizes = np.fromiter(map(len, blobs), dtype=np.int64, count=len(blobs))
     sound = bool(sizes.min(initial=HEADER_BYTES) >= HEADER_BYTES)
     if sound:
@@ -161,7 +157,9 @@ def _is_sound(parts: Parts, edges: Int64, num_edges: Int64, relation: Int64, len
     return bool(
         (parts.root < parts.nodes).all()
         and _below(edges, 2 * num_edges, parts.nodes)
-        and _below(parts.references, parts.num_references, parts.nodes)
+        and _below(parts.tree_nodes, parts.constituents[:, 0], parts.nodes)
+        and _below(parts.concepts, parts.constituents[:, 1], parts.nodes)
+        and _below(parts.member_nodes, parts.members.sum(1), parts.nodes)
         and _add_up(parts.size, parts.members.ravel(), parts.constituents.ravel())
         and _add_up(length, num_runs, num_edges)
         and relation.min(initial=NUM_VIRTUAL_RELATIONS) >= NUM_VIRTUAL_RELATIONS

@@ -62,7 +62,9 @@ BODY = np.array(
         #  nodes, edges, runs, formulas, sentences, tree nodes, concepts
         [1, 0, 0, 0, 0, 0, 0],  # labels
         [0, 2, 0, 0, 0, 0, 0],  # edges
-        [0, 0, 0, 1, 1, 1, 1],  # references to nodes
+        [0, 0, 0, 0, 0, 1, 0],  # tree nodes
+        [0, 0, 0, 0, 0, 0, 1],  # concepts
+        [0, 0, 0, 1, 1, 0, 0],  # nodes of formulas, roots of sentences
         [0, 0, 2, 0, 0, 0, 0],  # runs
         [0, 0, 0, 2, 2, 0, 0],  # places and sizes
     ]
@@ -228,16 +230,16 @@ def decode(blob: bytes, post_id: str) -> StoredArrays:
     damage = "the file is damaged, preprocess the collection again"
     if numbers.max(initial=0) >= 1 << 31:
         raise GraphError(f"post {post_id}: a number of {numbers.max()}; {damage}")
-    labels, ends, references, runs, sizes = np.split(numbers.astype(np.int32), np.cumsum(BODY @ lengths)[:-1])
-    trees, concepts, formula_nodes, roots = np.split(references, np.cumsum([tree_nodes, number_of_concepts, formulas]))
+    parts = np.split(numbers.astype(np.int32), np.cumsum(BODY @ lengths)[:-1])
+    labels, ends, trees, concepts, members, runs, sizes = parts
     relation, run_lengths = runs.reshape(-1, 2).T
     places, sizes = sizes.reshape(-1, 2).T
     arrays = StoredArrays(
         labels=labels,
         edges=ends.reshape(-1, 2),
         relations=np.repeat(relation, run_lengths) if run_lengths.sum() == edges else relation,
-        formulas=np.stack([formula_nodes, places[:formulas], sizes[:formulas]], axis=1),
-        sentences=np.stack([roots, sizes[formulas:]], axis=1),
+        formulas=np.stack([members[:formulas], places[:formulas], sizes[:formulas]], axis=1),
+        sentences=np.stack([members[formulas:], sizes[formulas:]], axis=1),
         trees=trees,
         concepts=concepts,
         root=root,

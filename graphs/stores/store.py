@@ -239,7 +239,7 @@ class GraphStore(database.Reader):
 
     @cached_property
     def _checked(self) -> bytearray:
-        """A byte for each row: 1 after its digest was compared."""
+        """A byte for each row: 1 after its digest was compared and its content checked."""
         (stored,) = self.connection.execute("SELECT max(idx) + 1 FROM graph").fetchone()
         return bytearray(stored or 0)
 
@@ -287,16 +287,18 @@ class GraphStore(database.Reader):
         return sizes[:, 0].copy(), sizes[:, 1].copy()
 
     def get_blobs(self, post_ids: Sequence[str]) -> list[bytes]:
-        """Return the packed graphs, without virtual nodes; digests are compared at the first read of a row."""
+        """Return the packed graphs, without virtual nodes."""
+        return self._read(post_ids)[0]
+
+    def _read(self, post_ids: Sequence[str]) -> tuple[list[bytes], list[int]]:
+        """Return the packed graphs, and the rows among them that no batch has held yet; their digests are compared."""
         rows = self._select("g.idx, a.blob", post_ids, _ARRAYS)
         checked = self._checked
         first = {post_id: row for post_id, row in rows.items() if not checked[row[0]]}
         if first:
             for post_id, (*counts, digest) in self._select(f"{_COUNTS}, a.digest", list(first), _ARRAYS).items():
-                number, blob = first[post_id]
-                check_row(digest, post_id, post_id, *counts, blob=blob, path=self.path)
-                checked[number] = 1
-        return [rows[post_id][1] for post_id in post_ids]
+                check_row(digest, post_id, post_id, *counts, blob=first[post_id][1], path=self.path)
+        return [rows[post_id][1] for post_id in post_ids], [number for number, _ in first.values()]
 
     def get_arrays(self, post_ids: Sequence[str]) -> list[GraphArrays]:
         """Return the graphs as arrays, with their virtual nodes.
@@ -319,13 +321,17 @@ class GraphStore(database.Reader):
 
     def load_posts(self, post_ids: Sequence[str]) -> GraphBatch:
         """Return the graphs of single posts as one batch, in the order of ``post_ids``; raises as :meth:`load`."""
+        blobs, first = self._read(post_ids)
         batch = collate_packed(
-            self.get_blobs(post_ids),
+            blobs,
             self.spec,
             post_ids=post_ids,
             num_labels=self.vocabulary.num_labels,
             num_relations=self.vocabulary.num_relations,
+            checked=not first,
         )
+        for number in first:
+            self._checked[number] = 1
         if self.sentence_vectors is None:
             return batch
         of_sentences = batch.node_graph[batch.virtual_kind == VirtualKind.SENTENCE]  # ascending
