@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from itertools import chain, pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from graphs.errors import GraphError
 from graphs.graph.batching import GraphBatch, batch_of
