@@ -54,10 +54,11 @@ def collate_packed(
         GraphError: when a blob is cut off or not of this format, names a node that does not exist, or holds an id
             outside the vocabulary.
     """
-    header, (labels, edges, *nodes_of_parts, runs, sizes) = _unpack(blobs, post_ids)
+    header, (labels, edges, tree_nodes, concepts, member_nodes, runs, sizes) = _unpack(blobs, post_ids)
     _, _, nodes, num_edges, num_runs, *_, root = header
     relation, length = runs[::2], runs[1::2]
-    parts = Parts(nodes, header[5:7].T, header[7:9].T, root, *nodes_of_parts, sizes[::2], sizes[1::2])
+    place, size = sizes[::2], sizes[1::2]
+    parts = Parts(nodes, header[5:7].T, header[7:9].T, root, tree_nodes, concepts, member_nodes, place, size)
     if not checked:
         if not _is_sound(parts, edges, num_edges, relation, length, num_runs):
             for i, blob in enumerate(blobs):
