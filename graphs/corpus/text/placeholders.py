@@ -13,7 +13,8 @@ Every occurrence of a formula has its own number, in the order of the post, the 
 - each ``<span class="math-container">``, with the id that the collection gave it, whatever is in it;
 - each ``<math>`` element of HTML that contains its LaTeX;
 - text between ``$``, ``$$``, ``\(..\)``, ``\[..\]`` or in an environment such as ``align``, unless the dollars look
-  like money or the two do not belong together; its id, and that of a span without one, is ``{post_id}:{i}``.
+  like money or the two do not belong together; its id, and that of a span without one, is ``{post_id}:{i}``. Unicode
+  signs in it become commands (:mod:`graphs.corpus.text.unicode_signs`).
 
 Placeholders are separate words, as a parser's tokenizer needs them: ``FORMULA_0-th`` becomes ``FORMULA_0 th``,
 ``non-FORMULA_0`` ``non FORMULA_0``, ``FORMULA_0-1`` ``FORMULA_0 - 1``, ``f(FORMULA_0)`` ``f (FORMULA_0)``; closing
@@ -32,6 +33,7 @@ from graphs.corpus.post import FormulaRef, PlaceholderText, Post
 from graphs.corpus.text.markup import FORMULA, Block, read_html, read_text
 from graphs.corpus.text.sentences import UNSPACED, split
 from graphs.corpus.text.text_formulas import find
+from graphs.corpus.text.unicode_signs import as_commands
 
 _URL = re.compile(r"(?:\b(?:https?|ftp)://|\bwww\.)[^\s<>\"'$\\" + FORMULA + r"]+(?<![.,;:!?)\]])")
 _OWN_PLACEHOLDER = re.compile(r"(formula)[_-]?(?=\d)", re.IGNORECASE)  # as mathamr_plus reads placeholders
@@ -90,7 +92,7 @@ def _with_placeholders(block: Block, post: Post, formulas: list[FormulaRef]) -> 
             inner = [next(spans) for _ in range(text.count(FORMULA, start, end))]
             first, *further = source.split(FORMULA)
             whole = first + "".join(f"${own}${rest}" for (_, own), rest in zip(inner, further, strict=True))
-            latex += [(None, whole), *inner]
+            latex += [(None, as_commands(whole)), *inner]
             pieces += [""] * len(inner)
         position = end
     out: list[str] = []
