@@ -34,6 +34,7 @@ SUFFIXES = (".md", ".markdown")
 STATEMENTS = "Theorem|Lemma|Proposition|Corollary|Definition|Remark|Example|Exercise|Problem|Question|Conjecture|Proof"
 """Words that a statement begins with, in bold."""
 
+_HEADER = re.compile(r"---\n(?:(?!---|\.\.\.).*\n){0,200}?title:[ \t]*(?P<title>\S.*)")  # in YAML
 _BLOCKS = MarkdownIt("commonmark").enable("table")
 _BLOCKS.core.ruler.enableOnly(["normalize", "block"])
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*\{?(?P<info>[^\s`}]*)")
@@ -70,6 +71,8 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
     Args:
         place: function from a line to the name of its place.
     """
+    if header := _HEADER.match(text):
+        outline.heading(0, header["title"].strip().strip("\"'"))
     text, formulas, joined = _without_formulas(_without_code(text.replace("\x02", " ")))
     level = 0
     for token in _BLOCKS.parse(text):

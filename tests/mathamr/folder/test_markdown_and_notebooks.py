@@ -45,12 +45,12 @@ def test_markdown_is_read_below_its_headings() -> None:
     assert found == [
         (
             "6",
-            "Rings and $R$-modules",
+            "Notes: Rings and $R$-modules",
             r"Let a be in a ring with $a_1 * b_1 * c_1$ and \(x_1\), see the code & more. $$ x_1^2 = 1 $$ "
             "An item with $y$. Another item of the list.",
         ),
-        ("21", "Lemma 2. Rings and $R$-modules: Ideals", "Every ideal is $$ I = (x) $$ principal."),
-        ("27", "Rings and $R$-modules: Ideals", r"Bold words begin no statement. It costs \$5."),
+        ("21", "Lemma 2. Notes: Rings and $R$-modules: Ideals", "Every ideal is $$ I = (x) $$ principal."),
+        ("27", "Notes: Rings and $R$-modules: Ideals", r"Bold words begin no statement. It costs \$5."),
     ]
 
 
