@@ -224,6 +224,18 @@ def test_the_commands_of_the_document_find_its_example(
         assert why in printed
 
 
+def test_words_are_found_without_their_accents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.md").write_text("# Strips\n\nAugust Möbius glued the ends of a strip.\n")
+    (tmp_path / "notes/b.md").write_text("# Tori\n\nMobius groups act on the sphere.\n")
+    assert scripts.index.main([str(tmp_path / "notes"), "--out", str(tmp_path / "index")]) == 0
+    for query in ("Mobius", "MÖBIUS"):
+        capsys.readouterr()
+        assert scripts.search.main([f"index={tmp_path / 'index'}", query]) == 0
+        printed = capsys.readouterr().out
+        assert printed.count(f"words    {query.lower()}") == 2
+
+
 @pytest.mark.parametrize("tracks", [[], ["bm25"], ["text"], ["bm25", "structure", "text"]], ids="+".join)
 def test_documents_are_indexed_without_a_model(
     tracks: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
