@@ -24,6 +24,7 @@ from mathamr.search.catalog import settings_of
 from mathamr.stages.console import Console
 from mathamr.stages.retrieval import folder_index
 from mathamr.stages.retrieval.indexing import IndexBuild
+from mathamr.systems.structure import StructureSearch
 from mathamr.text.encoder import TextEncoder
 from mathamr.text.training.tiny import make_tiny
 from tests.documents.blocks import ROOT, blocks_of
@@ -222,6 +223,35 @@ def test_the_commands_of_the_document_find_its_example(
         printed = capsys.readouterr().out
         assert "1. Theorem (Euclid). Primes\n   post primes.md:3~" in printed
         assert why in printed
+
+
+def test_notes_explain_relative_scores_and_an_index_without_formulas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.md").write_text("Every prime $p$ is odd, or 2.\n")
+    relative = "scores compare the posts that a query finds: 0 is their mean, and the score of a single one"
+    outdated = "this index finds no formulas, because an earlier version made it; build it again with mathamr index"
+    words = [str(tmp_path / "notes"), "--out", str(tmp_path / "index")]
+    search = [f"index={tmp_path / 'index'}", "prime $p$"]
+    assert scripts.index.main(words) == 0
+    capsys.readouterr()
+    assert scripts.search.main(search) == 0
+    printed = capsys.readouterr()
+    assert "score 0.000" in printed.out
+    assert f"\nnote: {relative}\n" in printed.err
+    write = StructureSearch.write
+
+    def written_before(search: StructureSearch, folder: Path) -> None:
+        write(search, folder)
+        (folder / "formulas.tsv").unlink()
+
+    monkeypatch.setattr(StructureSearch, "write", written_before)
+    assert scripts.index.main(words) == 0
+    assert scripts.search.main(search) == 0
+    assert f"\nnote: {relative}; {outdated}\n" in capsys.readouterr().err
+    assert scripts.search.main([*search, "task=formulas"]) == 2
+    assert outdated in capsys.readouterr().err.splitlines()
 
 
 def test_words_are_found_without_their_accents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
