@@ -81,6 +81,7 @@ _EDGE = re.compile(
     r"\{\s*\\(?P<edge>begin|end)\s*\{(?P<environment>[a-zA-Z]{1,60}\*?)\}\s*\}"
 )
 _DECLARING = re.compile(r"\\(?:new|renewenv|declare)")
+_PRINTED = re.compile(r"\\newtheorem\*?\{([^{}\\]+)\}(?:\[[^\]]{0,500}\])?\{([^{}\\$]{1,200})\}")  # names of statements
 _DEFINITION = re.compile("\\\\(?:newcommand|renewcommand|def)\\*?(?:\\s|\x1e\\d+\x1e)*\\{?(?:\\s|\x1e\\d+\x1e)*\\Z")
 _COMMAND = re.compile(r"\\(?:(?P<name>[a-zA-Z]+)|.)", re.DOTALL)
 _LABEL = re.compile(r"\A\s*\\label\s*\{[^{}]*\}")
@@ -132,10 +133,11 @@ class _Reader:
         known, kinds = _declared(declarations)
         self._expand = known.copy()
         own = environment_kinds(declarations, text) if _DECLARING.search(text) else kinds
+        printed = dict(_PRINTED.findall(f"{declarations}{text}"))
         self._names = (
             _OTHER_NAMES
             | {_RESTATABLE: "statement"}
-            | {name: kind or _OTHER_NAMES.get(name, name) for name, kind in own.items()}
+            | {name: kind or _OTHER_NAMES.get(name) or printed.get(name, name) for name, kind in own.items()}
         )
         self._last = ""  # name of the last statement, which a proof belongs to
 

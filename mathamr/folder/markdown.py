@@ -31,7 +31,11 @@ from mathamr.folder.passages import Outline, Passage
 
 SUFFIXES = (".md", ".markdown")
 
-STATEMENTS = "Theorem|Lemma|Proposition|Corollary|Definition|Remark|Example|Exercise|Problem|Question|Conjecture|Proof"
+STATEMENTS = (
+    "Theorem|Lemma|Proposition|Corollary|Definition|Remark|Example|Exercise|Problem|Question|Conjecture|Proof"
+    "|Satz|Hilfssatz|Korollar|Bemerkung|Beispiel|Aufgabe|Beweis"
+    "|Théorème|Lemme|Corollaire|Définition|Remarque|Exemple|Exercice|Preuve|Démonstration"
+)
 """Words that a statement begins with, in bold."""
 
 _HEADER = re.compile(r"---\n(?:(?!---|\.\.\.).*\n){0,200}?title:[ \t]*(?P<title>\S.*)")  # in YAML

@@ -131,6 +131,10 @@ def test_titles_of_statements_that_are_repeated_or_have_options(begin: str, titl
         (r"\mysection{sec:primes}{On primes} We count them.", "On primes"),
         (r"\mysection{On primes}{sec:primes} We count them.", "On primes"),
         (r"\olchapter{sth}{story}{The Iterative Conception} We count them.", "The Iterative Conception"),
+        (
+            r"\newtheorem{wo}[thm]{Well-Ordering Principle}\begin{document}\begin{wo}We prove it.\end{wo}",
+            "Well-ordering principle. a",
+        ),
         (r"\title{Primes}\begin{document}\section{Primes} We count them.", "Primes"),
     ],
 )

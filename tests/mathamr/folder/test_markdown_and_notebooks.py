@@ -57,6 +57,12 @@ def test_markdown_is_read_below_its_headings() -> None:
 UNCLOSED = "\n> ".join("`" * (number % 60 + 1) + "a" for number in range(32_000))
 
 
+def test_statements_in_german_and_french_are_recognised() -> None:
+    text = "**Satz (Euklid).** Es gibt viele.\n\n**Beweis.** Klar.\n\n**Théorème 2.** Toute suite converge."
+    titles = [passage.title for passage in read_markdown("a.md", text)]
+    assert titles == ["Satz (Euklid). a", "Beweis. a", "Théorème 2. a"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
