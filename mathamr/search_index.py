@@ -44,7 +44,7 @@ from mathamr.systems.thread_search import ThreadSearch
 FORMAT = "mathamr-system"
 VERSION = 1
 POSTS, SYSTEM, PARTS, THREADS = "posts.db", "system", "parts", "threads.json"
-_RELATIVE = "scores compare the posts that a query finds: 0 is their mean, and the score of a single one"
+_RELATIVE = "scores of posts are relative: 0 is the mean of those that a query finds, and the score of a single one"
 _OUTDATED = "this index finds no formulas, because an earlier version made it; build it again with mathamr index"
 
 

@@ -66,7 +66,7 @@ _NO_TEXT = re.compile(
     r"|\\(?:documentclass|usepackage|RequirePackage|newtheorem|declaretheorem|theoremstyle|[cC]refname"
     r"|(?:re)?newenvironment|newcounter|setlength|addtolength|setcounter|numberwithin|bibliography(?:style)?|pagenumbering"
     r"|allowdisplaybreaks|hypersetup|captionsetup|tikzset|lstset|graphicspath|definecolor|title|author|date|address|email"
-    r"|affiliation|institute|subjclass)(?![a-zA-Z])\*?(?:\\[a-zA-Z]+)?"
+    r"|affiliation|institute|subjclass|PMlinkescape[a-z]+)(?![a-zA-Z])\*?(?:\\[a-zA-Z]+)?"
     rf"(?:\[[^\]]{{0,500}}\]|\{{{_INNER}{{0,500}}+\}})*"
     r"|(?<=\\\\)\*?\s*\[-?[\d.]+\s*(?:pt|cm|mm|em|ex|in)\]"
 )

@@ -230,7 +230,7 @@ def test_notes_explain_relative_scores_and_an_index_without_formulas(
 ) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/a.md").write_text("Every prime $p$ is odd, or 2.\n")
-    relative = "scores compare the posts that a query finds: 0 is their mean, and the score of a single one"
+    relative = "scores of posts are relative: 0 is the mean of those that a query finds, and the score of a single one"
     outdated = "this index finds no formulas, because an earlier version made it; build it again with mathamr index"
     words = [str(tmp_path / "notes"), "--out", str(tmp_path / "index")]
     search = [f"index={tmp_path / 'index'}", "prime $p$"]

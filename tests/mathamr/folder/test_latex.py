@@ -146,7 +146,7 @@ def test_declarations_and_title_pages_are_no_text() -> None:
     text = r"""\begin{document}\title{On \\ norms}\author[A. U.]{An \textbf{Author}}\date{May}\address{X}\maketitle
 \newtheorem{prop}{Proposition}[section] \theoremstyle{definition} \usepackage[utf8]{inputenc} \setlength\parskip{0pt}
 \newenvironment{mine}{\begin{theorem}}{\end{theorem}} \numberwithin{equation}{section} \bibliographystyle{plain}
-Let $x\in X$. \\[-.5ex] Then $\begin{matrix} a\\[3pt] b \end{matrix}$ is large."""
+\PMlinkescapeword{fix} Let $x\in X$. \\[-.5ex] Then $\begin{matrix} a\\[3pt] b \end{matrix}$ is large."""
     assert [body for _, _, body in shown(text)] == [r"Let $x\in X$. Then $\begin{matrix} a\\ b \end{matrix}$ is large."]
 
 

@@ -153,6 +153,15 @@ def test_words_are_compared_by_their_stems_and_commands_as_they_are() -> None:
         Tokens("formulas", stem="porter")
 
 
+def test_words_and_formulas_are_compared_without_accents_and_in_either_notation() -> None:
+    tokens = Tokens("text", stem="accents").of_post
+    signs, latex = (
+        Post("1", "answer", body=body, markup="text")
+        for body in ("Möbius $α₁₂ ≤ β²$", r"Mobius $\alpha_{12} < \beta^2$")
+    )
+    assert tokens(signs) == tokens(latex) == ["mobius", r"\alpha", "12", r"\beta", "2"]
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_kept_index_reads_queries_with_its_stemmer(method: str, tmp_path: Path) -> None:
     tokens = Tokens("text", stem="porter")
