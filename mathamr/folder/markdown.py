@@ -47,6 +47,7 @@ _CODE = re.compile(  # no line after the first is empty, a formula, a heading, a
 )
 _QUOTE = re.compile(r"(?s)``(?!`).*''|`(?!`)[^']*\S'[\s.,;:!?)][^']*\Z")  # of TeX: ``words'' or `words'
 _DOLLAR = re.compile(r"(?<!\\)((?:\\\\)*)\$")  # not escaped
+_STOP = re.compile(r"(?<!\\right)(?<!\\left)(?<![\\.\s])\s*([.,;])\s*(\$\$?|\\\]|\\\))\Z")  # of the sentence
 _FORMULA = re.compile("\x02(\\d+)\x02")
 _STATEMENT = re.compile(
     rf"(?P<bold>\*\*|__)(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)[.:]?(?P=bold)(?P<text>.*)", re.DOTALL
@@ -134,7 +135,7 @@ def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
         line += text.count("\n", position, start)
         joined += [line] * text.count("\n", start, end)
         pieces += [text[position:start], f"\x02{len(formulas)}\x02"]
-        formulas.append(" ".join(re.sub(r"\n[ \t]*>", "\n", text[start:end]).split()))
+        formulas.append(_STOP.sub(r"\2\1", " ".join(re.sub(r"\n[ \t]*>", "\n", text[start:end]).split())))
         position = end
     return "".join([*pieces, text[position:]]), formulas, joined
 

@@ -57,6 +57,12 @@ def test_markdown_is_read_below_its_headings() -> None:
 UNCLOSED = "\n> ".join("`" * (number % 60 + 1) + "a" for number in range(32_000))
 
 
+def test_the_stop_of_a_sentence_is_no_part_of_its_formula() -> None:
+    text = "Let $$\nx = 1.\n$$ and $y,$ so \\[z; \\] and $\\left( t \\right.$ end."
+    (passage,) = read_markdown("a.md", text)
+    assert passage.text == r"Let $$ x = 1$$. and $y$, so \[z\]; and $\left( t \right.$ end."
+
+
 def test_statements_in_german_and_french_are_recognised() -> None:
     text = "**Satz (Euklid).** Es gibt viele.\n\n**Beweis.** Klar.\n\n**Théorème 2.** Toute suite converge."
     titles = [passage.title for passage in read_markdown("a.md", text)]
