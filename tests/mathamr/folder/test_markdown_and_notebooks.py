@@ -63,6 +63,35 @@ def test_the_stop_of_a_sentence_is_no_part_of_its_formula() -> None:
     assert passage.text == r"Let $$ x = 1$$. and $y$, so \[z\]; and $\left( t \right.$ end."
 
 
+def test_statements_of_myst_and_obsidian_are_recognised() -> None:
+    text = """> [!theorem] Euclid
+> There are many.
+
+:::{prf:theorem} Pythagoras
+:label: pythagoras
+Then {math}`a^2+b^2=c^2`.
+:::
+
+```{prf:lemma}
+Every chain is bounded.
+```
+
+```{math}
+:label: one
+w = 1
+```
+
+::: {#thm-line}
+A line is straight.
+:::"""
+    assert [(passage.place, passage.title, passage.text) for passage in read_markdown("a.md", text)] == [
+        ("1", "Theorem (Euclid). a", "There are many."),
+        ("4", "Theorem (Pythagoras). a", "Then $a^2+b^2=c^2$."),
+        ("9", "Lemma. a", "Every chain is bounded."),
+        ("14", "a", "$$ w = 1 $$ A line is straight."),
+    ]
+
+
 def test_statements_in_german_and_french_are_recognised() -> None:
     text = "**Satz (Euklid).** Es gibt viele.\n\n**Beweis.** Klar.\n\n**Théorème 2.** Toute suite converge."
     titles = [passage.title for passage in read_markdown("a.md", text)]
