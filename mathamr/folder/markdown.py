@@ -114,6 +114,7 @@ def _without_code(text: str) -> str:
         end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), -1)
         lines[: end + 1] = [""] * (end + 1)
     fence = kind = ""
+    opened, typed = 0, list(lines)
     for number, line in enumerate(lines):
         edge = _FENCE.match(line)
         if fence:
@@ -125,9 +126,11 @@ def _without_code(text: str) -> str:
             elif kind == "code":
                 lines[number] = ""
         elif edge is not None:
-            fence, info = edge["fence"], edge["info"]
+            opened, fence, info = number, edge["fence"], edge["info"]
             kind = "math" if info in ("math", "latex", "tex") else "text" if info.startswith("prf:") else "code"
             lines[number] = {"math": "$$", "text": f":::{line.strip().lstrip(fence[0])}"}.get(kind, "")
+    if fence:  # without an end, it may be in a formula: four spaces are ~~~~
+        lines[opened:] = typed[opened:]
     return "\n".join(lines)
 
 

@@ -92,6 +92,11 @@ A line is straight.
     ]
 
 
+def test_spaces_in_a_formula_are_no_code() -> None:
+    (passage,) = read_markdown("a.md", "Let\n$$\nM = 1,\n~~~~\nA = 2\n$$ Show that it holds.")
+    assert passage.text == "Let $$ M = 1, ~~~~ A = 2 $$ Show that it holds."
+
+
 def test_statements_in_german_and_french_are_recognised() -> None:
     text = "**Satz (Euklid).** Es gibt viele.\n\n**Beweis.** Klar.\n\n**Théorème 2.** Toute suite converge."
     titles = [passage.title for passage in read_markdown("a.md", text)]
