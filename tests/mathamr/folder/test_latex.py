@@ -142,6 +142,15 @@ def test_titles_are_those_of_the_document(text: str, title: str) -> None:
     assert [one[1] for one in shown(text)] == [title]
 
 
+@pytest.mark.parametrize(
+    "heading", [r"\section{\protect\label{sec:a}Intro}", r"\hypertarget{sec:a}{%" "\n" r"\section{Intro}\label{sec:a}}"]
+)
+def test_labels_and_targets_are_no_text(heading: str) -> None:
+    assert [one[1:] for one in shown(rf"{heading} \begin{{itemize}}\item\label{{a}}Let us see.\end{{itemize}}")] == [
+        ("Intro", "Let us see.")
+    ]
+
+
 def test_declarations_and_title_pages_are_no_text() -> None:
     text = r"""\begin{document}\title{On \\ norms}\author[A. U.]{An \textbf{Author}}\date{May}\address{X}\maketitle
 \newtheorem{prop}{Proposition}[section] \theoremstyle{definition} \usepackage[utf8]{inputenc} \setlength\parskip{0pt}
