@@ -80,6 +80,11 @@ _EDGE = re.compile(
     r"\\(?:newcommand|renewcommand|def)\*?(?:\s*\{)?\s*\\(?P<name>[a-zA-Z]+)(?:\s*\})?\s*"
     r"\{\s*\\(?P<edge>begin|end)\s*\{(?P<environment>[a-zA-Z]{1,60}\*?)\}\s*\}"
 )
+# \newcommand{\sect}[2]{\section{#2}\label{sec:#1}}: a heading under another name
+_SECTION = re.compile(
+    r"\\(?:re)?newcommand\*?\s*\{?\s*\\(?P<name>[a-zA-Z]+)\s*\}?\s*\[\d\]\s*"
+    r"\{[^\n]{0,200}?\\(?P<level>chapter|(?:sub){0,2}section)\*?\s*\{\s*#\d\s*\}"
+)
 _DECLARING = re.compile(r"\\(?:new|renewenv|declare)")
 _PRINTED = re.compile(r"\\newtheorem\*?\{([^{}\\]+)\}(?:\[[^\]]{0,500}\])?\{([^{}\\$]{1,200})\}")  # names of statements
 _DEFINITION = re.compile("\\\\(?:newcommand|renewcommand|def)\\*?(?:\\s|\x1e\\d+\x1e)*\\{?(?:\\s|\x1e\\d+\x1e)*\\Z")
@@ -104,6 +109,7 @@ def read_latex(file: str, text: str, declarations: str = "") -> list[Passage]:
         for latex in (declarations, clean)
         for match in _EDGE.finditer(latex)
     }
+    edges |= {match["name"]: rf"\my{match['level']}" for match in _SECTION.finditer(f"{declarations}{clean}")}
     if edges:
         clean, lines = _without_comments(text, edges)
     begin = clean.find(r"\begin{document}")
@@ -226,7 +232,7 @@ def _without_comments(text: str, edges: Mapping[str, str]) -> tuple[str, list[tu
     r"""Return a text without what TeX skips, and (start, line) of each line that follows a removed line.
 
     Args:
-        edges: edges of environments by the commands that abbreviate them, such as ``\bt``, and that they replace.
+        edges: edges of environments, and headings, by the commands that abbreviate them, such as ``\bt``.
     """
 
     def edge(command: re.Match[str]) -> str:

@@ -130,6 +130,11 @@ def test_titles_of_statements_that_are_repeated_or_have_options(begin: str, titl
         ),
         (r"\mysection{sec:primes}{On primes} We count them.", "On primes"),
         (r"\mysection{On primes}{sec:primes} We count them.", "On primes"),
+        (
+            r"\newcommand{\sect}[2]{\section{#2}\label{sec:#1}}\begin{document}\sect{a}{On primes} We count them.",
+            "On primes",
+        ),
+        (r"\newcommand\Sec[1]{\bigskip\section*{#1}}\begin{document}\Sec{On primes} We count them.", "On primes"),
         (r"\olchapter{sth}{story}{The Iterative Conception} We count them.", "The Iterative Conception"),
         (
             r"\newtheorem{wo}[thm]{Well-Ordering Principle}\begin{document}\begin{wo}We prove it.\end{wo}",
