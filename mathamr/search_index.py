@@ -44,6 +44,8 @@ from mathamr.systems.thread_search import ThreadSearch
 FORMAT = "mathamr-system"
 VERSION = 1
 POSTS, SYSTEM, PARTS, THREADS = "posts.db", "system", "parts", "threads.json"
+_RELATIVE = "scores of posts are relative: 0 is the mean of those that a query finds, and the score of a single one"
+_OUTDATED = "this index finds no formulas, because an earlier version made it; build it again with mathamr index"
 
 
 @dataclass(frozen=True)
@@ -159,19 +161,28 @@ def _open(path: Path, device: str) -> tuple[SystemEngine, Mapping[str, Any]]:
     if not isinstance(posts, int) or posts < 0:
         raise StoreError(f"damaged: it has {posts!r} posts; build the index again", path=path / HEADER)
     name = f"{entry(header, 'condition')} of {entry(header, 'experiment')}"
-    part = _opened(entry(header, "manifest"), data / SYSTEM, device)
+    manifest = entry(header, "manifest")
+    part = _opened(manifest, data / SYSTEM, device)
     try:
         texts = PostTexts(data / POSTS)
     except BaseException:
         part.close()
         raise
-    return SystemEngine(part, texts, system=name, posts=posts, structured=_formulas_of(part)), header
+    found = list(_structured(part))
+    structured = next((one for one in found if one is not None), None)
+    outdated = _OUTDATED if found and structured is None else ""
+    relative = _RELATIVE if manifest["record"].get("how") == "standard" else ""
+    note = "; ".join(filter(None, (relative, outdated)))
+    engine = SystemEngine(part, texts, system=name, posts=posts, structured=structured, note=note, outdated=outdated)
+    return engine, header
 
 
-def _formulas_of(part: Part) -> StructuredFormulas | None:
-    """Return the formulas of the first system among the parts that compares formulas by structure; None without one."""
-    own: StructuredFormulas | None = getattr(part.searchable, "structured", None)
-    return own or next(filter(None, map(_formulas_of, part.parts.values())), None)
+def _structured(part: Part) -> Iterator[StructuredFormulas | None]:
+    """Yield the formulas of each system among the parts that compares formulas by structure; None: of an old index."""
+    if hasattr(part.searchable, "structured"):
+        yield part.searchable.structured
+    for own in part.parts.values():
+        yield from _structured(own)
 
 
 def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 # Options that change the index of a graph model alone.
 _OF_GRAPHS = (
     *("tensors", "kinds", "backend", "location", "name", "shards", "replicas", "quantization", "on_disk"),
-    *("dtype", "posts_a_shard", "update", "remove", "device"),
+    *("dtype", "posts_a_shard", "update", "remove", "device", "workers"),
 )
 
 
@@ -136,7 +136,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--posts-a-shard", type=int, help="posts in each shard")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--update", action="store_true", help="keep the vectors in OUT")
-    parser.add_argument("--workers", type=int, default=1, help="processes that parse documents or make tensors")
+    parser.add_argument("--workers", type=int, default=1, help="processes of a graph model that parse or make tensors")
     tracks = "systems that learn nothing, for FOLDER: bm25, structure, sparse, text; default: bm25 structure"
     parser.add_argument("--track", nargs="+", help=tracks)
     parser.add_argument("--set", nargs="+", metavar="KEY=VALUE", default=[], help="settings of the systems of --track")
@@ -146,6 +146,8 @@ def _options() -> argparse.ArgumentParser:
 
 def _check(given: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Refuse options that exclude each other, or lack one."""
+    if given.seed is not None and given.job is None:
+        parser.error("--seed selects a finished job; name it by --from, or leave --seed out")
     if given.folder is not None:
         _check_folder(given, parser)
     elif given.track is not None:
@@ -256,8 +258,9 @@ def _check_folder(given: argparse.Namespace, parser: argparse.ArgumentParser) ->
         parser.error("--set changes the systems of --track; leave it out for a graph model")
     if given.out is None:
         parser.error("--out missing: the folder of the index")
-    if given.tensors or given.graphs_db or given.corpus or given.formulas:
-        parser.error("FOLDER is the collection; leave out --tensors, --graphs-db, --corpus and --formulas")
+    root = given.root if given.job is None else None
+    if given.tensors or given.graphs_db or given.corpus or given.formulas or given.id or root:
+        parser.error("FOLDER is the collection; leave out --tensors, --graphs-db, --corpus, --root, --id, --formulas")
 
 
 def _folder_model(given: argparse.Namespace) -> FolderModel:

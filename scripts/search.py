@@ -155,8 +155,6 @@ def show(
     else:
         print("no results", file=sys.stderr)
     print(printable(f"query: {answer.query.words}"), file=sys.stderr)
-    if symbols := answer.query.words.symbols:
-        print(f"note: read as variables: {' '.join(symbols)}; write LaTeX commands, such as \\le", file=sys.stderr)
     if not answer.query.text.formulas and _LATEX.search(text):
         print("note: no formula is read; write formulas between dollar signs, such as $x^2$", file=sys.stderr)
     if r"\qvar" in text:

@@ -98,7 +98,7 @@ def index_documents(
 
 
 def _settings(words: Sequence[str], place: Path, changes: Sequence[str]) -> JobSettings:
-    defaults = ["+exp=trial", "text.epochs=0", "fusion.how=standard"]
+    defaults = ["+exp=trial", "text.epochs=0", "fusion.how=standard", "bm25.stem=accents"]
     data = ["data=jsonl", "data.regime=full", setting("data.root", place)]
     return job_settings(compose_settings([*defaults, *changes, *words, *data]))
 

@@ -56,7 +56,7 @@ _DROPPED = re.compile(
     r"\\(?:[a-zA-Z]*label|index[a-zA-Z]*|gls(?:add|reset|unset)[a-z]*|cite[a-zA-Z]*|[a-zA-Z]*ref|footnote(?:mark|text)?|url|thanks|vspace|hspace|vskip|hskip|includegraphics"
     r"|bibitem|pagestyle|setcounter|addtocounter|pageref|input|include|todo|marginpar|phantomsection|pdfbookmark"
     r"|fontsize|color)\*?\s*(?:\[[^\]]{0,500}\]\s*){0,3}(?=\{|\b)"
-    r"|\\(?:href|hyperref|hyperlink|textcolor|glslink|glsdisp)\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)"
+    r"|\\(?:href|hyperref|hyperlink|hypertarget|textcolor|glslink|glsdisp)\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)"
 )
 # \hyperref[sec:a]{text}, and \texorpdfstring{text}{bookmark}
 _REFERENCE = re.compile(r"\\hyperref\s*\[[^\]]{0,500}\](?=\s*\{)")
@@ -182,16 +182,23 @@ def _prose(text: str) -> str:
 
 
 def _without_dropped(text: str) -> str:
-    """Remove commands with their arguments; a hyperlink keeps its text."""
+    r"""Remove commands with their arguments; a hyperlink keeps its text.
+
+    >>> _without_dropped(r"\item\label{a}\index{b}Let \href{x.org}{it} be")
+    '\\item{}Let {it} be'
+    """
     text = _BOOKMARK.sub(r"\g<shown>", _REFERENCE.sub("", text))
-    pieces, position = [], 0
+    pieces, position, last = [], 0, ""
     for match in _DROPPED.finditer(text):
         if match.start() < position:
             continue
-        pieces.append(text[position : match.start()])
+        pieces.append(piece := text[position : match.start()])
+        last = piece[-1:] or last
         position = match.end()
         if text.startswith("{", position):
             position += len(group(text, position)) + 2
+        if last.isalpha() and text[position : position + 1].isalpha():
+            pieces.append("{}")  # \item\label{a}Let is not \itemLet
     return "".join([*pieces, text[position:]])
 
 

@@ -81,7 +81,8 @@ class _Reader:
         walk = etree.iterwalk(root, events=("start", "end"))
         for event, element in walk:
             tag = element.tag if isinstance(element.tag, str) else "script"
-            left_out = tag in _LEFT_OUT or not _LEFT_OUT_CLASSES.isdisjoint(_classes(element))
+            classes = set(_classes(element))  # a tag of LaTeXML is left out, but "Theorem 1" names a statement
+            left_out = tag in _LEFT_OUT or (_LEFT_OUT_CLASSES & classes and "ltx_tag_theorem" not in classes)
             if event == "start":
                 if left_out:
                     walk.skip_subtree()

@@ -56,13 +56,19 @@ _LEFT_OUT = frozenset(
     """verbatim Verbatim lstlisting minted comment thebibliography biblist bibdiv filecontents tikzpicture tikzcd
     picture pspicture tabbing""".split()  # noqa: SIM905
 )
-# titles for the table of contents and the heads of pages, which repeat those of headings
 _INNER = r"[^{}]"
 for _ in range(3):  # pairs of braces within each other, as in \texorpdfstring{$x_{1}$}{x1}
     _INNER = rf"(?:[^{{}}]|\{{{_INNER}{{0,500}}+\}})"
 _ARGUMENT = rf"\s*\{{{_INNER}{{0,500}}+\}}"
-_REPEATED_TITLE = re.compile(
+# Titles that repeat those of headings; commands of a preamble and of a title page; the space after a line end.
+_NO_TEXT = re.compile(
     rf"\\addcontentsline(?:{_ARGUMENT}){{3}}|\\(?:addtocontents|markboth)(?:{_ARGUMENT}){{2}}|\\markright{_ARGUMENT}"
+    r"|\\(?:documentclass|usepackage|RequirePackage|newtheorem|declaretheorem|theoremstyle|[cC]refname"
+    r"|(?:re)?newenvironment|newcounter|setlength|addtolength|setcounter|numberwithin|bibliography(?:style)?|pagenumbering"
+    r"|allowdisplaybreaks|hypersetup|captionsetup|tikzset|lstset|graphicspath|definecolor|title|author|date|address|email"
+    r"|affiliation|institute|subjclass|PMlinkescape[a-z]+)(?![a-zA-Z])\*?(?:\\[a-zA-Z]+)?"
+    rf"(?:\[[^\]]{{0,500}}\]|\{{{_INNER}{{0,500}}+\}})*"
+    r"|(?<=\\\\)\*?\s*\[-?[\d.]+\s*(?:pt|cm|mm|em|ex|in)\]"
 )
 _EVENT = re.compile(
     r"\\begin\s*\{(?P<begin>[a-zA-Z]{1,60}\*?)\}|\\end\s*\{(?P<end>[a-zA-Z]{1,60}\*?)\}|(?P<blank>\n[ \t]*\n)"
@@ -74,11 +80,18 @@ _EDGE = re.compile(
     r"\\(?:newcommand|renewcommand|def)\*?(?:\s*\{)?\s*\\(?P<name>[a-zA-Z]+)(?:\s*\})?\s*"
     r"\{\s*\\(?P<edge>begin|end)\s*\{(?P<environment>[a-zA-Z]{1,60}\*?)\}\s*\}"
 )
+# \newcommand{\sect}[2]{\section{#2}\label{sec:#1}}: a heading under another name
+_SECTION = re.compile(
+    r"\\(?:re)?newcommand\*?\s*\{?\s*\\(?P<name>[a-zA-Z]+)\s*\}?\s*\[\d\]\s*"
+    r"\{[^\n]{0,200}?\\(?P<level>chapter|(?:sub){0,2}section)\*?\s*\{\s*#\d\s*\}"
+)
 _DECLARING = re.compile(r"\\(?:new|renewenv|declare)")
+_PRINTED = re.compile(r"\\newtheorem\*?\{([^{}\\]+)\}(?:\[[^\]]{0,500}\])?\{([^{}\\$]{1,200})\}")  # names of statements
 _DEFINITION = re.compile("\\\\(?:newcommand|renewcommand|def)\\*?(?:\\s|\x1e\\d+\x1e)*\\{?(?:\\s|\x1e\\d+\x1e)*\\Z")
 _COMMAND = re.compile(r"\\(?:(?P<name>[a-zA-Z]+)|.)", re.DOTALL)
 _LABEL = re.compile(r"\A\s*\\label\s*\{[^{}]*\}")
-_TITLE = re.compile(r"\\title\s*(?:\[[^\]]{0,1000}\]\s*)?(?=\{)")
+_NAME = re.compile(r"[^A-Z\s]+")  # of a label
+_TITLE = re.compile(r"\\(?:pm)?title\s*(?:\[[^\]]{0,1000}\]\s*)?(?=\{)")
 _MARK = re.compile("\x1e(\\d+)\x1e")
 
 
@@ -96,10 +109,11 @@ def read_latex(file: str, text: str, declarations: str = "") -> list[Passage]:
         for latex in (declarations, clean)
         for match in _EDGE.finditer(latex)
     }
+    edges |= {match["name"]: rf"\my{match['level']}" for match in _SECTION.finditer(f"{declarations}{clean}")}
     if edges:
         clean, lines = _without_comments(text, edges)
     begin = clean.find(r"\begin{document}")
-    if file.endswith(STYLES) or (begin < 0 and r"\documentclass" in clean):
+    if file.endswith(STYLES) or (begin < 0 and (r"\documentclass" in clean or strip_comments(text) in declarations)):
         return []  # declarations alone
     reader = _Reader(file, declarations, clean, lines)
     start = begin + len(r"\begin{document}") if begin >= 0 else 0
@@ -125,10 +139,11 @@ class _Reader:
         known, kinds = _declared(declarations)
         self._expand = known.copy()
         own = environment_kinds(declarations, text) if _DECLARING.search(text) else kinds
+        printed = dict(_PRINTED.findall(f"{declarations}{text}"))
         self._names = (
             _OTHER_NAMES
             | {_RESTATABLE: "statement"}
-            | {name: kind or _OTHER_NAMES.get(name, name) for name, kind in own.items()}
+            | {name: kind or _OTHER_NAMES.get(name) or printed.get(name, name) for name, kind in own.items()}
         )
         self._last = ""  # name of the last statement, which a proof belongs to
 
@@ -145,8 +160,12 @@ class _Reader:
             if level := event["heading"] or event["own"]:  # a book may have its own \olsection
                 self._paragraph(position, event.start())
                 title = group(text, event.end())
-                self.heading(_LEVELS.index(level), title)
                 position = event.end() + len(title) + 2
+                while event["own"] and text.startswith("{", position):  # \mysection{sec:primes}{Primes}
+                    other = group(text, position)
+                    position += len(other) + 2
+                    title = other if _NAME.fullmatch(title) else title
+                self.heading(_LEVELS.index(level), title)
             elif event["begin"] and event.start() in spans:
                 self._paragraph(position, event.start())
                 body, position = spans[event.start()]
@@ -192,7 +211,7 @@ class _Reader:
 
     def _plain(self, latex: str, *, in_group: bool = False) -> str:
         """Return LaTeX as plain text; ``in_group``: its definitions end with it."""
-        latex = _REPEATED_TITLE.sub("", latex[:MAX_PARAGRAPH])
+        latex = _NO_TEXT.sub("", latex[:MAX_PARAGRAPH])
         if in_group:
             return plain(self._expand(f"{{{latex}}}").removeprefix("{").removesuffix("}"))
         return plain(self._expand(latex)) if latex else ""
@@ -213,7 +232,7 @@ def _without_comments(text: str, edges: Mapping[str, str]) -> tuple[str, list[tu
     r"""Return a text without what TeX skips, and (start, line) of each line that follows a removed line.
 
     Args:
-        edges: edges of environments by the commands that abbreviate them, such as ``\bt``, and that they replace.
+        edges: edges of environments, and headings, by the commands that abbreviate them, such as ``\bt``.
     """
 
     def edge(command: re.Match[str]) -> str:

@@ -31,9 +31,14 @@ from mathamr.folder.passages import Outline, Passage
 
 SUFFIXES = (".md", ".markdown")
 
-STATEMENTS = "Theorem|Lemma|Proposition|Corollary|Definition|Remark|Example|Exercise|Problem|Question|Conjecture|Proof"
+STATEMENTS = (
+    "Theorem|Lemma|Proposition|Corollary|Definition|Remark|Example|Exercise|Problem|Question|Conjecture|Proof"
+    "|Satz|Hilfssatz|Korollar|Bemerkung|Beispiel|Aufgabe|Beweis"
+    "|Théorème|Lemme|Corollaire|Définition|Remarque|Exemple|Exercice|Preuve|Démonstration"
+)
 """Words that a statement begins with, in bold."""
 
+_HEADER = re.compile(r"---\n(?:(?!---|\.\.\.).*\n){0,200}?title:[ \t]*(?P<title>\S.*)")  # in YAML
 _BLOCKS = MarkdownIt("commonmark").enable("table")
 _BLOCKS.core.ruler.enableOnly(["normalize", "block"])
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*\{?(?P<info>[^\s`}]*)")
@@ -42,10 +47,17 @@ _CODE = re.compile(  # no line after the first is empty, a formula, a heading, a
 )
 _QUOTE = re.compile(r"(?s)``(?!`).*''|`(?!`)[^']*\S'[\s.,;:!?)][^']*\Z")  # of TeX: ``words'' or `words'
 _DOLLAR = re.compile(r"(?<!\\)((?:\\\\)*)\$")  # not escaped
+_STOP = re.compile(r"(?<!\\right)(?<!\\left)(?<![\\.\s])\s*([.,;])\s*(\$\$?|\\\]|\\\))\Z")  # of the sentence
 _FORMULA = re.compile("\x02(\\d+)\x02")
 _STATEMENT = re.compile(
     rf"(?P<bold>\*\*|__)(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)[.:]?(?P=bold)(?P<text>.*)", re.DOTALL
 )
+# :::{prf:theorem} Euclid of MyST, which may have backticks for colons, and > [!theorem] Euclid of Obsidian
+_DIRECTIVE = re.compile(
+    rf"(?::{{3,}}[ \t]*\{{(?:prf:)?|\[!)(?P<name>{STATEMENTS})[\]}}][+-]?[ \t]*(?P<title>[^\n]{{0,200}})(?P<text>.*)",
+    re.DOTALL | re.IGNORECASE,
+)
+_EDGE = re.compile(r"(?m)^[ \t]*(?::{3,}[^\n]*|:[\w-]+:[^\n]*)$")  # of a block of MyST or Pandoc, and its options
 _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"!\[[^\[\]]{0,1000}\]\([^()]{0,2000}\)"), ""),
     (re.compile(r"\[([^\[\]]{0,1000})\](?:\([^()]{0,2000}\)|\[[^\[\]]{0,200}\])"), r"\1"),
@@ -70,6 +82,8 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
     Args:
         place: function from a line to the name of its place.
     """
+    if header := _HEADER.match(text):
+        outline.heading(0, header["title"].strip().strip("\"'"))
     text, formulas, joined = _without_formulas(_without_code(text.replace("\x02", " ")))
     level = 0
     for token in _BLOCKS.parse(text):
@@ -81,31 +95,42 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
             if level:
                 outline.heading(level, _plain(content, formulas))
                 level = 0
-            elif (statement := _STATEMENT.match(content)) is not None:
-                name, body = (_plain(part, formulas) for part in (statement["name"], statement["text"]))
-                outline.statement(where, name.strip(". "), body)
-            elif not content.startswith(":::"):  # the edges of a block of MyST or Pandoc
-                outline.paragraph(where, _plain(content, formulas))
+            elif (statement := _STATEMENT.match(content) or _DIRECTIVE.match(content)) is not None:
+                parts = {name: _plain(_EDGE.sub("", part), formulas) for name, part in statement.groupdict("").items()}
+                name, title = (parts.get(part, "").strip(". ") for part in ("name", "title"))
+                name = f"{name[:1].upper()}{name[1:]}" + f" ({title})" * bool(title)
+                outline.statement(where, name, parts["text"])
+            else:
+                outline.paragraph(where, _plain(_EDGE.sub("", content), formulas))
 
 
 def _without_code(text: str) -> str:
-    """Return a text with empty lines in place of code and of its header; blocks of ``math`` become formulas."""
+    """Return a text with empty lines in place of code and of its header.
+
+    Blocks of ``math`` become formulas, and those of ``{prf:theorem}`` blocks of colons.
+    """
     lines = text.split("\n")
     if lines[0].strip() == "---":  # a header in YAML
         end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), -1)
         lines[: end + 1] = [""] * (end + 1)
-    fence, is_math = "", False
+    fence = kind = ""
+    opened, typed = 0, list(lines)
     for number, line in enumerate(lines):
         edge = _FENCE.match(line)
         if fence:
             closes = edge is not None and edge["fence"].startswith(fence) and not edge["info"]
-            if closes or not is_math:
-                lines[number] = "$$" if is_math else ""
             if closes:
-                fence = ""
+                fence, lines[number] = "", {"math": "$$", "text": ":::"}.get(kind, "")
+            elif kind == "math" and _EDGE.match(line):
+                lines[number - 1 : number + 1] = ["", "$$"]
+            elif kind == "code":
+                lines[number] = ""
         elif edge is not None:
-            fence, is_math = edge["fence"], edge["info"] in ("math", "latex", "tex")
-            lines[number] = "$$" if is_math else ""
+            opened, fence, info = number, edge["fence"], edge["info"]
+            kind = "math" if info in ("math", "latex", "tex") else "text" if info.startswith("prf:") else "code"
+            lines[number] = {"math": "$$", "text": f":::{line.strip().lstrip(fence[0])}"}.get(kind, "")
+    if fence:  # without an end, it may be in a formula: four spaces are ~~~~
+        lines[opened:] = typed[opened:]
     return "\n".join(lines)
 
 
@@ -115,7 +140,7 @@ def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
     A formula of several lines becomes one mark, so that the sentence around it is one paragraph. For each lost line,
     the list has the number, from 0, of the line with the mark.
     """
-    text = re.sub(r"\$`([^`$\n]{1,2000})`\$", r"$\1$", text)  # GitHub
+    text = re.sub(r"\$`([^`$\n]{1,2000})`\$|\{math\}`([^`$\n]{1,2000})`", r"$\1\2$", text)  # GitHub, MyST
     text = _CODE.sub(_with_escaped_dollars, text)
     text = re.sub(r"\\\\([()])", r"\\\1", text)  # MathJax: the backslash of \( is escaped
     text = re.sub(r"(?m)^([ \t>]*)\\\\([\[\]])[ \t]*$", r"\1\\\2", text)
@@ -127,7 +152,7 @@ def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
         line += text.count("\n", position, start)
         joined += [line] * text.count("\n", start, end)
         pieces += [text[position:start], f"\x02{len(formulas)}\x02"]
-        formulas.append(" ".join(re.sub(r"\n[ \t]*>", "\n", text[start:end]).split()))
+        formulas.append(_STOP.sub(r"\2\1", " ".join(re.sub(r"\n[ \t]*>", "\n", text[start:end]).split())))
         position = end
     return "".join([*pieces, text[position:]]), formulas, joined
 

@@ -118,7 +118,7 @@ class Outline:
             self._paragraphs, self._size = [], 0
 
     def _add(self, place: str, name: str, text: str, *, is_statement: bool = False) -> None:
-        path = ": ".join(self._headings[level] for level in sorted(self._headings)) or self._name
+        path = ": ".join(dict.fromkeys(self._headings[level] for level in sorted(self._headings))) or self._name
         title = ". ".join(filter(None, (name, path)))
         for part in [text] if len(text) <= MAX_CHARACTERS else _parts(text):
             if part:

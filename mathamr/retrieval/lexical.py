@@ -16,6 +16,7 @@ Tokens are words and LaTeX, or pairs of symbols in the trees of formulas (:mod:`
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +26,7 @@ from typing import Literal, TypeVar, get_args
 from graphs.corpus.post import FormulaRef, Post, PostKind, Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, Failure
+from graphs.formulas.latex.symbols import SYMBOLS
 from graphs.formulas.store import FormulaStore
 from graphs.graph.graph_maker import FormulaTrees
 from graphs.graph.labels import porter_stemmer
@@ -33,7 +35,7 @@ from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Task
 from mathamr.retrieval.bm25 import AS_LUCENE, BM25Index, Weighting, tokens_of_formula, tokens_of_latex, tokens_of_post
 
 By = Literal["text", "formulas"]
-Stem = Literal["none", "porter", "snowball"]
+Stem = Literal["none", "accents", "porter", "snowball"]
 Progress = Callable[[int], None]
 Read = TypeVar("Read")
 
@@ -41,7 +43,8 @@ Read = TypeVar("Read")
 class Tokens:
     r"""Features ``by`` which posts and formulas are compared; trees come from ``formulas_db``, else from LaTeX.
 
-    With ``stem``, words are compared by their stems (English, of nltk). LaTeX commands stay as they are:
+    With ``stem``, words are compared without accents, or by their stems (English, of nltk). LaTeX commands stay as they
+    are:
 
     >>> Tokens("text", stem="porter").of_post(Post("1", "answer", body="Rings $\\alpha_s$", markup="text"))
     ['ring', '\\alpha', 's']
@@ -55,7 +58,7 @@ class Tokens:
             raise ConfigError(f"by={by} is not one of {', '.join(get_args(By))}")
         if stem not in get_args(Stem):
             raise ConfigError(f"stem={stem} is not one of {', '.join(get_args(Stem))}")
-        if stem != "none" and by != "text":
+        if stem not in ("none", "accents") and by != "text":
             raise ConfigError(f"stem={stem} needs by=text; pairs of symbols have no words")
         self._trees = FormulaTrees(formulas_db) if by == "formulas" else None
         self._stemmed = _stemmer(stem)
@@ -77,6 +80,8 @@ def _stemmer(name: str) -> Callable[[list[str]], list[str]]:
     """Return a function that replaces words by their stems; each word is stemmed once."""
     if name == "none":
         return lambda tokens: tokens
+    if name == "accents":
+        return lambda tokens: [part for token in tokens for part in _plain(token)]
     if name == "porter":
         stemmer = porter_stemmer()
     else:
@@ -85,6 +90,38 @@ def _stemmer(name: str) -> Callable[[list[str]], list[str]]:
         stemmer = SnowballStemmer("english")
     stem = lru_cache(maxsize=1_000_000)(stemmer.stem)
     return lambda tokens: [token if token.startswith("\\") else stem(token) for token in tokens]
+
+
+_GREEK = {
+    ord(token.value): f"{name} "
+    for name, token in SYMBOLS.items()
+    if "\u0391" <= token.value <= "\u03c9" and name[0] == "\\"
+}
+_LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ß": "ss", "æ": "ae", "œ": "oe"})
+
+
+def without_accents(word: str) -> str:
+    """Return a word in lower case without accents.
+
+    >>> [without_accents(word) for word in ("möbius", "łukasiewicz", "weiß", "ring")]
+    ['mobius', 'lukasiewicz', 'weiss', 'ring']
+    """
+    if word.isascii():
+        return word
+    parts = unicodedata.normalize("NFKD", word).translate(_LETTERS)
+    return "".join(sign for sign in parts if not unicodedata.combining(sign))
+
+
+def _plain(token: str) -> list[str]:
+    r"""Return the tokens of a token without accents; Greek letters are commands.
+
+    >>> _plain("galois"), _plain("x²"), _plain("β₁"), _plain(r"\beta")
+    (['galois'], ['x', '2'], ['\\beta', '1'], ['\\beta'])
+    """
+    if token.isascii():
+        return [token]
+    word = without_accents(token)
+    return tokens_of_latex(word.translate(_GREEK) if sum(map(str.isalpha, word)) < 3 else word)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from itertools import accumulate
 from graphs.corpus.post import PlaceholderText
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
+from mathamr.retrieval.lexical import without_accents
 from mathamr.structure.index import StructureIndex
 from mathamr.structure.matching import match_of
 from mathamr.structure.scoring import Scoring
@@ -66,9 +67,10 @@ def overlaps(query: PlaceholderText, posts: Sequence[PlaceholderText]) -> list[O
     asked, scoring = _read(trees, query, MAX_ASKED), Scoring.by_default()
     found: list[Overlap] = []
     for post in posts:
-        own = {*_words(post), *(number for formula in post.formulas for number in _NUMBER.findall(formula.latex))}
+        numbers = (number for formula in post.formulas for number in _NUMBER.findall(formula.latex))
+        own = {*map(without_accents, _words(post)), *numbers}
         formulas = _similar(asked, _read(trees, post, MAX_FORMULAS), scoring) if asked else ()
-        found.append(Overlap(tuple(word for word in words if word in own), formulas))
+        found.append(Overlap(tuple(word for word in words if without_accents(word) in own), formulas))
     return found
 
 

@@ -184,13 +184,7 @@ class QueryEncoder:
             with_formulas = self._spec.formulas != "none"
             formula_ids = list(graphs[post.post_id].formula_map.values()) if with_formulas else []
             nodes = nodes_of(text, formula_ids, len(own), self._spec.structure)
-            words = read_words(
-                graph,
-                self._vocabulary,
-                sentences=text.sentences,
-                formulas=text.formulas,
-                with_formulas=with_formulas,
-            )
+            words = read_words(graph, self._vocabulary, sentences=text.sentences, with_formulas=with_formulas)
             found.append(EncodedQuery(post.post_id, text, VectorSets.of([own]), nodes, formula_ids, words))
         return found
 

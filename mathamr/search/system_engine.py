@@ -50,9 +50,9 @@ class SystemEngine:
         system: name of the system, as shown to users.
         posts: number of posts that it searches.
         structured: formulas of the posts; None: the task ``formulas`` is refused.
+        note: warning about the index to show to users.
+        outdated: reason for which an index of formulas has none.
     """
-
-    note = ""
 
     def __init__(
         self,
@@ -62,12 +62,16 @@ class SystemEngine:
         system: str,
         posts: int,
         structured: StructuredFormulas | None = None,
+        note: str = "",
+        outdated: str = "",
     ) -> None:
         self.searchable = searchable
         self._structured = structured
         self._texts = texts
         self._system = system
         self._posts = posts
+        self.note = note
+        self._outdated = outdated
 
     def __len__(self) -> int:
         return self._posts
@@ -108,8 +112,9 @@ class SystemEngine:
         check(task, k)
         if task != TASKS[0] and self._structured is None:
             raise ConfigError(
-                f"task={task} needs the index of a graph model, or of track=structure alone or as a part, but this one "
-                f"is of {self._system}; use task={TASKS[0]}"
+                self._outdated
+                or f"task={task} needs the index of a graph model, or of track=structure alone or as a part, but this "
+                f"one is of {self._system}; use task={TASKS[0]}"
             )
         start = time.perf_counter()
         post = typed_post(text)

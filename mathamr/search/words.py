@@ -27,13 +27,10 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from graphs.corpus.post import FormulaRef
-from graphs.formulas.latex.symbols import SYMBOLS, symbol
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.vocabulary import UNK, Vocabulary
 
@@ -59,8 +56,6 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _PLACEHOLDER = re.compile(r"FORMULA_\d+")
 _SHARE = 0.6  # of the letters of a concept, with which a word that it comes of begins: proof, prove
 _LEAST = 3  # letters, at least, of that beginning
-_SIGNS = "SPN"  # Unicode categories of symbols such as ≤, of punctuation such as ⟨, and of numbers such as ²
-_VARIABLES = frozenset(token.slt for token in SYMBOLS.values() if token.slt == token.opt)  # of commands: V!⋯ of \cdots
 _SHOWN = 20  # words of each kind in a line
 
 
@@ -74,7 +69,6 @@ class QueryWords:
         formulas: formulas with a symbol that the vocabulary has.
         unread: formulas without one.
         added: known concepts that the parser added to the words.
-        symbols: Unicode signs, such as ``≤``, that the trees of formulas have as variables, unlike their commands.
     """
 
     known: tuple[str, ...]
@@ -82,7 +76,6 @@ class QueryWords:
     formulas: int
     unread: int = 0
     added: int = 0
-    symbols: tuple[str, ...] = ()
 
     @property
     def nothing(self) -> bool:
@@ -101,14 +94,12 @@ def read_words(
     vocabulary: Vocabulary,
     *,
     sentences: Sequence[str] = (),
-    formulas: Sequence[FormulaRef] = (),
     with_formulas: bool = True,
 ) -> QueryWords:
     """Return the words and formulas of a graph, by whether ``vocabulary`` has them.
 
     Args:
         sentences: the query with placeholders, whose words are shown in place of concepts.
-        formulas: formulas of the query, whose Unicode signs are compared with the trees.
         with_formulas: whether the model reads the trees of formulas.
     """
     found = [word for sentence in sentences for word in _WORD.findall(_PLACEHOLDER.sub(" ", sentence))]
@@ -132,20 +123,7 @@ def read_words(
             read.add(formula)
     count = len(read) if with_formulas else 0
     unread = len(graph.formula_nodes) - count
-    symbols = _symbols(formulas, graph) if with_formulas else ()
-    return QueryWords(tuple(dict.fromkeys(known)), tuple(dict.fromkeys(unknown)), count, unread, len(added), symbols)
-
-
-def _symbols(formulas: Sequence[FormulaRef], graph: DocumentGraph) -> tuple[str, ...]:
-    """Return the Unicode signs of the formulas, each once, that the trees have as variables, unlike their commands."""
-    signs = dict.fromkeys("".join(formula.latex for formula in formulas))
-    labels = {sign: symbol("UNKNOWN", sign).slt for sign in signs if _is_sign(sign)}
-    misread = set(labels.values()).intersection(graph.labels) - _VARIABLES
-    return tuple(sign for sign, label in labels.items() if label in misread)
-
-
-def _is_sign(character: str) -> bool:
-    return not character.isascii() and unicodedata.category(character)[0] in _SIGNS
+    return QueryWords(tuple(dict.fromkeys(known)), tuple(dict.fromkeys(unknown)), count, unread, len(added))
 
 
 def _start(word: str) -> str:

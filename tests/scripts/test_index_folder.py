@@ -24,6 +24,7 @@ from mathamr.search.catalog import settings_of
 from mathamr.stages.console import Console
 from mathamr.stages.retrieval import folder_index
 from mathamr.stages.retrieval.indexing import IndexBuild
+from mathamr.systems.structure import StructureSearch
 from mathamr.text.encoder import TextEncoder
 from mathamr.text.training.tiny import make_tiny
 from tests.documents.blocks import ROOT, blocks_of
@@ -230,6 +231,47 @@ def test_the_commands_of_the_document_find_its_example(
         assert index.search("How many primes $p$ are there?", k=1)[0].explanation is None
 
 
+def test_notes_explain_relative_scores_and_an_index_without_formulas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.md").write_text("Every prime $p$ is odd, or 2.\n")
+    relative = "scores of posts are relative: 0 is the mean of those that a query finds, and the score of a single one"
+    outdated = "this index finds no formulas, because an earlier version made it; build it again with mathamr index"
+    words = [str(tmp_path / "notes"), "--out", str(tmp_path / "index")]
+    search = [f"index={tmp_path / 'index'}", "prime $p$"]
+    assert scripts.index.main(words) == 0
+    capsys.readouterr()
+    assert scripts.search.main(search) == 0
+    printed = capsys.readouterr()
+    assert "score 0.000" in printed.out
+    assert f"\nnote: {relative}\n" in printed.err
+    write = StructureSearch.write
+
+    def written_before(search: StructureSearch, folder: Path) -> None:
+        write(search, folder)
+        (folder / "formulas.tsv").unlink()
+
+    monkeypatch.setattr(StructureSearch, "write", written_before)
+    assert scripts.index.main(words) == 0
+    assert scripts.search.main(search) == 0
+    assert f"\nnote: {relative}; {outdated}\n" in capsys.readouterr().err
+    assert scripts.search.main([*search, "task=formulas"]) == 2
+    assert outdated in capsys.readouterr().err.splitlines()
+
+
+def test_words_are_found_without_their_accents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.md").write_text("# Strips\n\nAugust Möbius glued the ends of a strip.\n")
+    (tmp_path / "notes/b.md").write_text("# Tori\n\nMobius groups act on the sphere.\n")
+    assert scripts.index.main([str(tmp_path / "notes"), "--out", str(tmp_path / "index")]) == 0
+    for query in ("Mobius", "MÖBIUS"):
+        capsys.readouterr()
+        assert scripts.search.main([f"index={tmp_path / 'index'}", query]) == 0
+        printed = capsys.readouterr().out
+        assert printed.count(f"words    {query.lower()}") == 2
+
+
 @pytest.mark.parametrize("tracks", [[], ["bm25"], ["text"], ["bm25", "structure", "text"]], ids="+".join)
 def test_documents_are_indexed_without_a_model(
     tracks: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -322,6 +364,9 @@ def test_an_update_does_not_take_the_index_of_other_systems_for_that_of_its_mode
         (["--set", "track=text"], "--set track=text: mathamr index sets this key itself"),
         (["--set", "data.root=elsewhere"], "--set data.root=elsewhere: mathamr index sets this key itself"),
         (["--track", "bm25", "--update"], "--update is an option of graph models"),
+        (["--workers", "4"], "--workers is an option of graph models; leave it out for --track bm25 structure"),
+        (["--seed", "7"], "--seed selects a finished job; name it by --from, or leave --seed out"),
+        (["--root", "elsewhere"], "FOLDER is the collection; leave out"),
         (["--set", "bm25.b=1", "--model", "model"], "--set changes the systems of --track"),
         (["--track", "bm25", "--model", "model"], "--from, --model and --track exclude each other"),
     ],

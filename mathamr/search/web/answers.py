@@ -33,8 +33,8 @@ def answer(found: Answer) -> dict[str, Any]:
 
     A result has a ``formula``, or its first :data:`MAX_MATCHES` ``matches`` and the number of further ones
     (``more_matches``); one of a system without virtual nodes has an ``overlap`` with the query. ``read`` lists the
-    parts of the query that the model knows and does not know, and the symbols that are read as variables; ``start``,
-    ``more``, ``candidates`` and ``matching`` are those of :class:`mathamr.search.selection.Page`.
+    parts of the query that the model knows and does not know; ``start``, ``more``, ``candidates`` and ``matching`` are
+    those of :class:`mathamr.search.selection.Page`.
     """
     words, text = found.query.words, found.query.text
     nodes = cache(lambda virtual: node(virtual, text))  # the same in every result
@@ -46,12 +46,7 @@ def answer(found: Answer) -> dict[str, Any]:
         "matching": found.page.matching,
         "best": found.best,
         "formula": next(({"latex": formula.latex} for formula in text.formulas), None),
-        "read": {
-            "known": list(words.known),
-            "unknown": list(words.unknown),
-            "formulas": words.formulas,
-            "symbols": list(words.symbols),
-        },
+        "read": {"known": list(words.known), "unknown": list(words.unknown), "formulas": words.formulas},
         "seconds": found.seconds,
     }
 

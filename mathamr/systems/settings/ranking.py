@@ -41,8 +41,8 @@ class BM25Config:
     """Settings of BM25: compare ``by`` text, words and LaTeX; or by formulas, pairs of symbols in their trees.
 
     ``k1`` bounds what repetitions of a word add, ``b`` from 0 to 1 is how much long posts are marked down. ``stem``
-    replaces words by their stems (none, porter, snowball). ``method`` is a variant of BM25
-    (:data:`mathamr.retrieval.bm25.METHODS`).
+    replaces words by their stems (porter, snowball), or by words without accents (accents). ``method`` is a variant of
+    BM25 (:data:`mathamr.retrieval.bm25.METHODS`).
     """
 
     by: str

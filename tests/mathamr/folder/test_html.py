@@ -25,7 +25,7 @@ LaTeXML <math alttext="l_1"><mi>l</mi></math>, Wikipedia
 </p>
 <h2>Finite &amp; small</h2>
 <pre>no code</pre>
-<div class="ltx_theorem ltx_theorem_thm"><p>All are known.</p></div>
+<div class="ltx_theorem"><h6><b class="ltx_tag ltx_tag_theorem">Lemma 1.2</b> (Gauss).</h6><p>All are known.</p></div>
 <section class="ltx_lemma">
 <h6>Lemma 3 (Gauss).</h6><div><p>The group is <b>cyclic</b>.</p><p>Also <math><mi>q</mi><mn>1</mn></math>.</p></div>
 </section>
@@ -42,7 +42,7 @@ def test_formulas_lines_and_statements_are_found() -> None:
             r"KaTeX gives \(k^2\), MathJax \(m_1\) and \(m_2\), LaTeXML \(l_1\), Wikipedia "
             r"\({\displaystyle w}\) , a blog \(b\).",
         ),
-        ("12", "Theorem. Fields: Finite & small", "All are known."),
+        ("12", "Lemma 1.2 (Gauss). Fields: Finite & small", "All are known."),
         ("13", "Lemma 3 (Gauss). Fields: Finite & small", "The group is cyclic. Also q1 ."),
         ("16", "Fields: Finite & small", "After the lemma."),
     ]

@@ -121,6 +121,57 @@ def test_titles_of_statements_that_are_repeated_or_have_options(begin: str, titl
     assert shown(rf"{begin} Let $x$ be prime. \end{{{name}}}") == [("1", title, "Let $x$ be prime.")]
 
 
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        (
+            r"\pmtitle{proof that $\sqrt{2}$ is irrational}\begin{document}We prove it.",
+            r"proof that $\sqrt{2}$ is irrational",
+        ),
+        (r"\mysection{sec:primes}{On primes} We count them.", "On primes"),
+        (r"\mysection{On primes}{sec:primes} We count them.", "On primes"),
+        (
+            r"\newcommand{\sect}[2]{\section{#2}\label{sec:#1}}\begin{document}\sect{a}{On primes} We count them.",
+            "On primes",
+        ),
+        (r"\newcommand\Sec[1]{\bigskip\section*{#1}}\begin{document}\Sec{On primes} We count them.", "On primes"),
+        (r"\olchapter{sth}{story}{The Iterative Conception} We count them.", "The Iterative Conception"),
+        (
+            r"\newtheorem{wo}[thm]{Well-Ordering Principle}\begin{document}\begin{wo}We prove it.\end{wo}",
+            "Well-ordering principle. a",
+        ),
+        (r"\title{Primes}\begin{document}\section{Primes} We count them.", "Primes"),
+    ],
+)
+def test_titles_are_those_of_the_document(text: str, title: str) -> None:
+    assert [one[1] for one in shown(text)] == [title]
+
+
+@pytest.mark.parametrize(
+    "heading", [r"\section{\protect\label{sec:a}Intro}", r"\hypertarget{sec:a}{%" "\n" r"\section{Intro}\label{sec:a}}"]
+)
+def test_labels_and_targets_are_no_text(heading: str) -> None:
+    assert [one[1:] for one in shown(rf"{heading} \begin{{itemize}}\item\label{{a}}Let us see.\end{{itemize}}")] == [
+        ("Intro", "Let us see.")
+    ]
+
+
+def test_declarations_and_title_pages_are_no_text() -> None:
+    text = r"""\begin{document}\title{On \\ norms}\author[A. U.]{An \textbf{Author}}\date{May}\address{X}\maketitle
+\newtheorem{prop}{Proposition}[section] \theoremstyle{definition} \usepackage[utf8]{inputenc} \setlength\parskip{0pt}
+\newenvironment{mine}{\begin{theorem}}{\end{theorem}} \numberwithin{equation}{section} \bibliographystyle{plain}
+\PMlinkescapeword{fix} Let $x\in X$. \\[-.5ex] Then $\begin{matrix} a\\[3pt] b \end{matrix}$ is large."""
+    assert [body for _, _, body in shown(text)] == [r"Let $x\in X$. Then $\begin{matrix} a\\ b \end{matrix}$ is large."]
+
+
+def test_a_file_that_a_preamble_includes_is_no_text() -> None:
+    files = {
+        "book.tex": r"\documentclass{book}\input{macros}\begin{document} The first words. \end{document}",
+        "macros.tex": r"\def\x{\mathbf{x}} \Crefname{cor}{Corollary}{Corollaries} \mycommand{Some words of a macro}",
+    }
+    assert [passage.text for passage in read_files(files)] == ["The first words."]
+
+
 def test_a_chapter_has_the_macros_of_the_book_that_includes_it() -> None:
     files = {
         "book/main.tex": r"\documentclass{book}\usepackage{own}\input{macros}\begin{document}\include{one}",
@@ -179,7 +230,7 @@ def test_a_comment_defines_nothing() -> None:
 
 def test_macros_that_include_each_other_end() -> None:
     files = {"a.tex": r"\input{b}\begin{document} The first file here.", "b.tex": r"\input{a} The second file here."}
-    assert [passage.text for passage in read_files(files)] == ["The first file here.", "The second file here."]
+    assert [passage.text for passage in read_files(files)] == ["The first file here."]  # b.tex is in the preamble
 
 
 @pytest.mark.shared

@@ -45,16 +45,62 @@ def test_markdown_is_read_below_its_headings() -> None:
     assert found == [
         (
             "6",
-            "Rings and $R$-modules",
+            "Notes: Rings and $R$-modules",
             r"Let a be in a ring with $a_1 * b_1 * c_1$ and \(x_1\), see the code & more. $$ x_1^2 = 1 $$ "
             "An item with $y$. Another item of the list.",
         ),
-        ("21", "Lemma 2. Rings and $R$-modules: Ideals", "Every ideal is $$ I = (x) $$ principal."),
-        ("27", "Rings and $R$-modules: Ideals", r"Bold words begin no statement. It costs \$5."),
+        ("21", "Lemma 2. Notes: Rings and $R$-modules: Ideals", "Every ideal is $$ I = (x) $$ principal."),
+        ("27", "Notes: Rings and $R$-modules: Ideals", r"Bold words begin no statement. It costs \$5."),
     ]
 
 
 UNCLOSED = "\n> ".join("`" * (number % 60 + 1) + "a" for number in range(32_000))
+
+
+def test_the_stop_of_a_sentence_is_no_part_of_its_formula() -> None:
+    text = "Let $$\nx = 1.\n$$ and $y,$ so \\[z; \\] and $\\left( t \\right.$ end."
+    (passage,) = read_markdown("a.md", text)
+    assert passage.text == r"Let $$ x = 1$$. and $y$, so \[z\]; and $\left( t \right.$ end."
+
+
+def test_statements_of_myst_and_obsidian_are_recognised() -> None:
+    text = """> [!theorem] Euclid
+> There are many.
+
+:::{prf:theorem} Pythagoras
+:label: pythagoras
+Then {math}`a^2+b^2=c^2`.
+:::
+
+```{prf:lemma}
+Every chain is bounded.
+```
+
+```{math}
+:label: one
+w = 1
+```
+
+::: {#thm-line}
+A line is straight.
+:::"""
+    assert [(passage.place, passage.title, passage.text) for passage in read_markdown("a.md", text)] == [
+        ("1", "Theorem (Euclid). a", "There are many."),
+        ("4", "Theorem (Pythagoras). a", "Then $a^2+b^2=c^2$."),
+        ("9", "Lemma. a", "Every chain is bounded."),
+        ("14", "a", "$$ w = 1 $$ A line is straight."),
+    ]
+
+
+def test_spaces_in_a_formula_are_no_code() -> None:
+    (passage,) = read_markdown("a.md", "Let\n$$\nM = 1,\n~~~~\nA = 2\n$$ Show that it holds.")
+    assert passage.text == "Let $$ M = 1, ~~~~ A = 2 $$ Show that it holds."
+
+
+def test_statements_in_german_and_french_are_recognised() -> None:
+    text = "**Satz (Euklid).** Es gibt viele.\n\n**Beweis.** Klar.\n\n**Théorème 2.** Toute suite converge."
+    titles = [passage.title for passage in read_markdown("a.md", text)]
+    assert titles == ["Satz (Euklid). a", "Beweis. a", "Théorème 2. a"]
 
 
 @pytest.mark.parametrize(

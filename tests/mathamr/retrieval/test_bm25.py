@@ -147,10 +147,19 @@ def test_words_are_compared_by_their_stems_and_commands_as_they_are() -> None:
     assert stems["none"] == tokens_of_post(post)
     assert stems["porter"] == ["gener", "prove", "continu", "of", r"\rings", "n", r"\text", "ring"]
     assert stems["snowball"] == ["generous", "prove", "continu", "of", r"\rings", "n", r"\text", "ring"]
-    with pytest.raises(ConfigError, match=r"stem=lancaster is not one of none, porter, snowball"):
+    with pytest.raises(ConfigError, match=r"stem=lancaster is not one of none, accents, porter, snowball"):
         Tokens("text", stem="lancaster")
     with pytest.raises(ConfigError, match=r"stem=porter needs by=text"):
         Tokens("formulas", stem="porter")
+
+
+def test_words_and_formulas_are_compared_without_accents_and_in_either_notation() -> None:
+    tokens = Tokens("text", stem="accents").of_post
+    signs, latex = (
+        Post("1", "answer", body=body, markup="text")
+        for body in ("Möbius $α₁₂ ≤ β²$", r"Mobius $\alpha_{12} < \beta^2$")
+    )
+    assert tokens(signs) == tokens(latex) == ["mobius", r"\alpha", "12", r"\beta", "2"]
 
 
 @pytest.mark.parametrize("method", METHODS)

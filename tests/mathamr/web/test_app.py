@@ -381,27 +381,7 @@ def test_a_query_without_a_known_word_finds_nothing(client: TestClient, query: s
 
 def test_it_says_what_of_a_query_the_model_knows(client: TestClient) -> None:
     found = ask(client, query="Both zzzqqq and $\\sqrt2$ are irrational.")
-    assert found["read"] == {"known": ["irrational"], "unknown": ["zzzqqq", "Both"], "formulas": 1, "symbols": []}
-
-
-@pytest.mark.parametrize(
-    ("formulas", "symbols"),
-    [
-        ("$p ≤ q$ and $q ≤ ½π$, as 1 ≥ 0", ["≤", "½"]),
-        ("$q · ⟨x, y⟩ = ‖f′‖$", ["·", "⟨", "⟩", "‖", "′"]),
-        ("$q_1 ⋯ q_n = ∠ABC$, $\\text{≥}$", []),
-    ],
-)
-def test_it_says_which_signs_are_read_as_variables_unlike_their_commands(
-    client: TestClient, formulas: str, symbols: list[str]
-) -> None:
-    assert ask(client, query=f"Both {formulas} are irrational.")["read"]["symbols"] == symbols
-
-
-def test_a_system_without_trees_reads_no_signs_as_variables(engine: Engine, settings: Settings) -> None:
-    system = SystemEngine(Fixed("12"), engine.catalog.texts, system="bm25 of test", posts=1)
-    with TestClient(create_app(system, settings), base_url=HOME) as client:
-        assert ask(client, query="Is $p ≤ q$?")["read"]["symbols"] == []
+    assert found["read"] == {"known": ["irrational"], "unknown": ["zzzqqq", "Both"], "formulas": 1}
 
 
 @pytest.mark.parametrize("name", ["post_id", "query", "task", "strategy"])

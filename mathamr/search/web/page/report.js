@@ -11,11 +11,10 @@ export function report(status, answer, asked, milliseconds) {
   status.textContent = `${found} ${what}${found === 1 ? "" : "s"} in ${(milliseconds / 1000).toFixed(2)} s (${parts})`;
   const { matching, candidates } = answer;
   if (candidates !== null) status.append(`; ${matching.toLocaleString("en")} of ${candidates.toLocaleString("en")} candidates match`);
-  const { known, unknown, symbols, formulas: number } = answer.read;
+  const { known, unknown, formulas: number } = answer.read;
   status.append(`; ${number} formula${number === 1 ? "" : "s"} read`);
   if (known.length > 0) status.append(`; words that the model knows: ${known.slice(0, 20).join(", ")}`);
   if (unknown.length > 0) status.append(`; words that the model does not know: ${unknown.slice(0, 20).join(", ")}`);
-  if (symbols.length > 0) status.append(`; read as variables: ${symbols.join(" ")} (write LaTeX commands, such as \\le)`);
   if (asked.task === "formulas" && answer.formula) {
     status.append(", formulas like ");
     showParts(status, [answer.formula]);
