@@ -26,7 +26,6 @@ from typing import Literal, TypeVar, get_args
 from graphs.corpus.post import FormulaRef, Post, PostKind, Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, Failure
-from graphs.formulas.latex.symbols import SYMBOLS
 from graphs.formulas.store import FormulaStore
 from graphs.graph.graph_maker import FormulaTrees
 from graphs.graph.labels import porter_stemmer
@@ -81,7 +80,7 @@ def _stemmer(name: str) -> Callable[[list[str]], list[str]]:
     if name == "none":
         return lambda tokens: tokens
     if name == "accents":
-        return lambda tokens: [part for token in tokens for part in _plain(token)]
+        return lambda tokens: list(map(without_accents, tokens))
     if name == "porter":
         stemmer = porter_stemmer()
     else:
@@ -92,11 +91,6 @@ def _stemmer(name: str) -> Callable[[list[str]], list[str]]:
     return lambda tokens: [token if token.startswith("\\") else stem(token) for token in tokens]
 
 
-_GREEK = {
-    ord(token.value): f"{name} "
-    for name, token in SYMBOLS.items()
-    if "\u0391" <= token.value <= "\u03c9" and name[0] == "\\"
-}
 _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ß": "ss", "æ": "ae", "œ": "oe"})
 
 
@@ -110,18 +104,6 @@ def without_accents(word: str) -> str:
         return word
     parts = unicodedata.normalize("NFKD", word).translate(_LETTERS)
     return "".join(sign for sign in parts if not unicodedata.combining(sign))
-
-
-def _plain(token: str) -> list[str]:
-    r"""Return the tokens of a token without accents; Greek letters are commands.
-
-    >>> _plain("galois"), _plain("x²"), _plain("β₁"), _plain(r"\beta")
-    (['galois'], ['x', '2'], ['\\beta', '1'], ['\\beta'])
-    """
-    if token.isascii():
-        return [token]
-    word = without_accents(token)
-    return tokens_of_latex(word.translate(_GREEK) if sum(map(str.isalpha, word)) < 3 else word)
 
 
 @dataclass(frozen=True, slots=True)

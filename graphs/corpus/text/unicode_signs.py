@@ -26,15 +26,21 @@ _TABLE = r"""
 ≅\cong ≍\asymp ≐\doteq ⟂\perp ∝\propto ⩽\leqslant ⩾\geqslant ≲\lesssim ≳\gtrsim ≼\preccurlyeq ≽\succcurlyeq ≜\triangleq
 ⊨\vDash ⊩\Vdash ⊢\vdash ⊣\dashv ∣\mid ∥\parallel ⊲\triangleleft ⊴\trianglelefteq →\to ←\leftarrow ⇐\Leftarrow
 ⇒\Rightarrow ↦\mapsto ↪\hookrightarrow ⟶\longrightarrow ⟹\Longrightarrow ⟸\Longleftarrow ⇝\rightsquigarrow ↑\uparrow
-↓\downarrow ↠\twoheadrightarrow ↣\rightarrowtail ↔\leftrightarrow ⇔\iff ⟺\Longleftrightarrow ⇌\rightleftharpoons ∴\therefore ∵\because
-⌈\lceil ⌉\rceil ⌊\lfloor ⌋\rfloor ⟨\langle ⟩\rangle ⟦\llbracket ⟧\rrbracket −- –- ·\cdot •\bullet ‖\| ∆\Delta µ\mu ∶:
-∕/ ≔:= ′' ’' ″'' °^\circ
+↓\downarrow ↠\twoheadrightarrow ↣\rightarrowtail ↔\leftrightarrow ⇔\iff ⟺\Longleftrightarrow ⇌\rightleftharpoons
+∴\therefore ∵\because ⌈\lceil ⌉\rceil ⌊\lfloor ⌋\rfloor ⟨\langle ⟩\rangle ⟦\llbracket ⟧\rrbracket
+−- –- ·\cdot •\bullet ‖\| ∆\Delta µ\mu ∶: ∕/ ≔:= ′' ’' ″'' °^\circ
 """
 COMMANDS = {entry[0]: entry[1:] for entry in _TABLE.split()}
 """Sign -> its LaTeX."""
 
 _SCRIPTS = {"^": "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁱⁿᵀᵃᵇᵈᵏᵐᵖʳˢᵗˣʸᶻ", "_": "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ"}
-_STYLES = {"DOUBLE-STRUCK": r"\mathbb", "FRAKTUR": r"\mathfrak", "SCRIPT": r"\mathcal", "BOLD": r"\mathbf", "ITALIC": ""}
+_STYLES = {
+    "DOUBLE-STRUCK": r"\mathbb",
+    "FRAKTUR": r"\mathfrak",
+    "SCRIPT": r"\mathcal",
+    "BOLD": r"\mathbf",
+    "ITALIC": "",
+}
 _INNER = r"[^()]{0,500}(?:\([^()]{0,500}\)[^()]{0,500}){0,20}"  # with parentheses in it
 _ROOT = re.compile(rf"√\s*(?:\((?P<sum>{_INNER})\)|(?P<number>\d+))")
 _SIGN = re.compile(
@@ -67,5 +73,5 @@ def _command(match: re.Match[str]) -> str:
         return f"{style}{{{plain}}}" if style else plain
     if "⁄" in plain:  # ½
         return r"\frac{{{}}}{{{}}}".format(*plain.split("⁄"))
-    base, *negated = unicodedata.normalize("NFD", sign)
-    return rf"\not{COMMANDS.get(base, base)} " if negated == ["\u0338"] else sign
+    base = unicodedata.normalize("NFD", sign)
+    return rf"\not{COMMANDS.get(base[0], base[0])} " if base[1:] == "\u0338" else sign

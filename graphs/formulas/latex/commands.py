@@ -5,9 +5,6 @@ Importing this module registers the commands of its neighbours with the reader.
 
 from __future__ import annotations
 
-import unicodedata
-from itertools import islice
-
 import graphs.formulas.latex.delimiters as delimiters
 import graphs.formulas.latex.structures as structures
 import graphs.formulas.latex.tables as tables
@@ -15,16 +12,10 @@ import graphs.formulas.latex.text as text
 from graphs.formulas.latex.nodes import MathList, Node
 from graphs.formulas.latex.reader import Reader, handles
 from graphs.formulas.latex.spaces import given_space
-from graphs.formulas.latex.symbols import NEGATIONS, SYMBOLS, symbol
-from graphs.formulas.latex.tokens import DEFINING, MAX_BRACKETED, Macros, bracketed, define, group, tokens
+from graphs.formulas.latex.symbols import SYMBOLS, symbol
+from graphs.formulas.latex.tokens import DEFINING, Macros, bracketed, define, group
 
 _MODULES = (delimiters, structures, tables, text)  # imported so that their commands are known
-_SUPERSCRIPTS, _SUBSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁱⁿᵀᵏᵐ", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ᵢⱼₖₘₙ"
-_SIGNS = {
-    "′": "'", "’": "'", "″": "''", "°": r"^\circ", "∛": r"\sqrt[3]", "½": r"\frac12", "⅓": r"\frac13", "⅔": r"\frac23",
-    "¼": r"\frac14", "¾": r"\frac34",
-    **{negated: rf"\not{sign}" for sign, negated in NEGATIONS.items() if negated not in SYMBOLS},
-}  # fmt: skip
 
 
 def read(latex: str, macros: Macros | None = None) -> list[MathList]:
@@ -90,32 +81,3 @@ def _unicode(reader: Reader, token: str, out: list[Node]) -> Node | None:
         return symbol("UNKNOWN", chr(int(text[1:], 16) if text[:1] in ("x", '"') else int(text)))
     except (ValueError, OverflowError):
         return None
-
-
-@handles(*_SIGNS)
-def _sign(reader: Reader, token: str, out: list[Node]) -> None:
-    """Replace a Unicode sign by its LaTeX."""
-    reader.stack += reversed(tokens(_SIGNS[token]))
-
-
-@handles(*_SUPERSCRIPTS, *_SUBSCRIPTS)
-def _script_signs(reader: Reader, token: str, out: list[Node]) -> None:
-    """Replace a run of Unicode superscripts, or of subscripts, by one script."""
-    run = _SUPERSCRIPTS if token in _SUPERSCRIPTS else _SUBSCRIPTS
-    signs = token
-    while reader.stack and reader.stack[-1] in run:
-        signs += reader.stack.pop()
-    mark = "^" if run is _SUPERSCRIPTS else "_"
-    reader.stack += reversed([mark, "{", *tokens(unicodedata.normalize("NFKC", signs)), "}"])
-
-
-@handles("√")
-def _root_sign(reader: Reader, token: str, out: list[Node]) -> None:
-    """Replace a Unicode root by its command; parentheses after it hold what is below the root."""
-    stack, depth = reader.stack, 0
-    for place, one in enumerate(islice(reversed(stack), MAX_BRACKETED if stack[-1:] == ["("] else 0), 1):
-        depth += {"(": 1, ")": -1}.get(one, 0)
-        if not depth:
-            stack[-place], stack[-1] = "}", "{"
-            break
-    stack.append(r"\sqrt")

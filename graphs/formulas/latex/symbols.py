@@ -6,8 +6,8 @@ Token(RELOP, '≤', 'O!leq')
 (Token(TRIGFUNCTION, 'V!sin', 'F!sin'), Token(UNKNOWN, 'V!x', 'V!x'))
 
 Parts of speech and meanings are those that LaTeXML gives to the commands of LaTeX and of the AMS packages. The formulas
-of an index were read with them, so a query must be read with them too; a Unicode sign is read as its command. A line of
-a table is a command, its character (``=``: the name of the command; ``BAR``: ``|``) and, if it has one, its meaning.
+of an index were read with them, so a query must be read with them too. A line of a table is a command, its character
+(``=``: the name of the command; ``BAR``: ``|``) and, if it has one, its meaning.
 """
 
 from __future__ import annotations
@@ -257,13 +257,6 @@ SYMBOLS: dict[str, Token] = _read_tables()
 
 LETTERS = {letter: symbol("UNKNOWN", letter) for letter in map(chr, [*range(65, 91), *range(97, 123)])}
 SYMBOLS.update(LETTERS)
-
-# Unicode signs are read as their commands; √, ′ and ° take or make scripts (:mod:`graphs.formulas.latex.commands`).
-for _token in list(SYMBOLS.values()):
-    if len(_token.value) == 1 and not _token.value.isascii() and _token.value not in "√′°":
-        SYMBOLS.setdefault(_token.value, _token)
-_OF_SIGNS = r"− - | – - | · \cdot | • \bullet | ∣ \mid | ∥ \| | ‖ \| | ∆ \Delta | µ \mu | ∶ : | ∕ / | ≔ := | ⊥ \perp"
-SYMBOLS.update({sign: SYMBOLS[command] for sign, command in _entries(_OF_SIGNS)})
 
 ABSENT = Token("ATOM", "", "W!", "W!", name="absent")
 """Missing operand: the left-hand side of ``= x``."""

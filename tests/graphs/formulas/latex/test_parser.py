@@ -360,21 +360,3 @@ def test_no_tree_depends_on_the_formulas_before_it() -> None:
     command = "import sys; from graphs.formulas.latex import parse_latex as p; print(*map(p, sys.argv[1:]), sep=chr(0))"
     backwards = subprocess.run([sys.executable, "-c", command, *formulas[::-1]], capture_output=True, check=True)
     assert backwards.stdout.decode().rstrip("\n").split("\0")[::-1] == [str(parse_latex(one)) for one in formulas]
-
-
-@pytest.mark.parametrize(
-    ("signs", "latex"),
-    [
-        ("α ≤ β²", r"\alpha\le\beta^2"),
-        ("A∩B⊆C ⇒ x∉∅", r"A\cap B\subseteq C\Rightarrow x\notin\emptyset"),
-        ("∫₀^∞ e^{−x²} dx = ½√π", r"\int_0^\infty e^{-x^2} dx = \frac12\sqrt\pi"),
-        ("∑ᵢ₌₁ⁿ aᵢ·bᵢ", r"\sum_{i=1}^n a_i\cdot b_i"),
-        ("√(a(b+1)) + √c", r"\sqrt{a(b+1)} + \sqrt c"),
-        ("‖f′‖ ≠ ⟨x, y⟩", r"\|f'\| \ne \langle x, y\rangle"),
-        (r"\left⌊x\right⌋ ∣ 10⁻¹²", r"\left\lfloor x\right\rfloor \mid 10^{-12}"),
-        ("A ⊄ ℝ, ∠B = 90°", r"A \not\subset \mathbb R, \angle B = 90^\circ"),
-        ("√(", r"\sqrt("),
-    ],
-)
-def test_unicode_signs_are_read_as_their_commands(signs: str, latex: str) -> None:
-    assert (slt(signs), opt(signs)) == (slt(latex), opt(latex))
