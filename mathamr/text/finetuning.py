@@ -34,7 +34,6 @@ from mathamr.text.encoder import Side, TextEncoder, identity
 from mathamr.text.pairs import PairFile
 from mathamr.text.training.adapting import fingerprint, limit_length, own_randomness, separate, world_of
 from mathamr.text.training.batches import KnownPairs, Rows, draw_negatives, no_duplicates
-from mathamr.text.training.guide import GuidedPairs, open_guide
 from mathamr.text.training.tasks import Task
 from mathamr.training.distributed import arithmetic
 from mathamr.training.interruption import listen
@@ -325,7 +324,7 @@ class _Pairs(Task):
         from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
         from sentence_transformers.sentence_transformer.modules import Router
 
-        from mathamr.text.training.losses import loss_of
+        from mathamr.text.training.losses import GuidedPairs, loss_of, open_guide
         from mathamr.text.training.runs import Recorded
 
         class Finetuning(Recorded, SentenceTransformerTrainer):
