@@ -328,7 +328,7 @@ class _Pairs(Task):
         from mathamr.text.training.runs import Recorded
 
         class Finetuning(Recorded, SentenceTransformerTrainer):
-            """Trainer without the library's model card: :mod:`mathamr.text.training.card` writes it."""
+            """Trainer without the library's model card: :mod:`mathamr.text.training.adapting` writes it."""
 
             def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
                 """Add nothing."""
