@@ -42,8 +42,8 @@ from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.learning.collection_pairs import CollectionPairs
 from mathamr.stages.learning.passages import text_lines
-from mathamr.stages.learning.pretraining import pretrained
 from mathamr.stages.learning.reporting import training_stage
+from mathamr.stages.learning.text_encoder import pretrained
 from mathamr.stages.needed import NeededPosts, extent_of, needed_posts
 from mathamr.stages.retrieval.searching import check_search, index_posts, say_lost, search_posts
 from mathamr.stages.text_vectors import TextsToEncode, encode_texts
