@@ -21,7 +21,7 @@ from mathamr.default_settings import values
 from mathamr.model.config import EncoderConfig
 from mathamr.stages.console import Console
 from mathamr.stages.data.graphs import GraphBuild, build_graphs
-from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, count_labels
+from mathamr.stages.data.tensors import build_tensors, build_vocabulary, count_labels
 from mathamr.stages.learning.graph_model import TrainingData, train_graph_model
 from mathamr.stages.learning.reporting import only_trainer
 from mathamr.stages.settings import GraphConfig
@@ -71,11 +71,13 @@ def train_on_pairs(
     content = shared_files.key([[post.post_id, post.body] for post in posts])[:16]
     graphs, tensors = folder / "collection.db", folder / "preprocessed.db"
     build_graphs(posts, graphs, GraphBuild(workers=workers), console, source=content, total=len(posts))
-    settings = TensorSettings.of(GraphConfig(**values("graph")), workers)
-    settings = replace(settings, spec=spec or settings.spec)
+    config = GraphConfig(**values("graph"))
+    spec = spec or config.spec()
     with Collection(graphs) as source:
-        labels = build_vocabulary([count_labels(source.rows(), settings.spec.formulas, console)], settings, console)
-        store = build_tensors(source.rows(), tensors, labels, settings, console, source=content, total=len(source))
+        labels = build_vocabulary([count_labels(source.rows(), spec.formulas, console)], config, console)
+        store = build_tensors(
+            source.rows(), tensors, labels, spec, console, source=content, total=len(source), workers=workers
+        )
     with only_trainer(folder / "model"):
         result = train_graph_model(TrainingData(store, known), training, encoder, folder / "model", console)
     return result.result.best, tensors

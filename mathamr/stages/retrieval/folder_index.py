@@ -36,7 +36,7 @@ from mathamr.search import catalog
 from mathamr.stages.console import Console
 from mathamr.stages.data.failure_table import write_table
 from mathamr.stages.data.graphs import GraphBuild, build_graphs
-from mathamr.stages.data.tensors import TensorSettings, build_tensors
+from mathamr.stages.data.tensors import build_tensors
 from mathamr.stages.parsers import factory
 from mathamr.stages.retrieval.indexing import IndexBuild, IndexedFiles, build_search_index
 from mathamr.training import checkpoint
@@ -156,10 +156,11 @@ def _parsed(
 
 def files_for(model: FolderModel, graphs: Path, tensors: Path, console: Console, *, workers: int = 1) -> IndexedFiles:
     """Make ``tensors`` of all ``graphs`` with the vocabulary of ``model``; an earlier file of this model is resumed."""
-    settings = TensorSettings(model.spec, model.vocabulary.num_labels, 1, workers)
     with Collection(graphs) as made:
         source, rows = str(made.meta["source"]), made.rows()
-        build_tensors(rows, tensors, model.vocabulary, settings, console, source=source, total=len(made))
+        build_tensors(
+            rows, tensors, model.vocabulary, model.spec, console, source=source, total=len(made), workers=workers
+        )
     return IndexedFiles((tensors,), graphs, model.checkpoint)
 
 
