@@ -80,8 +80,8 @@ def train_on_pairs(
             source.rows(), tensors, labels, spec, console, source=content, total=len(source), workers=workers
         )
     with only_trainer(folder / "model"):
-        result = train_graph_model(TrainingData(store, known), training, encoder, folder / "model", console)
-    return result.result.best, tensors
+        result, _ = train_graph_model(TrainingData(store, known), training, encoder, folder / "model", console)
+    return result.best, tensors
 
 
 def _posts(pairs: Iterable[tuple[str, str]]) -> tuple[list[Post], list[Pair]]:

@@ -93,10 +93,10 @@ class BM25System(System[BM25Settings]):
     def retrieve(self, settings: BM25Settings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Search the index with the topics; ``queries_per_second`` is of the search alone."""
         index, k = indexed.index, settings.retrieval.k
-        found = index.search(topic_set.topics, settings.thread.results(k) if topic_set.task == 1 else k)
-        searched = [topic for topic in topic_set.topics if topic.topic_id in found.results]
+        results, seconds = index.search(topic_set.topics, settings.thread.results(k) if topic_set.task == 1 else k)
+        searched = [topic for topic in topic_set.topics if topic.topic_id in results]
         say_lost(self.console, topic_set, searched, "lack the query formula")
-        return Retrieved(found.results, speed(len(searched), found.seconds), index.visual_ids)
+        return Retrieved(results, speed(len(searched), seconds), index.visual_ids)
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
         """Keep the scores of the posts, and the published trees of topics where formulas are compared."""

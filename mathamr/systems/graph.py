@@ -221,8 +221,8 @@ class GraphSystem(System[GraphSettings]):
             teacher=lambda pairs, negatives: self._teacher(settings, pairs, negatives),
         )
         encoder = self._encoder_config(settings, prepared)
-        trained = train_graph_model(data, training, encoder, folder, self.console, log=log)
-        return as_model(trained.result, device_of(training.device))
+        result, _ = train_graph_model(data, training, encoder, folder, self.console, log=log)
+        return as_model(result, device_of(training.device))
 
     def _teacher(self, settings: GraphSettings, pairs: Sequence[Pair], negatives: Negatives | None) -> Teacher | None:
         """Return the text encoder to follow, with vectors of all posts that are trained on."""
