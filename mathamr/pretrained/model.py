@@ -41,9 +41,9 @@ from mathamr.pretrained import hub
 from mathamr.pretrained.card import card
 from mathamr.pretrained.folder import ModelFiles, check_vocabulary
 from mathamr.pretrained.post_index import PostIndex
-from mathamr.pretrained.recorded_parser import recorded_parser
 from mathamr.retrieval.explanation import Explanation, explain
 from mathamr.search.query import POSTS_A_BATCH, EncodedQuery, QueryEncoder, is_same_parser, query_sets
+from mathamr.stages.collection import recorded_parser
 from mathamr.stages.console import Console
 from mathamr.training import checkpoint
 

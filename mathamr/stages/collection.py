@@ -362,3 +362,35 @@ def _rows_digest(rows: Iterable[Row]) -> str:
     for row in rows:
         digest.update("\0".join(row).encode() + b"\1")
     return digest.hexdigest()[:16]
+
+
+UNKNOWN = "embedded"
+"""Name where no collection is found: the default parser, of any version."""
+
+
+def recorded_parser(tensors: Path, content: str) -> str:
+    """Return name, version and model of the parser behind tensors; :data:`UNKNOWN` if no collection is beside them.
+
+    In the folder of an experiment, a ``*.content.json`` of :meth:`ParsedCollection.identity` tells which collection has
+    their graphs; elsewhere the collections beside the tensors count.
+
+    Args:
+        tensors: preprocessed.db.
+        content: identity of its graphs (:attr:`graphs.stores.store.GraphStore.source`).
+
+    Raises:
+        ConfigError: collections of several parsers, and none of them is known to have these graphs.
+    """
+    folder = tensors.parent
+    records = [read_json(path) or {} for path in sorted(folder.glob("*.content.json"))]
+    named = [Path(record["path"]) for record in records if record.get("graphs") == content]
+    moved = [folder / path.name if (folder / path.name).exists() else path for path in named]
+    found = set()
+    for path in [path for path in moved if path.exists()] or sorted(folder.glob("collection*.db")):
+        with Collection(path) as graphs:
+            found.add(str(graphs.meta.get("parser", "")))
+    found.discard("")
+    if len(found) > 1:
+        parsers = " and ".join(sorted(found))
+        raise ConfigError(f"{tensors}: the collections beside it are of the parsers {parsers}; give parser_name=")
+    return found.pop() if found else UNKNOWN
