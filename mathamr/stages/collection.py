@@ -364,12 +364,8 @@ def _rows_digest(rows: Iterable[Row]) -> str:
     return digest.hexdigest()[:16]
 
 
-UNKNOWN = "embedded"
-"""Name where no collection is found: the default parser, of any version."""
-
-
 def recorded_parser(tensors: Path, content: str) -> str:
-    """Return name, version and model of the parser behind tensors; :data:`UNKNOWN` if no collection is beside them.
+    """Return name, version and model of the parser behind tensors; ``embedded``, of any version, without any.
 
     In the folder of an experiment, a ``*.content.json`` of :meth:`ParsedCollection.identity` tells which collection has
     their graphs; elsewhere the collections beside the tensors count.
@@ -393,4 +389,4 @@ def recorded_parser(tensors: Path, content: str) -> str:
     if len(found) > 1:
         parsers = " and ".join(sorted(found))
         raise ConfigError(f"{tensors}: the collections beside it are of the parsers {parsers}; give parser_name=")
-    return found.pop() if found else UNKNOWN
+    return found.pop() if found else "embedded"
