@@ -40,8 +40,7 @@ from mathamr.training.interruption import listen
 from mathamr.training.loop import Log, Progress
 from mathamr.training.losses import info_nce
 from mathamr.training.pairs import answers_of, known_positives
-from mathamr.training.reciprocal_rank import MRR_PAIRS, QUERIES_AT_ONCE, rank_of
-from mathamr.training.result import EpochRecord, ValidationScore
+from mathamr.training.result import MRR_PAIRS, QUERIES_AT_ONCE, EpochRecord, ValidationScore, rank_of
 from mathamr.training.seeds import AUGMENTATION, NEGATIVES, stream
 
 TOKEN_PAIRS = 500
