@@ -34,7 +34,6 @@ from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.search.searchable import Searchable
 from mathamr.stages import parsers, sources
 from mathamr.stages.console import Console
-from mathamr.stages.graph_threads import check_graph_threads
 from mathamr.stages.label_vectors import LabelText
 from mathamr.stages.learning.collection_pairs import CollectionPairs
 from mathamr.stages.learning.graph_model import TrainingData, as_model, copy_checkpoint, train_graph_model
@@ -113,7 +112,6 @@ class GraphSystem(System[GraphSettings]):
                 f"graphs of structure 'none' have no document vector for retrieval.strategy={strategy.name}; use "
                 "graph.structure=full or global, or retrieval.strategy=maxsim"
             )
-        check_graph_threads(settings, settings.model, topic_sets, trains=settings.model.checkpoint is None)
         if spec.formulas == "none" and any(topic_set.task == 2 for topic_set in topic_sets):
             raise ConfigError(
                 "graph.formulas=none leaves no formula to find in Task 2; use experiment.tasks=[1], or "
