@@ -35,9 +35,8 @@ from mathamr.search.searchable import Searchable
 from mathamr.stages import parsers, sources
 from mathamr.stages.console import Console
 from mathamr.stages.label_vectors import LabelText
-from mathamr.stages.learning.collection_pairs import CollectionPairs
+from mathamr.stages.leak_control import CollectionPairs, SourcePairs
 from mathamr.stages.learning.graph_model import TrainingData, as_model, copy_checkpoint, train_graph_model
-from mathamr.stages.learning.source_pairs import SourcePairs
 from mathamr.stages.learning.teacher import teacher
 from mathamr.stages.needed import extent_of
 from mathamr.stages.retrieval.formula_search import (

@@ -36,7 +36,7 @@ from mathamr.ranking.cross_encoder import open_cross_encoder
 from mathamr.ranking.cross_scorer import CrossScorer, mine, rescore, train_cross_scorer
 from mathamr.retrieval.index import Ranking, ranked
 from mathamr.stages.console import Console
-from mathamr.stages.learning.collection_pairs import CollectionPairs
+from mathamr.stages.leak_control import CollectionPairs
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.stages.vectors import EncodedPosts
 from mathamr.systems.parts import RANKINGS, joint_size, joint_speed, places_of, run_left

@@ -40,7 +40,7 @@ from mathamr.negatives.text import Mining
 from mathamr.search.searchable import Searchable
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
-from mathamr.stages.learning.collection_pairs import CollectionPairs
+from mathamr.stages.leak_control import CollectionPairs
 from mathamr.stages.learning.passages import text_lines
 from mathamr.stages.learning.reporting import training_stage
 from mathamr.stages.learning.text_encoder import pretrained
