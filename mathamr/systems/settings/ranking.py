@@ -104,7 +104,7 @@ class LatentSettings(RankingSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class SparseConfig:
-    """Learned sparse encoder, and how it reads (:mod:`mathamr.ranking.sparse_encoder`).
+    """Learned sparse encoder, and how it reads (:mod:`mathamr.ranking.text_models`).
 
     Attributes:
         encoder: folder or name of a SparseEncoder.
