@@ -284,6 +284,12 @@ class ThreadConfig:
         return max(k, self.depth or 0)
 
 
+def thread_of(settings: JobSettings) -> ThreadConfig:
+    """Return the group ``thread`` of a job; its default where the system does not have the group."""
+    thread = getattr(settings, "thread", None)
+    return thread if isinstance(thread, ThreadConfig) else ThreadConfig()
+
+
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings(JobSettings):
     """Settings of jobs that search vectors."""
