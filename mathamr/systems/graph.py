@@ -34,7 +34,6 @@ from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.search.searchable import Searchable
 from mathamr.stages import parsers, sources
 from mathamr.stages.console import Console
-from mathamr.stages.label_vectors import LabelText
 from mathamr.stages.leak_control import CollectionPairs, SourcePairs
 from mathamr.stages.learning.graph_model import TrainingData, as_model, copy_checkpoint, train_graph_model
 from mathamr.stages.learning.teacher import teacher
@@ -47,8 +46,8 @@ from mathamr.stages.retrieval.formula_search import (
     searched_posts,
 )
 from mathamr.stages.retrieval.searching import check_search, index_posts, say_lost, search_posts
-from mathamr.stages.sentence_vectors import SentenceText
 from mathamr.stages.tensors import Preparation, Prepared
+from mathamr.stages.text_vectors import LabelText, SentenceText
 from mathamr.stages.topic_sets import (
     EmbeddingSpace,
     Encoded,
