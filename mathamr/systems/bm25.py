@@ -23,8 +23,7 @@ from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.searching import say_lost, speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
-from mathamr.systems.searchable.formulas import keep_formulas
-from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry, keep_formulas
 from mathamr.systems.settings.ranking import BM25Settings
 from mathamr.systems.system import System
 

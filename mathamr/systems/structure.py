@@ -35,8 +35,7 @@ from mathamr.structure.index import StructureIndex
 from mathamr.structure.posts import FormulasOfPosts, searched_formulas
 from mathamr.structure.storage import read_index
 from mathamr.systems.registry import system
-from mathamr.systems.searchable.formulas import keep_formulas
-from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry, keep_formulas
 from mathamr.systems.settings.ranking import StructureSettings
 from mathamr.systems.system import System
 
