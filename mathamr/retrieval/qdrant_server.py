@@ -40,8 +40,7 @@ from mathamr.retrieval.index import (
 )
 from mathamr.retrieval.qdrant import QUERIES_A_BATCH, as_lists, refuse_missing_sets
 from mathamr.retrieval.server import collection
-from mathamr.retrieval.server.collection import Report
-from mathamr.retrieval.server.connection import MEMORY, Caller, connect
+from mathamr.retrieval.server.collection import MEMORY, Caller, Report, connect
 from mathamr.retrieval.server.options import CREATED_WITH, ServerOptions
 
 FORMAT = "mathamr-qdrant-collection-1"
