@@ -38,9 +38,8 @@ from mathamr.stages import parsers
 from mathamr.stages.console import Console
 from mathamr.stages.data.formulas import build_formula_trees, check_formulas
 from mathamr.stages.data.graphs import POSTS, build_graphs, list_failures
-from mathamr.stages.data.identity import refuse_shard
+from mathamr.stages.data.identity import copy_topics, refuse_shard
 from mathamr.stages.data.post_files import PostFiles, held
-from mathamr.stages.data.topic_graphs import copy_topics
 from mathamr.stages.data.versions import graphs_version, is_done
 from mathamr.stages.needed import NeededPosts
 from mathamr.stages.settings import JobSettings, ParsedSettings

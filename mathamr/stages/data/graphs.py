@@ -27,9 +27,9 @@ from graphs.stores.shards import Shard
 from graphs.whole_file import write_whole
 from mathamr.stages import parsers
 from mathamr.stages.console import Console, Stage, duration
-from mathamr.stages.data.failure_table import write_table
 from mathamr.stages.data.formulas import check_formulas, check_workers
-from mathamr.stages.data.topic_graphs import say_unknown_topics
+from mathamr.stages.data.identity import say_unknown_topics
+from mathamr.stages.data.post_files import write_table
 from mathamr.stages.settings import GraphConfig
 
 POSTS = ("question", "answer")

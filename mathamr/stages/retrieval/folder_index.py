@@ -34,8 +34,8 @@ from mathamr.folder.collection import FolderPosts, read_folder, record_files
 from mathamr.retrieval.folder import DOCUMENTS, HEADER, read_header
 from mathamr.search import catalog
 from mathamr.stages.console import Console
-from mathamr.stages.data.failure_table import write_table
 from mathamr.stages.data.graphs import build_graphs
+from mathamr.stages.data.post_files import write_table
 from mathamr.stages.data.tensors import build_tensors
 from mathamr.stages.parsers import factory
 from mathamr.stages.retrieval.indexing import IndexBuild, IndexedFiles, build_search_index
