@@ -25,6 +25,7 @@ from graphs.corpus.text.placeholders import extract
 from graphs.errors import RetrievalError, StoreError
 from graphs.formulas.store import PURPOSE, SCHEMA
 from graphs.formulas.tsv import key
+from graphs.processes import batched
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run
 from mathamr.retrieval.index import Ranking, ranked
 from mathamr.retrieval.scores import TopicScores, with_floor
@@ -187,8 +188,7 @@ def keep_formulas(formulas_db: Path, topics: Iterable[Topic], target: Path) -> N
     try:
         with database.writer(target, SCHEMA, purpose=PURPOSE) as connection:
             database.write_meta(connection, letters=database.read_meta(source).get("letters", "plain"))
-            for start in range(0, len(ids), database.IDS_PER_QUERY):
-                some = ids[start : start + database.IDS_PER_QUERY]
+            for some in batched(ids, database.IDS_PER_QUERY):
                 chosen = f"IN ({', '.join('?' * len(some))})"
                 formulas = f"FROM formula WHERE formula_id {chosen}"
                 for table, query, times in (
