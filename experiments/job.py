@@ -33,7 +33,6 @@ import shutil
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, cast
@@ -47,7 +46,6 @@ from experiments.tracking.logbook import Logbook
 from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, read_json, write_json
 from graphs.whole_file import write_whole
-from mathamr.evaluation.completeness import Completeness
 from mathamr.evaluation.metrics import Evaluation
 from mathamr.evaluation.result_file import read_result, write_result
 from mathamr.evaluation.result_names import column, file_name, title, titles
@@ -182,39 +180,32 @@ def _run(
     rankings = _Rankings(job, place, system, encoded)
     for search in searches:
         topic_set = search.topic_set
-        found = rankings.of(search)
-        scores = judge(found.run, topic_set, found.visual_ids)
-        whole = completed(system, encoded, topic_set, found.run, found.visual_ids, search.searchable)
+        run, costs, visual_ids = rankings.of(search)
+        scores = judge(run, topic_set, visual_ids)
+        whole = completed(system, encoded, topic_set, run, visual_ids, search.searchable)
         for line in whole.short():
             console.say(f"  {title(topic_set.test_name)}: {line}")
-        for part, values in _columns(topic_set, scores, found, whole):
+        judgments = {"judgments": topic_set.judged_by} if topic_set.judged_by else {}
+        for part, values in (
+            ("the measures", scores.aggregate),
+            ("the topics", {"topics": scores.topics, "relevant_grade": topic_set.relevant}),
+            ("the costs", costs),
+            ("the topics", {**judgments, **whole.columns()}),
+        ):
             row.add(part, {column(topic_set.test_name, name): value for name, value in values.items()})
-        files += _write_scores(place, topic_set, found.run, scores, book)
-        if topic_set.task == 2 and found.visual_ids is not None:
-            examples = job_examples.formula_examples(topic_set, found.run, found.visual_ids, system.texts)
+        files += _write_scores(place, topic_set, run, scores, book)
+        if topic_set.task == 2 and visual_ids is not None:
+            examples = job_examples.formula_examples(topic_set, run, visual_ids, system.texts)
             write_json(place / "examples-task2.json", examples)
         if topic_set is shown:
-            job_examples.write(job, place, system, encoded, topic_set, found.run)
+            job_examples.write(job, place, system, encoded, topic_set, run)
             if search.queries is topic_set:  # else the vectors are those of questions
-                row.add("the analyses", job_analyses.write(job, place, system, encoded, topic_set, found.run))
+                row.add("the analyses", job_analyses.write(job, place, system, encoded, topic_set, run))
     write_json(place / RANKINGS, rankings.record())
     book.scores(row.columns)
     if job.config.wandb.artifacts:
         book.artifact(f"{job.experiment.name}-{job.name}", files, row.columns)
     return row.columns
-
-
-def _columns(
-    topic_set: TopicSet, scores: Evaluation, found: _Found, whole: Completeness
-) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the columns of a topic set in the table of results, by the part that names them."""
-    judgments = {"judgments": topic_set.judged_by} if topic_set.judged_by else {}
-    return [
-        ("the measures", scores.aggregate),
-        ("the topics", {"topics": scores.topics, "relevant_grade": topic_set.relevant}),
-        ("the costs", found.costs),
-        ("the topics", {**judgments, **whole.columns()}),
-    ]
 
 
 def _write_scores(place: Path, topic_set: TopicSet, run: Run, scores: Evaluation, book: Logbook) -> list[Path]:
@@ -227,46 +218,44 @@ def _write_scores(place: Path, topic_set: TopicSet, run: Run, scores: Evaluation
     return paths
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Rankings of a topic set, their costs and, in Task 2, the visual ids of all formulas."""
-
-    run: Run
-    costs: Mapping[str, float]
-    visual_ids: Mapping[str, str] | None
-
-
 class _Rankings:
     """Rankings of a job: those of an earlier result with the same ones, or else those of a search."""
 
     def __init__(self, job: Job, place: Path, system: System[Any], encoded: Encoded) -> None:
         self._job, self._place, self._system, self._encoded = job, place, system, encoded
-        self._source = _source(job, place, system)
+        parts = [read_json(place.with_name(need.name) / RANKINGS) or {} for need in job.needs]  # also their sources
+        self._source = "+".join([system.rankings_source(job.settings), *(str(part.get("source")) for part in parts)])
         self._kept = _kept_rankings(job, place, self._source)
-        kept = {} if self._kept is None else self._kept[1]
-        self._left = [] if self._kept is None else _take_along(place, *self._kept)
+        folder, kept = self._kept or (place, {})
+        self._left = list(kept.get("left", []))
+        for name in self._left:  # beside the run files
+            shutil.copyfile(folder / Path(name).name, place / Path(name).name)
         self._code = mathamr_version() if self._kept is None else kept.get("mathamr")
         self._cut: dict[str, Sequence[str]] = kept.get("cut", {})
         self._costs: dict[str, Mapping[str, float]] = {}
         self._vectors: dict[str, str] = {}
 
-    def of(self, search: ThreadSearch) -> _Found:
-        """Return the rankings of a topic set."""
+    def of(self, search: ThreadSearch) -> tuple[Run, Mapping[str, float], Mapping[str, str] | None]:
+        """Return the rankings of a topic set, their costs and, in Task 2, the visual ids of all formulas."""
         job, topic_set, name = self._job, search.topic_set, str(search.topic_set.test_name)
         if self._kept is None:
             retrieved, costs = _search(job, self._place / "index", self._system, self._encoded, search)
             run = Run.from_results(job.name, retrieved.results, task=topic_set.task)
-            found = _Found(run, costs, retrieved.visual_ids)
+            visual_ids = retrieved.visual_ids
             self._left += _leave(self._place, retrieved, search)
             self._cut[name] = sorted(retrieved.cut)
         else:
-            run, costs = _read_rankings(job, *self._kept, topic_set)
-            found = _Found(run, costs, self._system.visual_ids(job.settings) if topic_set.task == 2 else None)
-        self._costs[name] = found.costs
+            folder, record = self._kept
+            rankings = run_left(folder, topic_set.test_name, topic_set.task).rankings
+            # Topics without a result have no line in the file.
+            run = Run(job.name, rankings or {topic.topic_id: [] for topic in topic_set.topics}, topic_set.task)
+            costs = record["costs"][name]
+            visual_ids = self._system.visual_ids(job.settings) if topic_set.task == 2 else None
+        self._costs[name] = costs
         if isinstance(self._encoded.vectors, EncodedPosts):
             asked = (topic.post.post_id for topic in topic_set.topics)
             self._vectors[name] = self._encoded.vectors.kept_identity(asked)
-        return found
+        return run, costs, visual_ids
 
     def record(self) -> dict[str, Any]:
         """Return the content of ``rankings.json``."""
@@ -281,12 +270,6 @@ class _Rankings:
         }
 
 
-def _source(job: Job, place: Path, system: System[Any]) -> str:
-    """Return the identity of the sources of rankings, also of those that they are made of."""
-    parts = [read_json(place.with_name(need.name) / RANKINGS) or {} for need in job.needs]
-    return "+".join([system.rankings_source(job.settings), *(str(part.get("source")) for part in parts)])
-
-
 def _kept_rankings(job: Job, place: Path, source: str) -> tuple[Path, dict[str, Any]] | None:
     """Return the folder of an earlier result with the same rankings, undamaged, and their record; None: nowhere."""
     earlier = place.parents[1] / "earlier"
@@ -296,14 +279,6 @@ def _kept_rankings(job: Job, place: Path, source: str) -> tuple[Path, dict[str, 
         if fits and read_result(folder) is not None:  # None: damaged
             return folder, record
     return None
-
-
-def _read_rankings(job: Job, folder: Path, record: dict[str, Any], topic_set: TopicSet) -> tuple[Run, dict[str, float]]:
-    """Return the rankings for the topics that an earlier result has left, and what it cost to find them."""
-    rankings = run_left(folder, topic_set.test_name, topic_set.task).rankings
-    if not rankings:  # topics without a result have no line in the file
-        rankings = {topic.topic_id: [] for topic in topic_set.topics}
-    return Run(job.name, rankings, topic_set.task), record["costs"][str(topic_set.test_name)]
 
 
 def _search(
@@ -331,13 +306,6 @@ def _leave(place: Path, retrieved: Retrieved, search: ThreadSearch) -> list[str]
         names.append(file_name(test, name))
         write_json(place / names[-1], content)
     return names
-
-
-def _take_along(place: Path, folder: Path, record: Mapping[str, Any]) -> list[str]:
-    """Copy what earlier rankings have left beside their run files; return the names."""
-    for name in record.get("left", []):
-        shutil.copyfile(folder / Path(name).name, place / Path(name).name)
-    return list(record.get("left", []))
 
 
 def _logbook(job: Job, folder: Path, console: Console) -> AbstractContextManager[Logbook]:

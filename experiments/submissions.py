@@ -1,6 +1,6 @@
 """Submission files of an experiment's job, and the check of any such files.
 
-    written = write_submission(Path("outputs/arqmath3_benchmark"), "best", RunName("MyLab", "plus"), out)
+    written = write_submission(Path("outputs/arqmath3_benchmark"), "best", "MyLab", "plus", out)
     for path, task in written.files.items():
         print(*check(path, task, written.collection, {}, None).lines(), sep="\n")  # problems as FILE:LINE: message
 
@@ -69,21 +69,6 @@ class Collection:
 
 
 @dataclass(frozen=True)
-class RunName:
-    """Names of a run that is submitted.
-
-    Args:
-        team: first part of the files' names.
-        run: name of the run, in the files' names and last column.
-        alternate: whether it is an alternate run (A), not the primary one (P).
-    """
-
-    team: str
-    run: str
-    alternate: bool = False
-
-
-@dataclass(frozen=True)
 class Written:
     """Files of a job, with their tasks.
 
@@ -100,13 +85,18 @@ class Written:
     collection: Collection
 
 
-def write_submission(folder: Path, job: str, name: RunName, out: Path, root: Path | None = None) -> Written:
+def write_submission(
+    folder: Path, job: str, team: str, name: str, out: Path, *, alternate: bool = False, root: Path | None = None
+) -> Written:
     """Write the files of one job.
 
     Args:
         folder: ``outputs/EXP``.
         job: CONDITION-seedN, or best.
+        team: first part of the files' names.
+        name: name of the run, in the files' names and last column.
         out: folder of the files.
+        alternate: whether it is an alternate run (A), not the primary one (P).
         root: present folder of the collection; None: the folder of the experiment.
 
     Raises:
@@ -118,13 +108,13 @@ def write_submission(folder: Path, job: str, name: RunName, out: Path, root: Pat
     files: dict[Path, Task] = {}
     runs: dict[Path, Run] = {}
     for task in (task for task, left in RUNS.items() if (experiment.place(row) / left).exists()):
-        file_name = f"{name.team}-task{task}-{name.run}-auto-both-{'A' if name.alternate else 'P'}.tsv"
+        file_name = f"{team}-task{task}-{name}-auto-both-{'A' if alternate else 'P'}.tsv"
         if not FILE_NAME.fullmatch(file_name):
             raise ConfigError(
                 f"{file_name!r} is no valid file name: use letters, digits and _ in team and run (in run also . and +)"
             )
         found = read_run(experiment.place(row) / RUNS[task], task=task)
-        runs[out / file_name] = Run(name.run, found.rankings, task)
+        runs[out / file_name] = Run(name, found.rankings, task)
         files[out / file_name] = task
     if not files:
         raise EvaluationError("has no run.tsv; run the job again", path=experiment.place(row))

@@ -54,10 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> str:
     from graphs.stores.census import table
     from graphs.stores.shards import Shard
     from mathamr.stages.console import Console
-    from mathamr.stages.data.graphs import CollectionSettings, GraphBuild, build_collection
+    from mathamr.stages.data.graphs import CollectionSettings, build_collection
+    from mathamr.stages.parsers import factory
 
     settings = CollectionSettings(
-        GraphBuild(given.parser, parser_options(given.parser, given.option), given.workers),
+        factory(given.parser, parser_options(given.parser, given.option)),
         given.kinds,
         given.tasks,
         given.years,
@@ -65,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
         Shard.parse(given.shard),
         given.limit,
         given.retry_failures,
+        given.workers,
     )
     console = Console()
     counted = build_collection(corpus_of(given), given.out, settings, graph_config(), console)

@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
 def failures(given: argparse.Namespace, console: Console) -> str:
     """Return every record of a failure as a line of a table."""
     from graphs.stores.collection import Collection
-    from mathamr.stages.data.failure_table import table_of
+    from mathamr.stages.data.post_files import table_of
 
     with Collection(given.collection) as graphs:
         return table_of(graphs.failures()).rstrip("\n")

@@ -61,13 +61,13 @@ def main(arguments: Sequence[str] | None = None) -> str:
     if given.searched is None and given.regime == "mini" and given.task == 1:
         parser.error("--regime mini restricts the qrels: add --collection FOLDER (or a file of ids)")
 
-    from mathamr.stages.retrieval.scoring import ScoreSettings, score_files
+    from mathamr.stages.retrieval.scoring import score_files
 
-    settings = ScoreSettings(given.task, given.regime, given.searched, given.visual_ids, given.relevant_grade)
-    scored = score_files(given.run, given.qrels, settings)
-    if scored.note:
-        print(scored.note.replace("data.relevant_grade=N", "--relevant-grade N"), file=sys.stderr)
-    return json.dumps(scored.values)
+    names = ("task", "regime", "searched", "visual_ids", "relevant_grade")
+    scores, note = score_files(given.run, given.qrels, **{name: getattr(given, name) for name in names})
+    if note:
+        print(note.replace("data.relevant_grade=N", "--relevant-grade N"), file=sys.stderr)
+    return json.dumps(scores)
 
 
 if __name__ == "__main__":

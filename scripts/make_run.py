@@ -126,17 +126,17 @@ def of_index(given: argparse.Namespace) -> str:
             check_same_topics(graphs, corpus)
     topics = benchmark(corpus).topics(given.task, given.years)
     console = Console()
-    found = search_index(given.index, topics, settings, console)
-    write_run(found.run, given.out)
-    if given.task == 1 and _is_unjudged(found.run, corpus, given.years):
+    run, seconds = search_index(given.index, topics, settings, console)
+    write_run(run, given.out)
+    if given.task == 1 and _is_unjudged(run, corpus, given.years):
         console.say(
             f"note: the collection judges none of the results; check that {given.index} is an index of this "
             "collection (--corpus, --root)"
         )
-    count, results = len(found.run.rankings), sum(map(len, found.run.rankings.values()))
+    count, results = len(run.rankings), sum(map(len, run.rankings.values()))
     return (
         f"{given.out}: Task {given.task}, {counted(count, 'topic')}, {counted(results, 'result')}; search "
-        f"{found.seconds:.2f} s, {count / max(found.seconds, 1e-9):,.0f} queries/s"
+        f"{seconds:.2f} s, {count / max(seconds, 1e-9):,.0f} queries/s"
     )
 
 
@@ -168,11 +168,12 @@ def of_bm25(given: argparse.Namespace) -> str:
     with console.stage("reading", unit="posts") as advance:
         options = {"formulas_db": given.formulas, "weighting": weighting, "progress": advance}
         index = LexicalIndex.build(corpus.posts(), tokens, given.task, **options)
-    found = index.search(benchmark(corpus).topics(given.task, given.years), given.k)
-    for topic_id in found.lost:
+    topics = benchmark(corpus).topics(given.task, given.years)
+    results, seconds = index.search(topics, given.k)
+    for topic_id in (topic.topic_id for topic in topics if topic.topic_id not in results):
         console.say(f"topic {topic_id}: its query formula is not in its post; scores 0")
-    write_run(Run.from_results(given.name, found.results, task=given.task), given.out)
-    return f"{given.out}: Task {given.task}, {counted(len(found.results), 'topic')}; search {found.seconds:.2f} s"
+    write_run(Run.from_results(given.name, results, task=given.task), given.out)
+    return f"{given.out}: Task {given.task}, {counted(len(results), 'topic')}; search {seconds:.2f} s"
 
 
 def of_runs(given: argparse.Namespace) -> str:
@@ -192,11 +193,11 @@ def of_runs(given: argparse.Namespace) -> str:
     if given.visual_ids is not None:
         names = {hit.doc_id for run in runs for hits in run.rankings.values() for hit in hits}
         visual_ids = read_visual_ids(given.visual_ids, names)
-    fused = fuse(runs, visual_ids, k=given.k, weights=given.weights, tune=tune, name=given.name)
-    write_run(fused.run, given.out)
-    if tune is None or fused.tuned is None:
+    fused, tuned = fuse(runs, visual_ids, k=given.k, weights=given.weights, tune=tune, name=given.name)
+    write_run(fused, given.out)
+    if tune is None or tuned is None:
         return ""
-    first, second = fused.tuned
+    first, second = tuned
     return f"weights {first:.2f} and {second:.2f}, tuned on {counted(len(tune), 'topic')}: report on others"
 
 

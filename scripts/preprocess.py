@@ -41,15 +41,20 @@ def main(arguments: Sequence[str] | None = None) -> str:
 
     from experiments.composition import read_groups
     from mathamr.stages.console import Console
-    from mathamr.stages.data.tensors import TensorSettings
     from mathamr.stages.learning.training_files import prepare_training
     from mathamr.stages.settings import GraphConfig
     from mathamr.training.config import TrainConfig
 
     graph, train = read_groups(given.settings, "graph", "train")
-    settings = TensorSettings.of(GraphConfig(**graph), given.workers)
-    corpus = corpus_of(given)
-    return prepare_training(corpus, given.graphs_db, given.out, settings, TrainConfig(**train), Console())
+    return prepare_training(
+        corpus_of(given),
+        given.graphs_db,
+        given.out,
+        GraphConfig(**graph),
+        TrainConfig(**train),
+        Console(),
+        workers=given.workers,
+    )
 
 
 if __name__ == "__main__":

@@ -250,8 +250,7 @@ def server_of(
 
 def counts_of(worker: Place | None) -> Callable[[Callable[[], int]], Counts]:
     """Return what makes the counts of this process from a function that tells its waiting questions."""
-    from mathamr.search.web.operation import Counts
-    from mathamr.search.web.shared_counts import SharedCounts
+    from mathamr.search.web.operation import Counts, SharedCounts
 
     if worker is None:
         return Counts

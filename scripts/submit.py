@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.check is not None and not given.corpus and (given.root or given.id or given.years):
         parser.error("--root, --id and --years choose topics and ids of --corpus NAME; add it, or leave them out")
 
-    from experiments.submissions import Collection, RunName, check, write_submission
+    from experiments.submissions import Collection, check, write_submission
     from mathamr.evaluation.runs import read_qrels
     from mathamr.evaluation.submission import task_of
 
@@ -68,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             collection = Collection(corpus_of(given), given.years)
         files = {path: given.task or task_of(path) for path in given.check}
     else:
-        name = RunName(given.team, given.run, given.alternate)
-        written = write_submission(given.experiment, given.job, name, given.out, given.root)
+        names = given.experiment, given.job, given.team, given.run
+        written = write_submission(*names, given.out, alternate=given.alternate, root=given.root)
         files, collection, job = written.files, written.collection, written.job
         if not given.json:
             print(written.about)

@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     if warning := missing_gpu(config.device):
         console.say(warning)
     with only_trainer(given.out):
-        return summary(train_graph_model(data, config, encoder, given.out, console, log=log, resume=given.resume))
+        return summary(*train_graph_model(data, config, encoder, given.out, console, log=log, resume=given.resume))
 
 
 if __name__ == "__main__":

@@ -98,10 +98,10 @@ def measure(
             settings = {"k": config.k, "psi": config.psi, "samples": config.samples, "size": config.size}
             content |= {"settings": settings, "run": of_run(run, qrels, config, topic_set.relevant)}
             content |= {"confidence": confidence.of_run(run, qrels, config, topic_set.relevant)}
-        sampled = sampler(qrels, config.posts, topic_set.relevant)
-        space = system.space(job.settings, encoded, topic_set, sampled.select)
+        select, counts = sampler(qrels, config.posts, topic_set.relevant)
+        space = system.space(job.settings, encoded, topic_set, select)
         if space is not None:
-            content |= {"sampled": sampled.counts, "collapse": of_collapse(space)}
+            content |= {"sampled": counts, "collapse": of_collapse(space)}
         if space is not None and whole:
             texts = system.texts(space.posts)
             with_formulas = [post_id in texts and bool(texts[post_id].text.formulas) for post_id in space.posts]

@@ -1,16 +1,16 @@
 """Sample of the posts for an analysis: all that are relevant, or judged, and others drawn at random.
 
->>> sampled = sampler({"A.1": {"7": 3}}, 3)
->>> len(sampled.select([str(number) for number in range(9)])), "7" in sampled.select([str(n) for n in range(9)])
+>>> select, counts = sampler({"A.1": {"7": 3}}, 3)
+>>> chosen = select([str(number) for number in range(9)])
+>>> len(chosen), "7" in chosen
 (3, True)
->>> sampled.counts
+>>> counts
 {'posts': 3, 'of_posts': 9}
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,16 +24,11 @@ if TYPE_CHECKING:
     from mathamr.systems.system import System
 
 
-@dataclass(frozen=True)
-class Sampled:
-    """Choice of posts; after it is made, ``counts`` has the numbers of ``posts`` chosen and ``of_posts`` in all."""
+def sampler(qrels: Qrels, limit: int, relevant: int = RELEVANT) -> tuple[SelectPosts, dict[str, int]]:
+    """Return a choice of all relevant posts, and of others drawn at random until there are ``limit`` posts.
 
-    select: SelectPosts
-    counts: dict[str, int]
-
-
-def sampler(qrels: Qrels, limit: int, relevant: int = RELEVANT) -> Sampled:
-    """Return a choice of all relevant posts, and of others drawn at random until there are ``limit`` posts."""
+    Once it has chosen, the dictionary has the numbers of ``posts`` chosen and ``of_posts`` in all.
+    """
     right = {post for grades in qrels.values() for post, grade in grades.items() if grade >= relevant}
     counts: dict[str, int] = {}
 
@@ -47,7 +42,7 @@ def sampler(qrels: Qrels, limit: int, relevant: int = RELEVANT) -> Sampled:
         counts.update({"posts": len(kept), "of_posts": len(post_ids)})
         return [post_ids[place] for place in sorted(kept)]
 
-    return Sampled(select, counts)
+    return select, counts
 
 
 def judged_space(
@@ -55,6 +50,6 @@ def judged_space(
 ) -> EmbeddingSpace | None:
     """Return the space with every judged post, and others drawn at random; None of a system without sets of vectors."""
     judged = {topic: dict.fromkeys(grades, RELEVANT) for topic, grades in qrels.items()}
-    select = sampler(judged, job.config.geometry.posts).select
+    select, _ = sampler(judged, job.config.geometry.posts)
     space = system.space(job.settings, encoded, topic_set, select)
     return None if space is None or len(space.documents.vectors) == len(space.documents) else space

@@ -10,9 +10,7 @@ index is built again. The conditions that the job reads are kept in the same fol
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +29,6 @@ from mathamr.search_index import PARTS, IndexedJob, identity_of, keep, write_ind
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.sources import open_data
-from mathamr.stages.topic_sets import TopicSet
 from mathamr.systems import registry
 from mathamr.systems.searchable.kept import FinishedSearch
 from mathamr.systems.system import System
@@ -65,7 +62,7 @@ def index_job(
     job = next(job for job in plan(composed, corpus.fingerprints()) if (job.condition, job.seed) == (condition, seed))
     for track in _tracks(job):
         registry.find(track).check_kept()
-    keeper = _Keeper.of(folder, job, corpus, Console())
+    keeper = _Keeper(folder, job, corpus, Console())
     out = out or folder / "indexes" / job.name
     count, posts_db = keeper.posts(job)
     key = job.run_key or job.key
@@ -82,34 +79,15 @@ def _tracks(job: Job) -> set[str]:
     return {job.settings.track}.union(*map(_tracks, job.needs))
 
 
-@dataclass(frozen=True)
 class _Keeper:
-    """Makes the index of a job again, and of the jobs that it needs.
+    """Makes the index of a job of ``folder`` (``outputs/EXP``) again, and of the jobs that it needs."""
 
-    Attributes:
-        folder: ``outputs/EXP``.
-        shared: folder of the collection's files that jobs share.
-        corpus: the collection.
-        topic_sets: topics that the jobs were measured on.
-        console: progress and messages.
-        systems: systems by name.
-    """
-
-    folder: Path
-    shared: Path
-    corpus: Corpus
-    topic_sets: Sequence[TopicSet]
-    console: Console
-    systems: dict[str, System[Any]]
-
-    @classmethod
-    def of(cls, folder: Path, job: Job, corpus: Corpus, console: Console) -> _Keeper:
-        """Read the topics of a job's experiment."""
-        shared = folder.parent / "shared" / identity_of(corpus)
-        files = PostFiles(corpus, shared, console)
-        tasks = tasks_of(job.experiment, corpus)
-        topic_sets = read_topic_sets(job.config.data, job.experiment, corpus, files, tasks, console)
-        return cls(folder, shared, corpus, topic_sets, console, {})
+    def __init__(self, folder: Path, job: Job, corpus: Corpus, console: Console) -> None:
+        self._folder, self._corpus, self._console = folder, corpus, console
+        self._shared = folder.parent / "shared" / identity_of(corpus)
+        files, tasks = PostFiles(corpus, self._shared, console), tasks_of(job.experiment, corpus)
+        self._topic_sets = read_topic_sets(job.config.data, job.experiment, corpus, files, tasks, console)
+        self._systems: dict[str, System[Any]] = {}
 
     def posts(self, job: Job) -> tuple[int, Path]:
         """Return the number of posts that a job may find, and the file of their texts."""
@@ -123,14 +101,14 @@ class _Keeper:
 
     def keep(self, job: Job, place: Path) -> dict[str, Any]:
         """Keep a job in ``place``, after the jobs that it needs; return its entry of the manifest."""
-        result = finished(job, self.folder)
+        result = finished(job, self._folder)
         if result is None:
             raise ConfigError(f"{job.name} has no result of this configuration; run the experiment again")
         parts = {need.condition: self.keep(need, place / PARTS / need.condition) for need in job.needs}
-        self.console.say(f"keeping {job.name}")
+        self._console.say(f"keeping {job.name}")
         system = self._prepared(job)
         search = self._search(system, job)
-        models = Models(self.shared, self.console.say)
+        models = Models(self._shared, self._console.say)
         if models.state(job) not in ("trained", "none"):
             raise ConfigError(
                 f"the model {job.model_key} of {job.name} is {models.state(job)}; run the experiment again"
@@ -139,7 +117,7 @@ class _Keeper:
             raise ConfigError(
                 f"the graphs have changed since {job.name} has finished; remove its result.json, and run it again"
             )
-        searches = searches_of(system, job.settings, self.topic_sets)
+        searches = searches_of(system, job.settings, self._topic_sets)
         made = models.stage(job, system, [one.queries for one in searches], lambda record: None)
         if made is None:
             raise ConfigError(
@@ -149,7 +127,7 @@ class _Keeper:
         working = place / "working"
         with closing(system.index(job.settings, encoded, search.queries, working)) as indexed:
             finished_search = FinishedSearch(
-                job.settings, trained, encoded, indexed, search.queries, self.folder / "jobs" / job.name
+                job.settings, trained, encoded, indexed, search.queries, self._folder / "jobs" / job.name
             )
             kept = keep(system, finished_search, search, place, parts)
         shutil.rmtree(working, ignore_errors=True)
@@ -157,16 +135,16 @@ class _Keeper:
 
     def _prepared(self, job: Job) -> System[Any]:
         name = job.settings.track
-        if name not in self.systems:
-            self.systems[name] = registry.find(name)(self.corpus, self.shared, self.console)
-        system = self.systems[name]
-        system.check(job.settings, self.topic_sets)
-        system.prepare(job.settings, self.topic_sets)
+        if name not in self._systems:
+            self._systems[name] = registry.find(name)(self._corpus, self._shared, self._console)
+        system = self._systems[name]
+        system.check(job.settings, self._topic_sets)
+        system.prepare(job.settings, self._topic_sets)
         return system
 
     def _search(self, system: System[Any], job: Job) -> ThreadSearch:
         """Return how a job searches for answers."""
-        for search in searches_of(system, job.settings, self.topic_sets):
+        for search in searches_of(system, job.settings, self._topic_sets):
             if search.topic_set.task == 1:
                 return search
         raise ConfigError(f"{job.name} finds only formulas; the index of a graph model finds them by their structure")

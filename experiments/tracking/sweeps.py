@@ -1,18 +1,20 @@
-"""Sweeps of Weights & Biases: every trial that an agent could draw is checked before the sweep is made.
+"""Sweeps of Weights & Biases: trials that are checked before a sweep is made, and a dashboard of its results.
 
 An agent draws a value for each parameter without knowledge of the others. A pair that the model refuses would end a
 trial after its data was made, so a sweep that holds one is refused:
 
     check(read(find("encoder")))     # ConfigError: 2 of 12 trials are refused; model.vn_init=random ...
     make(read(find("encoder")))      # "ENTITY/mathamr-plus/x1y2z3"
+    dashboard(read(find("encoder")), "x1y2z3", entity="ENTITY", project="mathamr-plus").save()       # a view of them
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from omegaconf import OmegaConf
@@ -21,6 +23,11 @@ from experiments.config import compose_words, job_settings, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
 from graphs.errors import ConfigError
 from mathamr.default_settings import CONF
+from mathamr.evaluation.result_names import ARQMATH
+
+if TYPE_CHECKING:
+    from wandb_workspaces.workspaces import Workspace
+
 
 SWEEPS = CONF / "sweeps"
 MOST_TRIALS = 300  # above, the values of every two parameters are combined, the others at their first
@@ -139,3 +146,59 @@ def make(sweep: Mapping[str, Any], *, project: str | None = None, entity: str | 
     except wandb.Error as error:
         raise ConfigError(f"W&B did not make the sweep: {error}") from error
     return "/".join(part for part in (entity, project, sweep_id) if part)
+
+
+CURVES = ("val/mrr", "val/loss", "epoch/train_loss", "epoch/seconds")
+COSTS = ("time_per_epoch_s", "peak_memory_bytes", "queries_per_second", "parameters")
+
+
+def check_installed() -> None:
+    """Raise a ``ConfigError`` where the package that describes panels is missing."""
+    if find_spec("wandb_workspaces") is None:
+        raise ConfigError(
+            "a dashboard needs wandb-workspaces; pip install 'mathamr-plus[wandb]', or leave out --dashboard"
+        )
+
+
+def dashboard(sweep: Mapping[str, Any], sweep_id: str, *, entity: str, project: str) -> Workspace:
+    """Return the view of a sweep's trials, which needs no network until it is saved.
+
+    The first section answers the question of the sweep: each parameter against its metric. The second has the learning
+    curves of the trials, the third their scores and costs, under the names of docs/wandb.md.
+
+    Args:
+        sweep: content of its file, as :func:`read` returns it.
+        sweep_id: id that W&B has given to it; the view shows runs of this sweep only.
+    """
+    import wandb_workspaces.expr as expr
+    import wandb_workspaces.reports.v2 as panels
+    import wandb_workspaces.workspaces as views
+
+    goal, parameters = str(sweep["metric"]["name"]), list(sweep["parameters"])
+    axes: list[Any] = [*map(panels.Config, parameters), panels.SummaryMetric(goal)]
+    columns = [panels.ParallelCoordinatesPlotColumn(metric=axis) for axis in axes]
+    chosen: list[Any] = [
+        panels.ParallelCoordinatesPlot(columns=columns),
+        panels.ParameterImportancePlot(with_respect_to=goal),
+    ]
+    chosen += [
+        panels.ScatterPlot(
+            x=panels.Config(name),
+            y=panels.SummaryMetric(goal),
+            log_x="log" in str(sweep["parameters"][name].get("distribution", "")),
+        )
+        for name in parameters
+    ]
+    curves: list[Any] = [panels.LinePlot(x="epoch", y=[name]) for name in CURVES]
+    results: list[Any] = [panels.BarPlot(metrics=[name]) for name in (*ARQMATH, *COSTS)]
+    return views.Workspace(
+        entity=entity,
+        project=project,
+        name=f"Sweep {sweep.get('name', sweep_id)} ({sweep_id})",
+        sections=[
+            views.Section(name="Parameters", panels=chosen, is_open=True),
+            views.Section(name="Learning curves", panels=curves, is_open=True),
+            views.Section(name="Scores and costs", panels=results),
+        ],
+        runset_settings=views.RunsetSettings(filters=expr.And(expr.Metric("Sweep") == sweep_id)),
+    )

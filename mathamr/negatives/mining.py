@@ -1,4 +1,4 @@
-"""Hard negatives of a configuration, from the posts of a collection.
+"""Hard negatives of questions: posts of a collection that resemble answers and do not answer.
 
     negatives = negatives_of(config, store, pairs, posts=corpus.posts, report=print)
     train(config, store, pairs, encoder_config, out="model", negatives=negatives)
@@ -26,15 +26,23 @@ An answer is known if a pair names it; its siblings are all other answers of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from graphs.corpus.post import Pair, Post
 from graphs.errors import ConfigError, Failure
 from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
-from mathamr.negatives.ranking import MinedNegatives, bm25_rankings, mine, model_negatives, shared_tag_rankings
-from mathamr.retrieval.bm25 import tokens_of_post
+from mathamr.model.encoding import encode
+from mathamr.retrieval.bm25 import BM25Index, tokens_of_post
+from mathamr.retrieval.exact.index import ExactIndex
+from mathamr.retrieval.index import Ranking, Strategy
 from mathamr.training.config import TrainConfig
 from mathamr.training.graph.checks import Negatives
 from mathamr.training.pairs import answers_of
@@ -147,3 +155,165 @@ def _mined(
         closest=None if by_tags else config.negative_closest,
         siblings=siblings,
     )
+
+
+Rankings = Mapping[str, Ranking]
+
+FATES = KEPT, KNOWN, SIBLING, CLOSE, UNRANKED, NO_GRAPH, BEYOND = (
+    "kept",
+    "known answer",
+    "answers the same question",
+    "too close to the answer",
+    "answer not ranked",
+    "no graph",
+    "beyond the first kept",
+)
+
+
+@dataclass(frozen=True)
+class MinedNegatives:
+    """Kept negatives, best ranked first, and reasons for dropping the others.
+
+    Attributes:
+        by_question: negatives of each question that has any.
+        counts: number of ranked posts by reason.
+        without: number of questions without negatives.
+    """
+
+    by_question: dict[str, tuple[str, ...]]
+    counts: dict[str, int]
+    without: int
+
+
+def mine(
+    rankings: Rankings,
+    positives: Mapping[str, frozenset[str]],
+    *,
+    available: Container[str],
+    keep: int,
+    closest: float | None,
+    siblings: Mapping[str, Container[str]] = MappingProxyType({}),
+) -> MinedNegatives:
+    """Keep the best ranked posts that are safe to count as wrong.
+
+    Posts with nearly the score of the question's own answer may be unmarked answers (Moreira et al. 2024,
+    "NV-Retriever: Improving text embedding models with effective hard-negative mining", TopK-PercPos with 95 %).
+
+    >>> rankings = {"q": [("a7", 9.8), ("a1", 10.0), ("a3", 9.0), ("gone", 8.0), ("a4", 7.0), ("a5", 6.0)]}
+    >>> mined = mine(rankings, {"q": frozenset({"a1"})}, available={"a1", "a3", "a4", "a5", "a7"}, keep=2, closest=0.95)
+    >>> mined.by_question
+    {'q': ('a3', 'a4')}
+    >>> mined.counts
+    {'kept': 2, 'known answer': 1, 'too close to the answer': 1, 'no graph': 1, 'beyond the first kept': 1}
+
+    Args:
+        rankings: ranked answers for each question.
+        positives: known answers of each question.
+        available: posts with graphs.
+        keep: largest number for each question.
+        closest: drop candidates that score above ``closest`` times the question's best ranked known answer (for a score
+            below 0, candidates nearer to it by the same share). If no known answer is ranked, all candidates score
+            above it and are dropped. None filters nothing.
+        siblings: other answers of a question that are not among its known answers; they are dropped.
+    """
+    counts: Counter[str] = Counter()
+    by_question = {}
+    for question, ranking in rankings.items():
+        known, beside = positives.get(question, frozenset()), siblings.get(question, ())
+        own = [score for post_id, score in ranking if post_id in known]
+        bound = np.inf if closest is None else max(own) - (1 - closest) * abs(max(own)) if own else None
+        kept: list[str] = []
+        for post_id, score in ranking:
+            if post_id in known:
+                fate = KNOWN
+            elif post_id in beside:
+                fate = SIBLING
+            elif post_id not in available:
+                fate = NO_GRAPH
+            elif bound is None:
+                fate = UNRANKED
+            elif score > bound:
+                fate = CLOSE
+            elif len(kept) == keep:
+                fate = BEYOND
+            else:
+                fate = KEPT
+                kept.append(post_id)
+            counts[fate] += 1
+        if kept:
+            by_question[question] = tuple(kept)
+    in_order = {fate: counts[fate] for fate in FATES if counts[fate]}
+    return MinedNegatives(by_question, in_order, len(rankings) - len(by_question))
+
+
+def bm25_rankings(
+    questions: Mapping[str, Sequence[str]], answers: Mapping[str, Sequence[str]], *, k: int
+) -> dict[str, Ranking]:
+    """Rank answers by BM25, from the tokens of the posts (:func:`mathamr.retrieval.bm25.tokens_of_post`)."""
+    index = BM25Index.build(list(answers), answers.values())
+    return dict(zip(questions, index.search(questions.values(), k), strict=True))
+
+
+def shared_tag_rankings(
+    questions: Mapping[str, Iterable[str]], answers: Mapping[str, Iterable[str]], *, k: int, seed: int
+) -> dict[str, Ranking]:
+    """Rank answers by the number of tags they share with a question, equal ones in random order.
+
+    Use it with ``closest=None``: a question's own answer shares all tags, so its score is no bound.
+
+    >>> tags = {"a1": ["algebra", "groups"], "a2": ["algebra"], "a3": ["analysis"]}
+    >>> shared_tag_rankings({"q": ["groups", "algebra"]}, tags, k=10, seed=0)
+    {'q': [('a1', 2.0), ('a2', 1.0)]}
+    """
+    rng = np.random.default_rng(seed)
+    by_tag: dict[str, list[str]] = {}
+    for post_id, tags in answers.items():
+        for tag in tags:
+            by_tag.setdefault(tag, []).append(post_id)
+    rankings = {}
+    for question, tags in questions.items():
+        shared = Counter(post_id for tag in set(tags) for post_id in by_tag.get(tag, ()))
+        shuffled = [list(shared)[i] for i in rng.permutation(len(shared))]
+        best = sorted(shuffled, key=lambda post_id: -shared[post_id])[:k]
+        rankings[question] = [(post_id, float(shared[post_id])) for post_id in best]
+    return rankings
+
+
+def model_rankings(
+    encoder: Encoder, store: GraphStore, questions: Sequence[str], answers: Sequence[str], *, k: int
+) -> dict[str, Ranking]:
+    """Rank answers by exact MaxSim under ``encoder``, divided by the number of query vectors: cosines, at most 1.
+
+    Where graphs are threads, no answer is read with one of the questions: its score would be that of the question.
+    """
+    documents = encode(encoder, store, answers, hidden=frozenset(questions))
+    index = ExactIndex.build(answers, documents, device=documents.vectors.device)
+    queries = encode(encoder, store, questions)
+    found = index.search(queries, Strategy("maxsim"), k)
+    sizes = queries.sizes.tolist()
+    return {
+        question: [(post_id, score / size) for post_id, score in ranking]
+        for question, ranking, size in zip(questions, found, sizes, strict=True)
+    }
+
+
+def model_negatives(
+    encoder: Encoder,
+    store: GraphStore,
+    positives: Mapping[str, frozenset[str]],
+    *,
+    k: int,
+    keep: int,
+    closest: float | None,
+) -> MinedNegatives:
+    """Mine the negatives of questions under ``encoder``.
+
+    Args:
+        positives: known answers by question; all of them are candidates.
+        k: number of candidates ranked for each question; ``keep`` and ``closest`` as in :func:`mine`.
+    """
+    known = frozenset(chain.from_iterable(positives.values()))
+    available = frozenset(store.having({*positives, *known}))
+    answers = sorted(available & known)
+    rankings = model_rankings(encoder, store, sorted(available & positives.keys()), answers, k=min(k, len(answers)))
+    return mine(rankings, positives, available=available, keep=keep, closest=closest)

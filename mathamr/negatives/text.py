@@ -17,7 +17,7 @@
 A document may be a negative of a query if it shares a category with the query's own document and belongs to another
 paper (or thread); rare categories count as one. The encoder ranks the results of BM25 again. Source: ModernBERT thesis,
 section 3, "Hard Negative Mining". Documents that score nearly as high as the own document are then dropped, as for
-graphs (:func:`mathamr.negatives.ranking.mine`).
+graphs (:func:`mathamr.negatives.mining.mine`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ import numpy.typing as npt
 
 from graphs.errors import ConfigError
 from graphs.processes import batched
-from mathamr.negatives.mining import record_of
-from mathamr.negatives.ranking import MinedNegatives, mine
+from mathamr.negatives.mining import MinedNegatives, mine, record_of
 from mathamr.retrieval.bm25 import BM25Index, tokens_of_latex
 from mathamr.retrieval.index import Ranking
 from mathamr.text.config import TextConfig

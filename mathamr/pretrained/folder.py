@@ -9,12 +9,14 @@
 ======================  ====================================================================================
 
 A folder is also a checkpoint: ``model.checkpoint=FOLDER`` and mathamr index accept it. Nothing in it is a pickle, and
-files with other names are not read.
+files with other names are not read, nor fetched from the Hugging Face Hub.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -33,6 +35,7 @@ from mathamr.training.checkpoint import CheckpointInfo
 
 if TYPE_CHECKING:
     from torch import Tensor
+
 
 SETTINGS, WEIGHTS, CHECKPOINT, VOCABULARY, CARD = (
     "mathamr.json",
@@ -190,3 +193,50 @@ def _settings(path: Path) -> dict[str, Any]:
     if found != (_FORMAT, _VERSION) or not known:
         raise StoreError(f"a model of the format {found}; this version reads {(_FORMAT, _VERSION)}", path=path)
     return dict(settings)
+
+
+_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+
+
+def folder_of(name: str | os.PathLike[str], revision: str | None = None) -> Path:
+    """Return the folder of a model; a model on the hub is downloaded unless it is cached.
+
+    Raises:
+        ConfigError: a name that is neither a folder nor a hub id, or a failed download.
+    """
+    path = Path(name)
+    if path.is_dir():
+        return path
+    if not _ID.fullmatch(str(name)):
+        raise ConfigError(f"{name} is neither a folder nor a hub id; give a folder, or OWNER/NAME")
+    hub = _hub()
+    try:
+        return Path(hub.snapshot_download(str(name), revision=revision, allow_patterns=list(FILES)))
+    except (OSError, ValueError) as error:  # of the hub, of the network, of the cache
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"{name} is not a folder, and cannot be downloaded: {reason}") from error
+
+
+def upload(folder: Path, name: str, *, private: bool = False, token: str | None = None) -> str:
+    """Upload a model's folder; return the address of the commit.
+
+    Raises:
+        ConfigError: a name that is not a hub id, or a failed upload.
+    """
+    if not _ID.fullmatch(name):
+        raise ConfigError(f"{name} is not a hub id; give OWNER/NAME")
+    hub = _hub()
+    try:
+        api = hub.HfApi(token=token)
+        api.create_repo(name, private=private, exist_ok=True)
+        return str(api.upload_folder(repo_id=name, folder_path=folder, allow_patterns=list(FILES)))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{name} cannot be uploaded: {str(error).splitlines()[0]}") from error
+
+
+def _hub() -> Any:
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise ConfigError("models on the hub need huggingface_hub: pip install 'mathamr-plus[text]'") from error
+    return huggingface_hub

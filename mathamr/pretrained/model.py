@@ -37,13 +37,12 @@ from mathamr.maxsim import VectorSets
 from mathamr.model.config import EncoderConfig
 from mathamr.model.encoder import Encoder
 from mathamr.pretrained import folder as model_folder
-from mathamr.pretrained import hub
 from mathamr.pretrained.card import card
 from mathamr.pretrained.folder import ModelFiles, check_vocabulary
 from mathamr.pretrained.post_index import PostIndex
-from mathamr.pretrained.recorded_parser import recorded_parser
 from mathamr.retrieval.explanation import Explanation, explain
 from mathamr.search.query import POSTS_A_BATCH, EncodedQuery, QueryEncoder, is_same_parser, query_sets
+from mathamr.stages.collection import recorded_parser
 from mathamr.stages.console import Console
 from mathamr.training import checkpoint
 
@@ -101,7 +100,7 @@ class MathAMR:
             ConfigError: neither a folder nor a hub id.
             StoreError: a file is missing or damaged, or two files do not belong together.
         """
-        files = model_folder.read(hub.folder_of(name, revision))
+        files = model_folder.read(model_folder.folder_of(name, revision))
         model = cls(files, parser=parser, device=device)
         if parser is None and not is_same_parser(files.parser, model._reader.parser):
             warnings.warn(
@@ -241,7 +240,7 @@ class MathAMR:
         with tempfile.TemporaryDirectory() as temporary:
             place = Path(temporary) / "model"
             self._write(place, name, data=data, scores=scores, limits=limits)
-            return hub.upload(place, name, private=private, token=token)
+            return model_folder.upload(place, name, private=private, token=token)
 
     # -- parts of a model --------------------------------------------------------------------------------------------
 

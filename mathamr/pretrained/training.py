@@ -20,10 +20,11 @@ from graphs.stores.collection import Collection
 from mathamr.default_settings import values
 from mathamr.model.config import EncoderConfig
 from mathamr.stages.console import Console
-from mathamr.stages.data.graphs import GraphBuild, build_graphs
-from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, count_labels
+from mathamr.stages.data.graphs import build_graphs
+from mathamr.stages.data.tensors import build_tensors, build_vocabulary, count_labels
 from mathamr.stages.learning.graph_model import TrainingData, train_graph_model
 from mathamr.stages.learning.reporting import only_trainer
+from mathamr.stages.parsers import factory
 from mathamr.stages.settings import GraphConfig
 from mathamr.training.config import TrainConfig
 from mathamr.training.pairs import FEWEST_QUESTIONS, smallest_fraction
@@ -70,15 +71,17 @@ def train_on_pairs(
     folder.mkdir(parents=True, exist_ok=True)
     content = shared_files.key([[post.post_id, post.body] for post in posts])[:16]
     graphs, tensors = folder / "collection.db", folder / "preprocessed.db"
-    build_graphs(posts, graphs, GraphBuild(workers=workers), console, source=content, total=len(posts))
-    settings = TensorSettings.of(GraphConfig(**values("graph")), workers)
-    settings = replace(settings, spec=spec or settings.spec)
+    build_graphs(posts, graphs, factory(), console, source=content, workers=workers, total=len(posts))
+    config = GraphConfig(**values("graph"))
+    spec = spec or config.spec()
     with Collection(graphs) as source:
-        labels = build_vocabulary([count_labels(source.rows(), settings.spec.formulas, console)], settings, console)
-        store = build_tensors(source.rows(), tensors, labels, settings, console, source=content, total=len(source))
+        labels = build_vocabulary([count_labels(source.rows(), spec.formulas, console)], config, console)
+        store = build_tensors(
+            source.rows(), tensors, labels, spec, console, source=content, total=len(source), workers=workers
+        )
     with only_trainer(folder / "model"):
-        result = train_graph_model(TrainingData(store, known), training, encoder, folder / "model", console)
-    return result.result.best, tensors
+        result, _ = train_graph_model(TrainingData(store, known), training, encoder, folder / "model", console)
+    return result.best, tensors
 
 
 def _posts(pairs: Iterable[tuple[str, str]]) -> tuple[list[Post], list[Pair]]:

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphs.errors import ConfigError
+from graphs.processes import batched
 from mathamr import maxsim
 from mathamr.maxsim import VectorSets
 
@@ -104,9 +105,7 @@ def mine(
     for question, answer in pairs:
         right.setdefault(question, []).append(answer)
     found: dict[tuple[int, int], list[int]] = {}
-    places = sorted(right)
-    for start in range(0, len(places), _QUESTIONS_AT_ONCE):
-        some = places[start : start + _QUESTIONS_AT_ONCE]
+    for some in batched(sorted(right), _QUESTIONS_AT_ONCE):
         chosen = questions.select(torch.tensor(some, device=questions.ptr.device))
         for question, scores in zip(some, maxsim.scores(chosen, answers, normalize=True), strict=True):
             for answer in right[question]:
@@ -154,8 +153,8 @@ def train_cross_scorer(
     for epoch in range(epochs):
         total = 0.0
         order = np.random.default_rng([seed, epoch]).permutation(len(examples))
-        for start in range(0, len(order), _QUESTIONS_AT_ONCE):
-            some = [examples[place] for place in order[start : start + _QUESTIONS_AT_ONCE]]
+        for places in batched(order, _QUESTIONS_AT_ONCE):
+            some = [examples[place] for place in places]
             with torch.enable_grad():
                 loss = _loss(scorer, questions, answers, some)
                 optimizer.zero_grad()

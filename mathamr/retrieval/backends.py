@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from graphs.errors import ConfigError
 from mathamr.maxsim import VectorSets
@@ -26,6 +27,13 @@ from mathamr.retrieval.index import BackendName, Hnsw, Index, Strategy, refuse_m
 
 if TYPE_CHECKING:
     from mathamr.retrieval.server.options import ServerOptions
+
+
+_LOCAL: Mapping[str, tuple[str, str]] = {
+    "exact": ("mathamr.retrieval.exact.index", "ExactIndex"),
+    "approximate": ("mathamr.retrieval.approximate", "ApproximateIndex"),
+    "qdrant": ("mathamr.retrieval.qdrant", "EmbeddedIndex"),
+}
 
 
 def check(backend: str, strategy: Strategy, *, location: str | None = None, hnsw: Hnsw | None = None) -> None:
@@ -81,19 +89,10 @@ def build(
     progress. The ``build`` of each backend has more options.
     """
     check(backend, Strategy(), location=location, hnsw=hnsw)
-    if backend == "exact":
-        from mathamr.retrieval.exact.index import ExactIndex
-
-        return ExactIndex.build(post_ids, documents, path=path, model_hash=model_hash)
-    if backend == "approximate":
-        from mathamr.retrieval.approximate import ApproximateIndex
-
-        return ApproximateIndex.build(post_ids, documents, path=path, model_hash=model_hash)
-    hnsw = hnsw or Hnsw()
+    graphs: dict[str, Any] = {} if backend != "qdrant" else {"hnsw": hnsw or Hnsw(), "fields": fields}
     if location in (None, "embedded"):
-        from mathamr.retrieval.qdrant import EmbeddedIndex
-
-        return EmbeddedIndex.build(post_ids, documents, path=path, model_hash=model_hash, hnsw=hnsw, fields=fields)
+        index: Index = _local(backend).build(post_ids, documents, path=path, model_hash=model_hash, **graphs)
+        return index
     from mathamr.retrieval.qdrant_server import ServerIndex
     from mathamr.retrieval.server.options import ServerOptions
 
@@ -102,11 +101,10 @@ def build(
         documents,
         location=str(location),
         model_hash=model_hash,
-        hnsw=hnsw,
         options=replace(server or ServerOptions(), alias=name),
         temporary=temporary,
-        fields=fields,
         report=report,
+        **graphs,
     )
 
 
@@ -129,16 +127,13 @@ def open_index(
         return ServerIndex.open(location=str(location), model_hash=model_hash, options=ServerOptions(alias=name))
     if path is None:
         raise ConfigError(f"no path was given; the backend {backend} keeps its index in a folder")
-    if backend == "exact":
-        from mathamr.retrieval.exact.index import ExactIndex
+    index: Index = _local(backend).open(path, model_hash=model_hash)
+    return index
 
-        return ExactIndex.open(path, model_hash=model_hash)
-    if backend == "approximate":
-        from mathamr.retrieval.approximate import ApproximateIndex
 
-        return ApproximateIndex.open(path, model_hash=model_hash)
-    if backend == "qdrant":
-        from mathamr.retrieval.qdrant import EmbeddedIndex
-
-        return EmbeddedIndex.open(path, model_hash=model_hash)
-    raise ConfigError(f"unknown backend {backend!r}; choose from: {', '.join(get_args(BackendName))}")
+def _local(backend: str) -> Any:
+    """Import the class of a backend in this process."""
+    if backend not in _LOCAL:
+        raise ConfigError(f"unknown backend {backend!r}; choose from: {', '.join(_LOCAL)}")
+    module, name = _LOCAL[backend]
+    return getattr(import_module(module), name)

@@ -6,9 +6,9 @@ r"""BM25 over a collection of posts: answers in Task 1, formulas in Task 2, one 
 ... ]
 >>> words = Tokens("text")
 >>> topic = Topic("B.1", posts[0], "7:0")
->>> [found for found, score in LexicalIndex.build(posts, words, 1).search([topic]).results["B.1"]]
+>>> [found for found, score in LexicalIndex.build(posts, words, 1).search([topic])[0]["B.1"]]
 ['8']
->>> [(hit.doc_id, hit.post_id) for hit in LexicalIndex.build(posts, words, 2).search([topic]).results["B.1"]]
+>>> [(hit.doc_id, hit.post_id) for hit in LexicalIndex.build(posts, words, 2).search([topic])[0]["B.1"]]
 [('8:0', '8'), ('7:0', '7'), ('8:1', '8')]
 
 Tokens are words and LaTeX, or pairs of symbols in the trees of formulas (:mod:`mathamr.retrieval.bm25`).
@@ -32,6 +32,7 @@ from graphs.graph.labels import porter_stemmer
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Task
 from mathamr.retrieval.bm25 import AS_LUCENE, BM25Index, Weighting, tokens_of_formula, tokens_of_latex, tokens_of_post
+from mathamr.retrieval.index import Ranking
 
 By = Literal["text", "formulas"]
 Stem = Literal["none", "accents", "porter", "snowball"]
@@ -104,15 +105,6 @@ def without_accents(word: str) -> str:
         return word
     parts = unicodedata.normalize("NFKD", word).translate(_LETTERS)
     return "".join(sign for sign in parts if not unicodedata.combining(sign))
-
-
-@dataclass(frozen=True, slots=True)
-class LexicalResults:
-    """Rankings by topic, seconds of the search, and topics that lack the query formula."""
-
-    results: Mapping[str, Sequence[tuple[str, float]]] | Mapping[str, Sequence[Hit]]
-    seconds: float
-    lost: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +181,10 @@ class LexicalIndex:
 
         return cls(tokens, BM25Index.build(ids, formulas(), weighting), post_of, visual_ids)
 
-    def search(self, topics: Sequence[Topic], k: int = MAX_PER_TOPIC) -> LexicalResults:
-        """Return at most ``k`` results for each topic; ``seconds`` are of the search alone."""
+    def search(
+        self, topics: Sequence[Topic], k: int = MAX_PER_TOPIC
+    ) -> tuple[dict[str, Ranking] | dict[str, list[Hit]], float]:
+        """Return at most ``k`` results for each topic but those that lack the query formula, and seconds of search."""
         tokens, posts = self.tokens, self.post_of is None
         asked = {
             topic.topic_id: tokens.of_post(topic.post) if posts else query_formula(topic, tokens.of_formulas)
@@ -199,12 +193,11 @@ class LexicalIndex:
         queries = {topic_id: query for topic_id, query in asked.items() if query is not None}
         with Stopwatch() as watch:
             rankings = dict(zip(queries, self.documents.search(queries.values(), k), strict=True))
-        lost = tuple(topic_id for topic_id in asked if topic_id not in queries)
         if self.post_of is None:
-            return LexicalResults(rankings, watch.seconds, lost)
+            return rankings, watch.seconds
         post_of = self.post_of
         hits = {topic: [Hit(name, score, post_of[name]) for name, score in own] for topic, own in rankings.items()}
-        return LexicalResults(hits, watch.seconds, lost)
+        return hits, watch.seconds
 
 
 def distinct_formulas(

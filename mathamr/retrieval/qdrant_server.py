@@ -40,8 +40,7 @@ from mathamr.retrieval.index import (
 )
 from mathamr.retrieval.qdrant import QUERIES_A_BATCH, as_lists, refuse_missing_sets
 from mathamr.retrieval.server import collection
-from mathamr.retrieval.server.collection import Report
-from mathamr.retrieval.server.connection import MEMORY, Caller, connect
+from mathamr.retrieval.server.collection import MEMORY, Report, Server, connect
 from mathamr.retrieval.server.options import CREATED_WITH, ServerOptions
 
 FORMAT = "mathamr-qdrant-collection-1"
@@ -56,25 +55,13 @@ class ServerIndex:
 
     backend: BackendName = "qdrant"
 
-    def __init__(
-        self,
-        client: QdrantClient,
-        location: str,
-        name: str,
-        metadata: dict[str, Any],
-        options: ServerOptions,
-        *,
-        temporary: bool = False,
-    ) -> None:
+    def __init__(self, server: Server, name: str, metadata: dict[str, Any], *, temporary: bool = False) -> None:
         self.model_hash: str = metadata["model_hash"]
         self.dim: int = metadata["dim"]
         self.hnsw = Hnsw(**metadata["hnsw"])
         self._metadata = metadata
-        self._client = client
-        self._location = location
+        self._server = server
         self._name = name
-        self._options = options
-        self._call = Caller(location, options)
         self._temporary = temporary
 
     @classmethod
@@ -107,7 +94,7 @@ class ServerIndex:
             StoreError: the server cannot be reached, refuses, or does not get its graphs built.
         """
         check_documents(post_ids, documents)
-        client = client or connect(location, options)
+        server = connect(location, options, client)
         columns = dict(fields or {"post_id": post_ids})
         sets = fields is None or bool((documents.sizes > 1).any())
         metadata = {
@@ -122,19 +109,18 @@ class ServerIndex:
             **{name: getattr(options, name) for name in CREATED_WITH},
         }
         name = f"{options.alias}-{_digest(columns, documents, metadata)}"
-        call = Caller(location, options)
-        call(lambda: collection.create(client, name, metadata, hnsw, options))
-        uploaded = _upload(client, call, name, columns, documents, sets, options, report)
+        server(lambda: collection.create(server.client, name, metadata, hnsw, options))
+        uploaded = _upload(server, name, columns, documents, sets, report)
         if uploaded != len(documents):
             raise StoreError(
                 f"collection {name} has {uploaded} points after the upload of {len(documents)}", path=location
             )
         if location != MEMORY:  # local mode has no graphs, and no index of the payload
-            call(lambda: collection.index_payload(client, name, list(columns)))
+            server(lambda: collection.index_payload(server.client, name, list(columns)))
             expected = len(documents) * ((hnsw.m > 0) + (sets and hnsw.m_all > 0))
-            collection.wait_until_indexed(client, name, call, location, expected, options, report)
-        collection.switch(client, call, options.alias, name)
-        return cls(client, location, name, metadata, options, temporary=temporary)
+            collection.wait_until_indexed(server, name, expected, report)
+        collection.switch(server, name)
+        return cls(server, name, metadata, temporary=temporary)
 
     @classmethod
     def open(
@@ -146,12 +132,12 @@ class ServerIndex:
         client: QdrantClient | None = None,
     ) -> ServerIndex:
         """Return the collection behind the alias; with ``model_hash``, refuse one of another model."""
-        client = client or connect(location, options)
-        call = Caller(location, options)
-        if not call(lambda: client.collection_exists(options.alias)):
+        server = connect(location, options, client)
+        opened = server.client
+        if not server(lambda: opened.collection_exists(options.alias)):
             raise StoreError(f"there is no collection or alias {options.alias}; build the index first", path=location)
-        name = call(lambda: collection.collection_of(client, options.alias)) or options.alias
-        metadata = call(lambda: client.get_collection(name).config.metadata) or {}
+        name = server(lambda: collection.collection_of(opened, options.alias)) or options.alias
+        metadata = server(lambda: opened.get_collection(name).config.metadata) or {}
         if metadata.get("format") != FORMAT:
             raise StoreError(f"collection {options.alias} was not made by this program ({FORMAT})", path=location)
         if model_hash is not None and metadata["model_hash"] != model_hash:
@@ -159,7 +145,7 @@ class ServerIndex:
                 f"the index was built by model {metadata['model_hash']}, not by {model_hash}; build it again",
                 path=location,
             )
-        return cls(client, location, name, metadata, options)
+        return cls(server, name, metadata)
 
     def __len__(self) -> int:
         return int(self._metadata["documents"])
@@ -172,24 +158,25 @@ class ServerIndex:
     @property
     def nbytes(self) -> int:
         """Bytes of vectors and payload on the node that answers, as it estimates them; 0 if it does not tell."""
-        if self._location == MEMORY:
+        if self._server.location == MEMORY:
             stored = self.num_vectors + (len(self) if self._metadata.get("sets", True) else 0)
             return stored * self.dim * 4
         try:
-            return self._call(lambda: collection.bytes_of(self._client, self._name))
+            return self._server(lambda: collection.bytes_of(self._server.client, self._name))
         except StoreError:  # a key without the right to see telemetry; no job should end by this
             return 0
 
     def close(self) -> None:
         """Close the connection; the collection stays where it is, unless it is temporary."""
         if self._temporary:
-            self._call(lambda: collection.remove(self._client, self._options.alias, self._name))
+            server = self._server
+            server(lambda: collection.remove(server.client, server.options.alias, self._name))
             self._temporary = False
-        self._client.close()
+        self._server.client.close()
 
     def search(self, queries: VectorSets, strategy: Strategy, k: int) -> list[Ranking]:
         """Return the top-k documents of each query; see :class:`mathamr.retrieval.index.Index`."""
-        local = self._location == MEMORY
+        local = self._server.location == MEMORY
         if local and not strategy.exact:
             raise RetrievalError(
                 f"qdrant in local mode (:memory:) cannot do {strategy}: it has no HNSW graph; location=embedded or a "
@@ -202,8 +189,8 @@ class ServerIndex:
         for begin in range(0, len(queries), QUERIES_A_BATCH):
             end = min(begin + QUERIES_A_BATCH, len(queries))
             batch = [self._request(vectors, strategy, k) for vectors in as_lists(queries, begin, end)]
-            responses = self._call(
-                lambda batch=batch: self._client.query_batch_points(self._name, batch)  # type: ignore[misc]
+            responses = self._server(
+                lambda batch=batch: self._server.client.query_batch_points(self._name, batch)  # type: ignore[misc]
             )
             for response in responses:
                 names = [(point.payload or {})[self._id] for point in response.points]
@@ -217,7 +204,7 @@ class ServerIndex:
 
     def _request(self, vectors: list[list[float]], strategy: Strategy, k: int) -> models.QueryRequest:
         exact = params = None  # local mode is exact, and warns of parameters
-        if self._location != MEMORY:
+        if self._server.location != MEMORY:
             quantized = self._metadata.get("quantization", "none") != "none"
             original = models.QuantizationSearchParams(ignore=True) if quantized else None
             exact = params = models.SearchParams(exact=True, quantization=original)
@@ -237,20 +224,19 @@ class ServerIndex:
 
 
 def _upload(
-    client: QdrantClient,
-    call: Caller,
+    server: Server,
     name: str,
     columns: Mapping[str, Sequence[str]],
     documents: VectorSets,
     sets: bool,
-    options: ServerOptions,
     report: Report,
 ) -> int:
     """Upload the points that the collection lacks; return the number that it then has."""
-    present = call(lambda: collection.point_ids(client, name))
+    client = server.client
+    present = server(lambda: collection.point_ids(client, name))
     if present:
         report(f"{name}: {len(present):,} of {len(documents):,} points are there from an earlier upload")
-    for begin, end in _batches(documents, options.batch_bytes):
+    for begin, end in _batches(documents, server.options.batch_bytes):
         if present.issuperset(range(begin, end)):
             continue
         points = [
@@ -261,8 +247,8 @@ def _upload(
             )
             for i, vectors in enumerate(as_lists(documents, begin, end))
         ]
-        call(lambda points=points: client.upsert(name, points, wait=True))  # type: ignore[misc]
-    return call(lambda: client.count(name, exact=True).count)
+        server(lambda points=points: client.upsert(name, points, wait=True))  # type: ignore[misc]
+    return server(lambda: client.count(name, exact=True).count)
 
 
 def _batches(documents: VectorSets, batch_bytes: int) -> Iterator[tuple[int, int]]:

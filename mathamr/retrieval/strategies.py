@@ -1,6 +1,5 @@
-"""Search of an index with any backend: ``search(index, queries, strategy, k)``.
+"""Search of an index with any backend, ``search(index, queries, strategy, k)``, and its agreement with exact search.
 
->>> import torch
 >>> from mathamr.retrieval.backends import build
 >>> documents = VectorSets.of([torch.tensor([[0.0, 1.0]]), torch.tensor([[0.6, 0.8], [1.0, 0.0]])])
 >>> index = build("exact", ["154", "255"], documents, model_hash="abc")
@@ -15,7 +14,12 @@ graphs.errors.RetrievalError: the index was built by model abc, the queries were
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
 
 from graphs.errors import RetrievalError
 from mathamr import maxsim
@@ -66,3 +70,52 @@ def search_reference(
         places = sorted(places, key=lambda i: (scores[i], post_ids[i]), reverse=True)[:k]
         rankings.append([(post_ids[i], scores[i]) for i in places])
     return rankings
+
+
+DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """``recall`` is the share of the exact first ``DEPTH`` that the index finds too; ``seconds`` is the median of the
+    queries, ``p95`` their 95th percentile."""
+
+    strategy: Strategy
+    recall: float
+    seconds: float
+    p95: float
+
+
+def compare(
+    index: Index, exact: Index, queries: VectorSets, strategies: Sequence[Strategy], k: int = DEPTH
+) -> list[Agreement]:
+    """Search ``index`` one query at a time, and ``exact`` with the same strategies, exactly.
+
+    A document with the same score as the k-th counts as right.
+
+    >>> from mathamr.retrieval.exact.index import ExactIndex
+    >>> documents = VectorSets.of([torch.tensor([[0.0, 1.0]]), torch.tensor([[0.6, 0.8], [1.0, 0.0]])])
+    >>> index = ExactIndex.build(["154", "255"], documents)
+    >>> [(str(row.strategy), row.recall) for row in compare(index, index, documents, [Strategy("maxsim")])]
+    [('exact maxsim', 1.0)]
+    """
+    rows = []
+    for strategy in strategies:
+        right = exact.search(queries, Strategy(strategy.name, pool=strategy.pool), k)
+        recalls, seconds = [], []
+        for number, ranking in enumerate(right):
+            one = queries.select(torch.tensor([number]))
+            start = time.perf_counter()
+            (found,) = index.search(one, strategy, k)
+            seconds.append(time.perf_counter() - start)
+            recalls.append(_recall(found, ranking))
+        median, p95 = np.quantile(seconds, [0.5, 0.95]).tolist()
+        rows.append(Agreement(strategy, sum(recalls) / len(recalls), median, p95))
+    return rows
+
+
+def _recall(ranking: Ranking, right: Ranking) -> float:
+    wanted = {post_id for post_id, _ in right}
+    bound = right[-1][1] - 1e-5
+    hits = sum(post_id in wanted or score >= bound for post_id, score in ranking)
+    return min(1.0, hits / len(right))

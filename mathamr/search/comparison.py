@@ -26,29 +26,18 @@ Ranks = list[dict[str, int | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One list of a comparison.
-
-    Attributes:
-        answer: first ``k`` results of this system.
-        ranks: rank of each of them in every other list, from 1, or None.
-    """
-
-    answer: Answer
-    ranks: Ranks
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
     """Lists of several systems for one query.
 
     Attributes:
-        sides: the lists, by the name of the system.
+        answers: first ``k`` results of each system, by its name.
+        ranks: rank of each of these results in every other list, from 1, or None.
         shared: number of results among the first ``k`` of every list.
         depth: number of results of each list that were compared.
     """
 
-    sides: dict[str, Side]
+    answers: dict[str, Answer]
+    ranks: dict[str, Ranks]
     shared: int
     depth: int
 
@@ -84,9 +73,8 @@ def compare(
         except MathAMRError as error:
             raise RetrievalError(f"index {name}: {error}") from error
     lists = {name: [_id(result) for result in answer.results] for name, answer in answers.items()}
-    ranks = ranks_elsewhere(lists, k)
-    sides = {name: Side(_first(answer, k), ranks[name]) for name, answer in answers.items()}
-    return Comparison(sides, shared(lists, k), depth)
+    first = {name: _first(answer, k) for name, answer in answers.items()}
+    return Comparison(first, ranks_elsewhere(lists, k), shared(lists, k), depth)
 
 
 def ranks_elsewhere(lists: Mapping[str, Sequence[str]], k: int) -> dict[str, Ranks]:

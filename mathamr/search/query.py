@@ -33,6 +33,7 @@ from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.tensors import to_arrays
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import UNK, Vocabulary
+from graphs.processes import batched
 from graphs.stores.collection import Collection
 from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import Encoder
@@ -157,8 +158,7 @@ class QueryEncoder:
         Graphs in ``collection`` are reused; they were made by the parser of the posts.
         """
         found: list[EncodedQuery | Failure] = []
-        for start in range(0, len(posts), POSTS_A_BATCH):
-            batch = posts[start : start + POSTS_A_BATCH]
+        for batch in batched(posts, POSTS_A_BATCH):
             graphs: dict[str, StoredGraph] = {}
             if collection is not None:
                 graphs = {post.post_id: collection.get(post.post_id) for post in batch if post.post_id in collection}

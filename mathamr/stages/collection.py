@@ -37,10 +37,9 @@ from graphs.whole_file import write_whole
 from mathamr.stages import parsers
 from mathamr.stages.console import Console
 from mathamr.stages.data.formulas import build_formula_trees, check_formulas
-from mathamr.stages.data.graphs import POSTS, GraphBuild, build_graphs, list_failures
-from mathamr.stages.data.identity import refuse_shard
+from mathamr.stages.data.graphs import POSTS, build_graphs, list_failures
+from mathamr.stages.data.identity import copy_topics, refuse_shard
 from mathamr.stages.data.post_files import PostFiles, held
-from mathamr.stages.data.topic_graphs import copy_topics
 from mathamr.stages.data.versions import graphs_version, is_done
 from mathamr.stages.needed import NeededPosts
 from mathamr.stages.settings import JobSettings, ParsedSettings
@@ -107,12 +106,12 @@ class ParsedCollection:
             if not (is_done(done, path, self._console) and _is_whole(path)):
                 posts = self._files.posts()
                 self._say_total(max(0, self._total() - len(_ids_present(path))), config)
-                self._add(path, config, posts, formulas, "posts to graphs", "posts", self._total())
+                self._add(path, config, posts, formulas, "posts", self._total())
                 done.write_text(graphs_version(), encoding="utf-8")
         elif missing := self.needed.all - _ids_present(path):
             some = self._files.posts(missing)
             self._say_total(len(missing), config)
-            self._add(path, config, some, formulas, "posts to graphs", "posts", len(missing), whole=False)
+            self._add(path, config, some, formulas, "posts", len(missing), whole=False)
         self._make_topics(config, topics, formulas, given)
         return formulas
 
@@ -136,7 +135,7 @@ class ParsedCollection:
             copied = copy_topics(given, path, missing, self._corpus, parsers.parser_of(config), self._console)
             missing = {post_id: post for post_id, post in missing.items() if post_id not in copied}
         if missing:
-            self._add(path, config, missing.values(), formulas, "topics to graphs", "topics", len(missing))
+            self._add(path, config, missing.values(), formulas, "topics", len(missing))
             if given is not None and given_parser(path) != given_parser(given):
                 path.unlink()
                 raise ConfigError(
@@ -179,21 +178,19 @@ class ParsedCollection:
         config: ParsedSettings,
         posts: Iterable[Post | Failure],
         formulas: Path | None,
-        stage: str,
         unit: str,
-        total: int | None = None,
+        total: int,
         *,
         whole: bool = True,
     ) -> None:
-        parser, options = parsers.parser_of(config)
         build_graphs(
             posts,
             path,
-            GraphBuild(parser, options, config.workers),
+            parsers.factory(*parsers.parser_of(config)),
             self._console,
             source=self._corpus.fingerprints().graphs,
+            workers=config.workers,
             formulas_db=formulas,
-            name=stage,
             unit=unit,
             total=total,
             whole=whole,
@@ -364,3 +361,31 @@ def _rows_digest(rows: Iterable[Row]) -> str:
     for row in rows:
         digest.update("\0".join(row).encode() + b"\1")
     return digest.hexdigest()[:16]
+
+
+def recorded_parser(tensors: Path, content: str) -> str:
+    """Return name, version and model of the parser behind tensors; ``embedded``, of any version, without any.
+
+    In the folder of an experiment, a ``*.content.json`` of :meth:`ParsedCollection.identity` tells which collection has
+    their graphs; elsewhere the collections beside the tensors count.
+
+    Args:
+        tensors: preprocessed.db.
+        content: identity of its graphs (:attr:`graphs.stores.store.GraphStore.source`).
+
+    Raises:
+        ConfigError: collections of several parsers, and none of them is known to have these graphs.
+    """
+    folder = tensors.parent
+    records = [read_json(path) or {} for path in sorted(folder.glob("*.content.json"))]
+    named = [Path(record["path"]) for record in records if record.get("graphs") == content]
+    moved = [folder / path.name if (folder / path.name).exists() else path for path in named]
+    found = set()
+    for path in [path for path in moved if path.exists()] or sorted(folder.glob("collection*.db")):
+        with Collection(path) as graphs:
+            found.add(str(graphs.meta.get("parser", "")))
+    found.discard("")
+    if len(found) > 1:
+        parsers = " and ".join(sorted(found))
+        raise ConfigError(f"{tensors}: the collections beside it are of the parsers {parsers}; give parser_name=")
+    return found.pop() if found else "embedded"

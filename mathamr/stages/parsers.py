@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from graphs.amr import parsers
 from graphs.errors import ConfigError
@@ -35,7 +36,7 @@ def select(parser: str, options: Mapping[str, Mapping[str, object] | None]) -> t
         raise ConfigError(f"graph.{error.message}{hint}") from error
 
 
-def factory(parser: str, options: Mapping[str, object]) -> ParserFactory:
+def factory(parser: str = "embedded", options: Mapping[str, object] = MappingProxyType({})) -> ParserFactory:
     """Return what makes the parser in every process that parses."""
     return ParserFactory(parsers.open_parser, {"name": parser, **options})
 

@@ -200,7 +200,8 @@ class JobSettings:
 @dataclass(frozen=True, kw_only=True)
 class GraphConfig:
     """Settings of graphs; ``parser`` as in :mod:`mathamr.stages.parsers`; ``structure``, ``connectivity``,
-    ``formulas`` and ``thread`` as in ``VirtualNodeSpec``; ``number_threshold`` as in ``TensorSettings``."""
+    ``formulas`` and ``thread`` as in ``VirtualNodeSpec``; ``number_threshold`` counts the occurrences that a number
+    needs to keep its own label, and a numbered relation past 9 its id."""
 
     parser: str
     structure: str
@@ -281,6 +282,12 @@ class ThreadConfig:
     def results(self, k: int) -> int:
         """Return the number of results that a search must find for a run of ``k``."""
         return max(k, self.depth or 0)
+
+
+def thread_of(settings: JobSettings) -> ThreadConfig:
+    """Return the group ``thread`` of a job; its default where the system does not have the group."""
+    thread = getattr(settings, "thread", None)
+    return thread if isinstance(thread, ThreadConfig) else ThreadConfig()
 
 
 @dataclass(frozen=True, kw_only=True)

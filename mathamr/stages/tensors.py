@@ -31,7 +31,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ from mathamr.stages import parsers, sources
 from mathamr.stages.collection import ParsedCollection, chosen_rows
 from mathamr.stages.console import Console
 from mathamr.stages.data.graphs import POSTS
-from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, together
+from mathamr.stages.data.tensors import build_tensors, build_vocabulary, together
 from mathamr.stages.data.versions import graphs_version, is_done
 from mathamr.stages.needed import extent_of, needed_posts
 from mathamr.stages.settings import PreparationSettings
@@ -183,7 +183,7 @@ class Preparation:
             posts = self._shared / f"preprocessed-{_digest(graph, identity)}.db"
             if not is_done(posts.with_suffix(".done"), posts, self._console):
                 counted = [parsed.counts(config) for parsed in (own, *further.values())]
-                labels = build_vocabulary(counted, TensorSettings.of(config.graph, config.workers), self._console)
+                labels = build_vocabulary(counted, config.graph, self._console)
                 paths = {"": own.path(config), **{name: parsed.path(config) for name, parsed in further.items()}}
                 self._build_tensors(posts, config, paths, POSTS, identity, labels, learned)
         tensors = GraphStore(posts, config.graph.spec())
@@ -268,9 +268,8 @@ class Preparation:
             with Collection(collection) as source:
                 total += sum(name != "" or chosen is None or post_id in chosen for post_id in source.post_ids(*kinds))
         rows = _rows(graphs, kinds, chosen)
-        settings = TensorSettings.of(config.graph, config.workers)
-        settings = replace(settings, spec=VirtualNodeSpec(formulas=settings.spec.formulas))  # as any job makes the file
-        build_tensors(rows, path, labels, settings, self._console, source=content, total=total)
+        spec = VirtualNodeSpec(formulas=config.graph.spec().formulas)  # as any job makes the file
+        build_tensors(rows, path, labels, spec, self._console, source=content, total=total, workers=config.workers)
         path.with_suffix(".done").write_text(graphs_version(), encoding="utf-8")
 
 

@@ -239,8 +239,7 @@ def kinds_of(stores: Sequence[GraphStore], post_ids: Sequence[str]) -> NDArray[n
     kinds: dict[str, NDArray[np.integer]] = {}
     for graphs in stores:
         some = [post_id for post_id in graphs.having(post_ids) if post_id not in kinds]
-        for start in range(0, len(some), 1000):
-            part = some[start : start + 1000]
+        for part in batched(some, 1000):
             arrays = graphs.get_arrays(part)
             kinds |= {post_id: one.representative_kinds for post_id, one in zip(part, arrays, strict=True)}
     return np.concatenate([kinds[post_id] for post_id in post_ids])

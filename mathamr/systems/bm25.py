@@ -23,8 +23,7 @@ from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.searching import say_lost, speed
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
-from mathamr.systems.searchable.formulas import keep_formulas
-from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry, keep_formulas
 from mathamr.systems.settings.ranking import BM25Settings
 from mathamr.systems.system import System
 
@@ -93,10 +92,10 @@ class BM25System(System[BM25Settings]):
     def retrieve(self, settings: BM25Settings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Search the index with the topics; ``queries_per_second`` is of the search alone."""
         index, k = indexed.index, settings.retrieval.k
-        found = index.search(topic_set.topics, settings.thread.results(k) if topic_set.task == 1 else k)
-        searched = [topic for topic in topic_set.topics if topic.topic_id in found.results]
+        results, seconds = index.search(topic_set.topics, settings.thread.results(k) if topic_set.task == 1 else k)
+        searched = [topic for topic in topic_set.topics if topic.topic_id in results]
         say_lost(self.console, topic_set, searched, "lack the query formula")
-        return Retrieved(found.results, speed(len(searched), found.seconds), index.visual_ids)
+        return Retrieved(results, speed(len(searched), seconds), index.visual_ids)
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
         """Keep the scores of the posts, and the published trees of topics where formulas are compared."""

@@ -34,11 +34,8 @@ from mathamr.retrieval.explanation import Explanation, explain, nodes_of
 from mathamr.search.searchable import Searchable
 from mathamr.stages import parsers, sources
 from mathamr.stages.console import Console
-from mathamr.stages.graph_threads import check_graph_threads
-from mathamr.stages.label_vectors import LabelText
-from mathamr.stages.learning.collection_pairs import CollectionPairs
+from mathamr.stages.leak_control import CollectionPairs, SourcePairs
 from mathamr.stages.learning.graph_model import TrainingData, as_model, copy_checkpoint, train_graph_model
-from mathamr.stages.learning.source_pairs import SourcePairs
 from mathamr.stages.learning.teacher import teacher
 from mathamr.stages.needed import extent_of
 from mathamr.stages.retrieval.formula_search import (
@@ -49,8 +46,8 @@ from mathamr.stages.retrieval.formula_search import (
     searched_posts,
 )
 from mathamr.stages.retrieval.searching import check_search, index_posts, say_lost, search_posts
-from mathamr.stages.sentence_vectors import SentenceText
 from mathamr.stages.tensors import Preparation, Prepared
+from mathamr.stages.text_vectors import LabelText, SentenceText
 from mathamr.stages.topic_sets import (
     EmbeddingSpace,
     Encoded,
@@ -113,7 +110,6 @@ class GraphSystem(System[GraphSettings]):
                 f"graphs of structure 'none' have no document vector for retrieval.strategy={strategy.name}; use "
                 "graph.structure=full or global, or retrieval.strategy=maxsim"
             )
-        check_graph_threads(settings, settings.model, topic_sets, trains=settings.model.checkpoint is None)
         if spec.formulas == "none" and any(topic_set.task == 2 for topic_set in topic_sets):
             raise ConfigError(
                 "graph.formulas=none leaves no formula to find in Task 2; use experiment.tasks=[1], or "
@@ -221,8 +217,8 @@ class GraphSystem(System[GraphSettings]):
             teacher=lambda pairs, negatives: self._teacher(settings, pairs, negatives),
         )
         encoder = self._encoder_config(settings, prepared)
-        trained = train_graph_model(data, training, encoder, folder, self.console, log=log)
-        return as_model(trained.result, device_of(training.device))
+        result, _ = train_graph_model(data, training, encoder, folder, self.console, log=log)
+        return as_model(result, device_of(training.device))
 
     def _teacher(self, settings: GraphSettings, pairs: Sequence[Pair], negatives: Negatives | None) -> Teacher | None:
         """Return the text encoder to follow, with vectors of all posts that are trained on."""

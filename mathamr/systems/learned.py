@@ -31,6 +31,7 @@ import numpy as np
 from graphs.corpus.pairs import Linked
 from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, RetrievalError, StoreError, faults_as
+from graphs.processes import batched
 from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.result_names import file_name
@@ -207,9 +208,8 @@ class LearnedSystem(System[LearnedSettings]):
         if families & {"length", "question_length"} and self._texts is not None:
             names = sorted(wanted if "question_length" in families else answers)
             with PostTexts(self._texts) as texts:
-                for first in range(0, len(names), _READ_TOGETHER):
-                    some = texts.posts(names[first : first + _READ_TOGETHER])
-                    lengths |= {name: len(post.title) + len(post.body) for name, post in some.items()}
+                for some in batched(names, _READ_TOGETHER):
+                    lengths |= {name: len(post.title) + len(post.body) for name, post in texts.posts(some).items()}
         links: Counter[str] = Counter()
         if "links" in families and isinstance(self.corpus, Linked):
             topics = frozenset[str]().union(*self.own_questions.values())

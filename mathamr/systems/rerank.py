@@ -32,11 +32,11 @@ from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.result_file import RESULT
 from mathamr.evaluation.runs import check_k
 from mathamr.model.encoding import device_of
-from mathamr.ranking.cross_encoder import open_cross_encoder
 from mathamr.ranking.cross_scorer import CrossScorer, mine, rescore, train_cross_scorer
+from mathamr.ranking.text_models import open_cross_encoder
 from mathamr.retrieval.index import Ranking, ranked
 from mathamr.stages.console import Console
-from mathamr.stages.learning.collection_pairs import CollectionPairs
+from mathamr.stages.leak_control import CollectionPairs
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.stages.vectors import EncodedPosts
 from mathamr.systems.parts import RANKINGS, joint_size, joint_speed, places_of, run_left

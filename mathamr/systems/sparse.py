@@ -27,7 +27,7 @@ from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_mem
 from mathamr.evaluation.order import best_numbers
 from mathamr.evaluation.runs import check_k
 from mathamr.model.encoding import device_of
-from mathamr.ranking.sparse_encoder import Encode, open_sparse_encoder
+from mathamr.ranking.text_models import Encode, open_sparse_encoder
 from mathamr.retrieval.index import Ranking
 from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.searching import speed

@@ -35,8 +35,7 @@ from mathamr.structure.index import StructureIndex
 from mathamr.structure.posts import FormulasOfPosts, searched_formulas
 from mathamr.structure.storage import read_index
 from mathamr.systems.registry import system
-from mathamr.systems.searchable.formulas import keep_formulas
-from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry, keep_formulas
 from mathamr.systems.settings.ranking import StructureSettings
 from mathamr.systems.system import System
 
@@ -82,32 +81,34 @@ class StructureSystem(System[StructureSettings]):
             elif settings.structure.context:
                 context = around.context(formulas.places, formulas.visual_ids)
         costs = {"index_seconds": watch.seconds, "index_bytes": made.nbytes, "peak_memory_bytes": peak_memory()}
-        return Indexed(_Searchable(formulas, made, context, answers), {**costs, "formulas": len(made)})
+        return Indexed((formulas, made, context, answers), {**costs, "formulas": len(made)})
 
     def retrieve(
         self, settings: StructureSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet
     ) -> Retrieved:
         """Search the index with the query formulas; ``queries_per_second`` is of the search alone."""
-        searchable: _Searchable = indexed.index
-        if searchable.answers is not None:
-            return _retrieve_answers(searchable.answers, topic_set)
-        formulas = searchable.formulas
+        formulas, made, context, answers = indexed.index
+        if answers is not None:
+            queries = {topic.topic_id: answers.formulas(topic) for topic in topic_set.topics}
+            with Stopwatch() as watch:
+                results = {topic_id: answers.of_formulas(asked) for topic_id, asked in queries.items()}
+            return Retrieved(results, speed(len(queries), watch.seconds))
         found = formulas.queries(topic_set, self.console)
         words = {topic.topic_id: tokens_of_post(topic.post) for topic in topic_set.topics}
         k, places = settings.retrieval.k, settings.structure.context
         with Stopwatch() as watch:
-            made, names = searchable.made, formulas.names
+            names = formulas.names
             rankings = {name: made.search(query, k, names=names) for name, query in found.items()}
-            if searchable.context is not None:
+            if context is not None:
                 for name, query in found.items():
-                    similar = searchable.context.scores(words[name])
+                    similar = context.scores(words[name])
                     few = min(places, k)
                     rankings[name] = with_similar_posts(rankings[name], similar, made, query, few, k, names)
         return Retrieved(formulas.hits(rankings), speed(len(found), watch.seconds), formulas.visual_ids)
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
         """Keep the trees of the formulas of posts, and the published trees of topics."""
-        search: StructureSearch = job.indexed.index.answers
+        *_, search = job.indexed.index
         search.write(folder)
         if self._formulas_db is not None:
             keep_formulas(self._formulas_db, job.queries.topics, folder / _FORMULAS)
@@ -190,24 +191,6 @@ def _check(starts: npt.NDArray[Any], places: npt.NDArray[Any], names: npt.NDArra
     )
     if not fit:
         raise ValueError("its arrays do not belong together")
-
-
-def _retrieve_answers(search: StructureSearch, topic_set: TopicSet) -> Retrieved:
-    """Rank answers by the formulas of each topic; a topic without formulas finds none."""
-    queries = {topic.topic_id: search.formulas(topic) for topic in topic_set.topics}
-    with Stopwatch() as watch:
-        results = {topic_id: search.of_formulas(formulas) for topic_id, formulas in queries.items()}
-    return Retrieved(results, speed(len(queries), watch.seconds))
-
-
-@dataclass(frozen=True)
-class _Searchable:
-    """Trees of formulas, with their ids; in Task 1 ``answers`` finds posts by them."""
-
-    formulas: IndexedFormulas
-    made: StructureIndex
-    context: Context | None = None
-    answers: StructureSearch | None = None
 
 
 class _Around:

@@ -42,8 +42,8 @@ from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.needed import NeededPosts, needed_posts
-from mathamr.stages.retrieval.threads import Threads, thread_of
-from mathamr.stages.settings import JobSettings
+from mathamr.stages.retrieval.threads import Threads
+from mathamr.stages.settings import JobSettings, thread_of
 from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Indexed, Log, Retrieved, SelectPosts, TopicSet, Trained
 from mathamr.stages.vectors import EncodedPosts
 from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch

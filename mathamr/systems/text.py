@@ -31,6 +31,7 @@ from graphs.corpus.post import Pair, PlaceholderText, Post
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, MissingEncoderError
+from graphs.processes import batched
 from graphs.shared_files import key
 from graphs.stores.posts import PostTexts
 from mathamr.analysis.collapse import KINDS
@@ -40,10 +41,10 @@ from mathamr.negatives.text import Mining
 from mathamr.search.searchable import Searchable
 from mathamr.stages.collection import ParsedCollection
 from mathamr.stages.console import Console
-from mathamr.stages.learning.collection_pairs import CollectionPairs
+from mathamr.stages.leak_control import CollectionPairs
 from mathamr.stages.learning.passages import text_lines
-from mathamr.stages.learning.pretraining import pretrained
 from mathamr.stages.learning.reporting import training_stage
+from mathamr.stages.learning.text_encoder import pretrained
 from mathamr.stages.needed import NeededPosts, extent_of, needed_posts
 from mathamr.stages.retrieval.searching import check_search, index_posts, say_lost, search_posts
 from mathamr.stages.text_vectors import TextsToEncode, encode_texts
@@ -174,8 +175,8 @@ class TextSystem(System[TextSettings]):
         """Yield the texts of all posts, read as they are needed."""
         with PostTexts(self._posts_db) as texts:
             post_ids = texts.post_ids()
-        for start in range(0, len(post_ids), _AT_ONCE):
-            yield from self._read(post_ids[start : start + _AT_ONCE], written)
+        for some in batched(post_ids, _AT_ONCE):
+            yield from self._read(some, written)
 
     def _open(self, settings: TextSettings, trained: Path | None = None) -> TextEncoder:
         """Open the encoder that a job begins with, or the one that it has ``trained``."""

@@ -14,8 +14,8 @@ from typing import Any
 
 from mathamr.evaluation.order import best_first
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, repeats
-from mathamr.stages.retrieval.threads import Threads, thread_of
-from mathamr.stages.settings import JobSettings, RetrievalConfig
+from mathamr.stages.retrieval.threads import Threads
+from mathamr.stages.settings import JobSettings, RetrievalConfig, thread_of
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, check_step
 from mathamr.systems import registry
 from mathamr.systems.judging import check_found, check_results, check_searched

@@ -34,15 +34,13 @@ from mathamr.text.encoder import Side, TextEncoder, identity
 from mathamr.text.pairs import PairFile
 from mathamr.text.training.adapting import fingerprint, limit_length, own_randomness, separate, world_of
 from mathamr.text.training.batches import KnownPairs, Rows, draw_negatives, no_duplicates
-from mathamr.text.training.guide import GuidedPairs, open_guide
 from mathamr.text.training.tasks import Task
 from mathamr.training.distributed import arithmetic
 from mathamr.training.interruption import listen
 from mathamr.training.loop import Log, Progress
 from mathamr.training.losses import info_nce
 from mathamr.training.pairs import answers_of, known_positives
-from mathamr.training.reciprocal_rank import MRR_PAIRS, QUERIES_AT_ONCE, rank_of
-from mathamr.training.result import EpochRecord, ValidationScore
+from mathamr.training.result import MRR_PAIRS, QUERIES_AT_ONCE, EpochRecord, ValidationScore, rank_of
 from mathamr.training.seeds import AUGMENTATION, NEGATIVES, stream
 
 TOKEN_PAIRS = 500
@@ -325,11 +323,11 @@ class _Pairs(Task):
         from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
         from sentence_transformers.sentence_transformer.modules import Router
 
-        from mathamr.text.training.losses import loss_of
+        from mathamr.text.training.losses import GuidedPairs, loss_of, open_guide
         from mathamr.text.training.runs import Recorded
 
         class Finetuning(Recorded, SentenceTransformerTrainer):
-            """Trainer without the library's model card: :mod:`mathamr.text.training.card` writes it."""
+            """Trainer without the library's model card: :mod:`mathamr.text.training.adapting` writes it."""
 
             def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
                 """Add nothing."""

@@ -33,6 +33,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -40,7 +41,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphs import digests
-from graphs.errors import TrainingError
+from graphs.errors import TrainingError, faults_as
 from mathamr.model.config import EncoderConfig
 
 if TYPE_CHECKING:
@@ -197,10 +198,8 @@ def load(
 def weights_hash(path: str | os.PathLike[str]) -> str:
     """Return the hash of a checkpoint's weights. An index carries it, and is searched only with that model."""
     weights = _existing(Path(path)) / _WEIGHTS
-    try:
+    with _readable(weights):
         return digests.of_file(weights)[:16]
-    except OSError as error:
-        raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=weights) from error
 
 
 def weights_digest(weights: Mapping[str, Tensor]) -> str:
@@ -330,30 +329,28 @@ def _json_bytes(values: Mapping[str, Any]) -> bytes:
     return (json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
 
 
+def _readable(path: Path) -> AbstractContextManager[None]:
+    return faults_as(TrainingError, "damaged or unreadable ({}); use another checkpoint", path)
+
+
 def _refuse_damage(path: Path, written: Mapping[str, str]) -> None:
     """Refuse a file that differs from its digest."""
-    try:
-        if digests.of_file(path) != written.get(path.name):
-            raise TrainingError("damaged: the file has changed since it was written; use another checkpoint", path=path)
-    except OSError as error:
-        raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=path) from error
+    with _readable(path):
+        found = digests.of_file(path)
+    if found != written.get(path.name):
+        raise TrainingError("damaged: the file has changed since it was written; use another checkpoint", path=path)
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    try:
+    with _readable(path):
         return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=path) from error
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    try:
+    with _readable(path):
         values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=path) from error
     if not isinstance(values, dict):
         raise TrainingError("not a JSON object; use another checkpoint", path=path)
     return values

@@ -30,8 +30,7 @@ from mathamr.evaluation.efficiency import peak_device_memory, reset_peak_gpu_mem
 from mathamr.memory import give_back_memory
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import Interrupted, StopSignal
-from mathamr.training.result import EpochRecord, ValidationScore
-from mathamr.training.state import RunState
+from mathamr.training.result import EpochRecord, RunState, ValidationScore
 
 Log = Callable[[dict[str, Any]], None]
 Progress = Callable[[int], None]

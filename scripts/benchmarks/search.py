@@ -37,10 +37,9 @@ from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_mem
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.maxsim import VectorSets
-from mathamr.retrieval.agreement import compare
 from mathamr.retrieval.exact.index import DType, ExactIndex
 from mathamr.retrieval.index import Index, Strategy
-from mathamr.retrieval.strategies import search
+from mathamr.retrieval.strategies import compare, search
 from mathamr.search.catalog import Catalog
 from mathamr.stages.console import Console
 from scripts.benchmarks.peers import peer

@@ -27,11 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--dashboard", action="store_true", help="save a view of its trials")
     given = parser.parse_args(arguments)
 
-    from experiments.tracking import dashboard
-    from experiments.tracking.sweeps import check, find, make, read
+    from experiments.tracking.sweeps import check, check_installed, dashboard, find, make, read
 
     if given.dashboard:
-        dashboard.check_installed()
+        check_installed()
     sweep = read(find(given.sweep))
     number = check(sweep)
     if given.check:
@@ -43,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
 
         project, sweep_id = name.split("/")[-2:]
         entity = given.entity or str(wandb.Api().default_entity)
-        lines.append(dashboard.dashboard(sweep, sweep_id, entity=entity, project=project).save().url)
+        lines.append(dashboard(sweep, sweep_id, entity=entity, project=project).save().url)
     return "\n".join(lines)
 
 

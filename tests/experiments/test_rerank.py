@@ -12,7 +12,7 @@ import pytest
 from experiments import run as runner
 from graphs.errors import ConfigError
 from mathamr.evaluation.runs import read_run
-from mathamr.ranking.cross_encoder import open_cross_encoder
+from mathamr.ranking.text_models import open_cross_encoder
 from mathamr.retrieval.fusion import interpolate
 from mathamr.systems import rerank
 from mathamr.systems.rerank import reranked

@@ -38,7 +38,7 @@ def test_a_model_is_that_of_its_encoder_and_of_the_weights(tmp_path: Path) -> No
 def test_graphs_without_nodes_of_sentences_are_refused_before_anything_runs(
     collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, structure: str
 ) -> None:
-    monkeypatch.setattr("mathamr.stages.label_vectors.open_encoder", lambda name, device: None)
+    monkeypatch.setattr("mathamr.stages.text_vectors.open_encoder", lambda name, device: None)
     message = f"graphs of structure '{structure}' have no virtual nodes of sentences for "
     settings = ["model.sentence_vectors=minilm", f"graph.structure={structure}"]
     assert message in refusal(collection, tmp_path, *settings)

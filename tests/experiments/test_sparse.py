@@ -14,7 +14,7 @@ from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, StoreError
 from mathamr.evaluation.runs import read_run
-from mathamr.ranking.sparse_encoder import open_sparse_encoder
+from mathamr.ranking.text_models import open_sparse_encoder
 from mathamr.systems.searchable.kept import KeptSearch
 from mathamr.systems.sparse import SparseIndex, SparseSystem
 from mathamr.text.encoder import identity

@@ -17,7 +17,7 @@ from mathamr import maxsim
 from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import encode
 from mathamr.model.encoding_shards import encode_in_shards
-from mathamr.negatives.ranking import model_rankings
+from mathamr.negatives.mining import model_rankings
 from mathamr.retrieval.exact.index import DType, ExactIndex
 from mathamr.retrieval.formulas import FormulaIndex, formula_points
 from mathamr.retrieval.index import Ranking, Strategy

@@ -332,7 +332,7 @@ def test_topics_without_their_query_formula_are_named(index: Path, capsys: pytes
     ]
 
     def found(*chosen: Topic) -> set[str]:
-        return set(search_index(index, chosen, IndexSearch(task=2), Console()).run.rankings)
+        return set(search_index(index, chosen, IndexSearch(task=2), Console())[0].rankings)
 
     assert found(*topics) == {"B.1"}
     said = " ".join(capsys.readouterr().err.split())
@@ -348,7 +348,7 @@ def test_formulas_are_found_though_an_update_removes_their_files(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics = [Topic("B.1", Post("query", "topic", body="Is $x^2$ odd?", markup="text"), formula_id="query:0")]
-    expected = search_index(index, topics, IndexSearch(task=2), Console()).run
+    expected = search_index(index, topics, IndexSearch(task=2), Console())[0]
     encoded = index_runs._encoded
 
     def updated_meanwhile(*given: Any) -> Any:
@@ -358,7 +358,7 @@ def test_formulas_are_found_though_an_update_removes_their_files(
 
     monkeypatch.setattr(index_runs, "_encoded", updated_meanwhile)
     shutil.copytree(index, tmp_path / "index")
-    assert search_index(tmp_path / "index", topics, IndexSearch(task=2), Console()).run == expected
+    assert search_index(tmp_path / "index", topics, IndexSearch(task=2), Console())[0] == expected
 
 
 def test_topics_of_another_collection_are_noted(

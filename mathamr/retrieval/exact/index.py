@@ -36,9 +36,8 @@ from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import rescoring, scan
 from mathamr.retrieval.exact.codes import Codes
 from mathamr.retrieval.exact.kernel import Slabs
-from mathamr.retrieval.exact.layout import blocks, is_layout, on_device
+from mathamr.retrieval.exact.layout import Places, blocks, is_layout, on_device
 from mathamr.retrieval.exact.mapped import mapped, read_array, read_ids
-from mathamr.retrieval.exact.places import Places
 from mathamr.retrieval.folder import HEADER, building, opened, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
 

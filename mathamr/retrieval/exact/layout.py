@@ -1,4 +1,4 @@
-"""Layout of sets of vectors for exact search: blocks of documents, and in a block the vectors by their position.
+"""Layout of sets of vectors for exact search: blocks of documents, in a block the vectors by position; places by id.
 
 Sets of vectors differ in size, and padding them to one size would cost more than the arithmetic. Documents are sorted
 by size, largest first, and cut into blocks. In a block the vectors lie by their position in the set, and then by
@@ -20,13 +20,16 @@ longer to start the products of such blocks than to compute them, so there vecto
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from graphs.errors import UnknownPostError
+from graphs.ids import array_of
 
 GPU_BLOCK_DOCUMENTS = 32_768
 
@@ -104,3 +107,36 @@ def products(block: Block, rows: int) -> Iterator[tuple[int, list[tuple[int, int
             last += 1
         yield block.starts[first], [(count, len(list(same))) for count, same in groupby(block.counts[first:last])]
         first = last
+
+
+class Places:
+    """Places by id; ``post_ids`` (N,) has at least one document, and each once. They are sorted when first asked for.
+
+    No dictionary: one of a million ids takes more memory than a model.
+
+    >>> places = Places(np.array(["154", "255", "7"]))
+    >>> places.of(["7", "154"]), places.find(["9", "255", "2551"])[1]
+    (array([2, 0]), array([False,  True, False]))
+    """
+
+    def __init__(self, post_ids: np.ndarray) -> None:
+        self._post_ids = post_ids
+        self._by_id: np.ndarray | None = None  # places by ascending id
+
+    def find(self, post_ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the places of documents, and whether they are there; any place for one that is not."""
+        if self._by_id is None:
+            self._by_id = np.argsort(self._post_ids, kind="stable")
+        wanted = array_of(post_ids)
+        # Of ids longer than any here the beginning is searched for: else numpy would copy all ids to make them as wide.
+        sorted_places = np.searchsorted(self._post_ids, wanted.astype(self._post_ids.dtype), sorter=self._by_id)
+        places = self._by_id[np.minimum(sorted_places, len(self._post_ids) - 1)]
+        return places, self._post_ids[places] == wanted
+
+    def of(self, post_ids: Sequence[str]) -> np.ndarray:
+        """Return the places of documents; :class:`UnknownPostError` for one that is not there."""
+        places, found = self.find(post_ids)
+        if not found.all():
+            missing = np.flatnonzero(~found)
+            raise UnknownPostError(f"the index holds no post {post_ids[missing[0]]} ({len(missing)} such)")
+        return places

@@ -1,20 +1,128 @@
-"""A collection on a Qdrant server: its creation, its alias, the points that it has, and its graphs while they grow."""
+"""A Qdrant server: requests, tried again while it is busy or away, and a collection on it.
+
+server = connect("http://localhost:6333", ServerOptions())
+server(lambda: server.client.count("posts").count)      # 8 attempts within some two minutes, then a StoreError
+
+A server whose version is too old is refused. Of a collection there are its creation, its alias, the points that it has,
+and its graphs while they grow.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+from pydantic import ValidationError
 from qdrant_client import QdrantClient, models
+from qdrant_client.common.client_exceptions import QdrantException, ResourceExhaustedResponse
+from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
 from graphs.errors import StoreError
 from mathamr.retrieval.index import Hnsw
-from mathamr.retrieval.server.connection import Caller
 from mathamr.retrieval.server.options import ServerOptions
 
 Report = Callable[[str], None]
 SETTLED = 3  # looks in a row at a green collection whose number of indexed vectors stays: small segments get no graph
+MEMORY = ":memory:"
+NEEDED_VERSION = (1, 16)  # the first that keeps metadata of a collection
+LONGEST_WAIT = 30.0  # seconds between two attempts; a server that asks for more is given it
+T = TypeVar("T")
+
+
+class Server:
+    """A server and a client of it; a call runs a request, again if the server is busy or away.
+
+    Raises:
+        StoreError: the server refuses, is busy in all attempts, or does not answer in any.
+    """
+
+    def __init__(self, client: QdrantClient, location: str, options: ServerOptions) -> None:
+        self.client, self.location, self.options = client, location, options
+
+    def __call__(self, request: Callable[[], T]) -> T:
+        for attempt in range(self.options.retries + 1):
+            wait = min(self.options.wait * 2**attempt, LONGEST_WAIT)
+            try:
+                return request()
+            except UnexpectedResponse as error:
+                if error.status_code is not None and error.status_code < 500 and error.status_code != 429:
+                    raise self._refused(error) from error
+                last: Exception = error
+            except ResourceExhaustedResponse as error:
+                last = error
+                wait = max(wait, float(error.retry_after_s)) if self.options.wait else 0.0
+            except (ResponseHandlingException, ConnectionError, TimeoutError) as error:
+                if isinstance(getattr(error, "source", None), ValidationError):  # it did answer
+                    raise self._refused(error) from error
+                last = error
+            except (ApiException, QdrantException, ValueError) as error:
+                raise self._refused(error) from error
+            if attempt < self.options.retries:
+                time.sleep(wait)
+        attempts = self.options.retries + 1
+        if isinstance(last, ResourceExhaustedResponse):
+            raise StoreError(
+                f"the Qdrant server was too busy in {attempts} attempts (429: {_reason(last)}); run the command again "
+                "when it has less load: what is uploaded is kept",
+                path=self.location,
+            ) from last
+        raise StoreError(
+            f"the Qdrant server did not answer in {attempts} attempts ({_reason(last)}); is it running, and is "
+            "QDRANT_API_KEY set if it wants one? location=embedded needs no server",
+            path=self.location,
+        ) from last
+
+    def _refused(self, error: Exception) -> StoreError:
+        return StoreError(f"the Qdrant server refused: {_reason(error)}", path=self.location)
+
+
+def _reason(error: Exception) -> str:
+    """Return the reason that the server gives, or the error in one line."""
+    if isinstance(error, UnexpectedResponse):
+        try:
+            reason = str(error.structured()["status"]["error"])
+        except (ValueError, KeyError, TypeError):
+            reason = error.reason_phrase
+        return f"{error.status_code}: {reason}"
+    return " ".join(str(error).split())
+
+
+def connect(location: str, options: ServerOptions, client: QdrantClient | None = None) -> Server:
+    """Return the server at ``location``, or one in this process for ``:memory:``.
+
+    Args:
+        client: client used in place of a new one.
+
+    Raises:
+        StoreError: no such place, no answer, or a server older than :data:`NEEDED_VERSION`.
+    """
+    if client is not None or location == MEMORY:
+        return Server(client or QdrantClient(MEMORY), location, options)
+    if not location.startswith(("http://", "https://")):
+        raise StoreError(
+            f"location={location!r} is not a place of an index; there are embedded, {MEMORY} and a server's URL "
+            "(http://HOST:6333)"
+        )
+    new = QdrantClient(
+        url=location,
+        api_key=os.environ.get("QDRANT_API_KEY"),
+        timeout=options.timeout,
+        check_compatibility=False,  # below, with a message that says what to do
+    )
+    server = Server(new, location, options)
+    version = server(lambda: new.info().version)
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    if numbers < NEEDED_VERSION:
+        needed = ".".join(map(str, NEEDED_VERSION))
+        raise StoreError(
+            f"the Qdrant server has version {version}; {needed} or later is needed, which keeps metadata of "
+            "collections. Upgrade it, or use location=embedded",
+            path=location,
+        )
+    return server
 
 
 def create(client: QdrantClient, name: str, metadata: dict[str, Any], hnsw: Hnsw, options: ServerOptions) -> None:
@@ -87,9 +195,7 @@ def point_ids(client: QdrantClient, name: str) -> set[int]:
             return present
 
 
-def wait_until_indexed(
-    client: QdrantClient, name: str, call: Caller, location: str, expected: int, options: ServerOptions, report: Report
-) -> int:
+def wait_until_indexed(server: Server, name: str, expected: int, report: Report) -> int:
     """Wait until the server has built its graphs; return the number of indexed vectors.
 
     The collection is green, and either ``expected`` vectors are indexed or their number stays the same for some
@@ -104,17 +210,17 @@ def wait_until_indexed(
     last: tuple[str, int] | None = None
     changed, settled = time.monotonic(), 0
     while True:
-        info = call(lambda: client.get_collection(name))
+        info = server(lambda: server.client.get_collection(name))
         status, indexed = str(info.status), info.indexed_vectors_count or 0
         error = getattr(info.optimizer_status, "error", None)
         if status == "red" or error is not None:
             raise StoreError(
                 f"collection {name} is {status}: {error or 'the server gives no reason'}; see the log of the server, "
                 "and build the index again",
-                path=location,
+                path=server.location,
             )
         if status == "grey":  # after a restart Qdrant begins nothing until the collection is changed
-            call(lambda: client.update_collection(name, optimizers_config=models.OptimizersConfigDiff()))
+            server(lambda: server.client.update_collection(name, optimizers_config=models.OptimizersConfigDiff()))
         now = (status, indexed)
         if now != last:
             report(f"{name}: {indexed:,} of {expected:,} vectors indexed, {status}")
@@ -122,15 +228,15 @@ def wait_until_indexed(
         settled += status == "green"
         if status == "green" and (indexed >= expected or settled > SETTLED):
             return indexed
-        if time.monotonic() - changed > options.patience:
+        if time.monotonic() - changed > server.options.patience:
             raise StoreError(
                 f"collection {name} has stayed {status} with {indexed:,} of {expected:,} vectors indexed for "
-                f"{options.patience:,.0f} s; see the log of the server, and run the command again: what is uploaded "
-                "is kept",
-                path=location,
+                f"{server.options.patience:,.0f} s; see the log of the server, and run the command again: what is "
+                "uploaded is kept",
+                path=server.location,
             )
         last = now
-        time.sleep(options.poll)
+        time.sleep(server.options.poll)
 
 
 def collection_of(client: QdrantClient, alias: str) -> str | None:
@@ -138,9 +244,10 @@ def collection_of(client: QdrantClient, alias: str) -> str | None:
     return next((a.collection_name for a in client.get_aliases().aliases if a.alias_name == alias), None)
 
 
-def switch(client: QdrantClient, call: Caller, alias: str, name: str) -> None:
+def switch(server: Server, name: str) -> None:
     """Point the alias at ``name``, and delete the collection that it pointed at."""
-    before = call(lambda: collection_of(client, alias))
+    client, alias = server.client, server.options.alias
+    before = server(lambda: collection_of(client, alias))
     if before == name:
         return
 
@@ -155,9 +262,9 @@ def switch(client: QdrantClient, call: Caller, alias: str, name: str) -> None:
         changes.append(models.CreateAliasOperation(create_alias=create_alias))
         client.update_collection_aliases(changes)
 
-    call(change)
+    server(change)
     if before is not None:
-        call(lambda: client.delete_collection(before))
+        server(lambda: client.delete_collection(before))
 
 
 def remove(client: QdrantClient, alias: str, name: str) -> None:

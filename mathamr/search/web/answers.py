@@ -58,9 +58,9 @@ def comparison(found: Comparison, systems: Mapping[str, str]) -> dict[str, Any]:
         systems: name of the system of each index, as shown to users.
     """
     lists = []
-    for name, side in found.sides.items():
-        own = answer(side.answer)
-        for result, ranks in zip(own["results"], side.ranks, strict=True):
+    for name, one in found.answers.items():
+        own = answer(one)
+        for result, ranks in zip(own["results"], found.ranks[name], strict=True):
             result["ranks"] = ranks
         lists.append({"index": name, "system": systems[name], **own})
     return {"lists": lists, "shared": found.shared, "depth": found.depth}

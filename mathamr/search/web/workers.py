@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
-from mathamr.search.web.shared_counts import SLOT
+from mathamr.search.web.operation import SLOT
 
 FLAG = "--worker"
 GRACE = 30.0  # seconds to answer what was asked, before a worker is killed
@@ -41,7 +41,7 @@ class Place:
 
     Attributes:
         listener: descriptor of the listening socket.
-        counts: descriptor of the file of the counts (:mod:`mathamr.search.web.shared_counts`).
+        counts: descriptor of the file of the counts (:mod:`mathamr.search.web.operation`).
         number: number of this worker, from 0.
         workers: number of workers.
     """

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from graphs.corpus.corpus import Corpus, benchmark
 from graphs.corpus.post import Post
 from graphs.counts import counted
 from graphs.errors import ConfigError, Failure
+from graphs.graph.graph_maker import ParserFactory
 from graphs.stores import collection
 from graphs.stores.census import Census, take
 from graphs.stores.collection import BuildSummary, Collection
@@ -26,9 +27,9 @@ from graphs.stores.shards import Shard
 from graphs.whole_file import write_whole
 from mathamr.stages import parsers
 from mathamr.stages.console import Console, Stage, duration
-from mathamr.stages.data.failure_table import write_table
 from mathamr.stages.data.formulas import check_formulas, check_workers
-from mathamr.stages.data.topic_graphs import say_unknown_topics
+from mathamr.stages.data.identity import say_unknown_topics
+from mathamr.stages.data.post_files import write_table
 from mathamr.stages.settings import GraphConfig
 
 POSTS = ("question", "answer")
@@ -38,36 +39,15 @@ _MEASURED = 128  # posts that the estimate of the rest is made from, at least
 _TENSOR_BYTES = 0.44  # bytes of tensors for a byte of graphs, as measured on arqmath-mini
 
 
-@dataclass(frozen=True, slots=True)
-class GraphBuild:
-    """Settings for making graphs of posts.
-
-    Args:
-        parser: AMR parser, as :mod:`graphs.amr.parsers` names it.
-        options: options of the parser.
-        workers: processes that parse.
-
-    Raises:
-        ConfigError: no process.
-    """
-
-    parser: str = "embedded"
-    options: Mapping[str, object] = field(default_factory=dict)
-    workers: int = 1
-
-    def __post_init__(self) -> None:
-        check_workers(self.workers)
-
-
 def build_graphs(
     posts: Iterable[Post | Failure],
     out: Path,
-    settings: GraphBuild,
+    parser: ParserFactory,
     console: Console,
     *,
     source: str,
+    workers: int = 1,
     formulas_db: Path | None = None,
-    name: str = "posts to graphs",
     unit: str = "posts",
     total: int | None = None,
     shard: str = "1/1",
@@ -81,9 +61,10 @@ def build_graphs(
     Args:
         posts: posts, read as they are needed.
         out: collection.db (resumed if it exists).
+        parser: factory of the AMR parser (:func:`mathamr.stages.parsers.factory`).
         source: fingerprint of the collection.
+        workers: processes that parse.
         formulas_db: published formula trees; None: trees are made from LaTeX.
-        name: name of the stage on the console.
         unit: name of the posts on the console; with ``posts`` an estimate follows the first batch.
         total: number of posts, where it is known.
         shard: part of the collection, as ``3/16``.
@@ -91,14 +72,17 @@ def build_graphs(
         selection: names of the kinds of posts; shards of different kinds are not merged.
         topics: fingerprint of the topics, if they are among the posts.
         retry: whether posts that failed before are parsed again.
+
+    Raises:
+        ConfigError: no process.
     """
+    check_workers(workers)
 
     def say(number: int | None) -> None:
         console.say("resuming the last retry" if number is None else f"trying {counted(number, 'post')} again")
 
-    parser = parsers.factory(settings.parser, settings.options)
-    with console.stage(name, total=total, unit=unit) as advance:
-        estimate = _Estimate(advance, out, settings.workers, console) if unit == "posts" else None
+    with console.stage(f"{unit} to graphs", total=total, unit=unit) as advance:
+        estimate = _Estimate(advance, out, workers, console) if unit == "posts" else None
         summary = collection.build(
             out,
             posts,
@@ -106,7 +90,7 @@ def build_graphs(
             source=source,
             shard=shard,
             formulas_db=formulas_db,
-            workers=settings.workers,
+            workers=workers,
             progress=estimate or advance,
             skipped=advance.skip,
             whole=whole,
@@ -128,7 +112,7 @@ class CollectionSettings:
     """Choice of the posts that get a graph, and how they are parsed.
 
     Args:
-        build: parser and processes.
+        parser: factory of the AMR parser; by default of the embedded one.
         kinds: kinds of posts, of question, answer and topic.
         tasks: tasks of the topics.
         years: years of the topics.
@@ -136,12 +120,13 @@ class CollectionSettings:
         shard: part of the collection.
         limit: number of posts of a trial, whose collection stays unfinished; None: all.
         retry_failures: whether posts that failed before are parsed again. After a stop, the same settings resume.
+        workers: processes that parse.
 
     Raises:
-        ConfigError: a trial of one shard or of failures, or a formulas_db that does not exist.
+        ConfigError: no process, a trial of one shard or of failures, or a formulas_db that does not exist.
     """
 
-    build: GraphBuild = field(default_factory=GraphBuild)
+    parser: ParserFactory = field(default_factory=parsers.factory)
     kinds: Sequence[str] = POSTS
     tasks: Sequence[int] = (1,)
     years: Sequence[int] = ()
@@ -149,8 +134,10 @@ class CollectionSettings:
     shard: Shard = field(default_factory=lambda: Shard(1, 1))
     limit: int | None = None
     retry_failures: bool = False
+    workers: int = 1
 
     def __post_init__(self) -> None:
+        check_workers(self.workers)
         if self.limit is not None and self.limit < 1:
             raise ConfigError(f"limit={self.limit}; at least 1 post is needed")
         if self.limit is not None and self.shard.count > 1:
@@ -190,9 +177,10 @@ def build_collection(
     build_graphs(
         islice(posts, settings.limit),
         out,
-        settings.build,
+        settings.parser,
         console,
         source=prints.graphs,
+        workers=settings.workers,
         formulas_db=formulas_db,
         total=settings.limit,
         shard=str(settings.shard),
@@ -203,7 +191,7 @@ def build_collection(
     )
     if has_topics:
         say_unknown_topics(out, console)
-    counted = count(out, graph, console, workers=settings.build.workers)
+    counted = count(out, graph, console, workers=settings.workers)
     write_whole(out.with_suffix(".stats.json"), counted.to_json() + "\n")
     return counted
 

@@ -11,6 +11,8 @@ and other processes, read the files.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,14 +21,14 @@ from graphs.corpus.corpus import Completed, Documents, answers_ask
 from graphs.corpus.post import Post
 from graphs.corpus.record_ids import identified
 from graphs.counts import counted
-from graphs.errors import Failure
+from graphs.errors import Failure, encodable
 from graphs.shared_files import locked
 from graphs.stores import post_headers
 from graphs.stores import posts as post_texts
 from graphs.stores.post_headers import PostHeaders
 from graphs.stores.posts import PostTexts
+from graphs.whole_file import write_whole
 from mathamr.stages.console import Console
-from mathamr.stages.data.failure_table import write_table
 from mathamr.stages.data.versions import graphs_version, is_done
 
 
@@ -194,3 +196,22 @@ def _each(posts: Iterable[Post | Failure], record: Callable[[Post | Failure], No
     for post in posts:
         record(post)
         yield post
+
+
+def write_table(failures: Iterable[Failure], path: Path) -> None:
+    """Write failures as tab-separated values below a header line."""
+    write_whole(path, table_of(failures))
+
+
+def table_of(failures: Iterable[Failure]) -> str:
+    r"""Return failures as tab-separated values below a header line.
+
+    >>> table = table_of([Failure("7", "read", "bad_post", "posts.jsonl:3: no body")])
+    >>> [line.split("\t") for line in table.splitlines()]
+    [['post_id', 'stage', 'kind', 'message'], ['7', 'read', 'bad_post', 'posts.jsonl:3: no body']]
+    """
+    text = io.StringIO(newline="")
+    table = csv.writer(text, delimiter="\t", lineterminator="\n")
+    table.writerow(["post_id", "stage", "kind", "message"])
+    table.writerows((one.post_id, one.stage, one.kind, encodable(one.message)) for one in failures)
+    return text.getvalue()

@@ -1,18 +1,15 @@
 """Tensors of graphs: collection.db -> counts -> vocabulary -> preprocessed.db.
 
-settings = TensorSettings(VirtualNodeSpec(connectivity="circular"), vocabulary_size=1000, number_threshold=5)
-counts = count_labels([rows], "both", Console(), total=5194)
-vocabulary = build_vocabulary(counts, settings, Console())
-build_tensors(rows, Path("preprocessed.db"), vocabulary, settings, Console(), source="c2cab975a849")
+counts = count_labels(rows, "both", Console(), total=5194)
+vocabulary = build_vocabulary([counts], graph, Console())                                    # graph: GraphConfig
+build_tensors(rows, Path("preprocessed.db"), vocabulary, graph.spec(), Console(), source="c2cab975a849")
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from graphs.graph import mathamr_plus, vocabulary
 from graphs.graph.virtual_nodes import FormulaMode, VirtualNodeSpec
@@ -20,36 +17,7 @@ from graphs.graph.vocabulary import Counts, Row, Vocabulary
 from graphs.stores import store
 from graphs.stores.store import GraphStore
 from mathamr.stages.console import Console
-from mathamr.stages.data.formulas import check_workers
 from mathamr.stages.settings import GraphConfig
-
-
-@dataclass(frozen=True, slots=True)
-class TensorSettings:
-    """Settings for making tensors of graphs.
-
-    Args:
-        spec: virtual nodes, and which formula trees the graphs have.
-        vocabulary_size: number of labels that are kept.
-        number_threshold: occurrences that a number needs to keep its own label, and a numbered relation past 9 its id.
-        workers: processes that convert.
-
-    Raises:
-        ConfigError: no process.
-    """
-
-    spec: VirtualNodeSpec
-    vocabulary_size: int
-    number_threshold: int
-    workers: int = 1
-
-    def __post_init__(self) -> None:
-        check_workers(self.workers)
-
-    @classmethod
-    def of(cls, graph: GraphConfig, workers: int) -> Self:
-        """Return the settings of the group ``graph``."""
-        return cls(graph.spec(), graph.vocabulary_size, graph.number_threshold, workers)
 
 
 def count_labels(
@@ -67,11 +35,9 @@ def count_labels(
         return vocabulary.count(rows, mathamr_plus.decode, formulas, workers=workers, progress=advance)
 
 
-def build_vocabulary(counted: Sequence[Counts], settings: TensorSettings, console: Console) -> Vocabulary:
+def build_vocabulary(counted: Sequence[Counts], graph: GraphConfig, console: Console) -> Vocabulary:
     """Return the vocabulary of several collections together, and say how much of them it covers."""
-    made = Vocabulary.build(
-        together(counted), size=settings.vocabulary_size, number_threshold=settings.number_threshold
-    )
+    made = Vocabulary.build(together(counted), size=graph.vocabulary_size, number_threshold=graph.number_threshold)
     facts = made.statistics
     console.say(
         f"  vocabulary: {facts['raw_labels']:,} labels, {facts['normalized_labels']:,} normalised, "
@@ -93,11 +59,12 @@ def build_tensors(
     rows: Iterable[Row],
     out: Path,
     labels: Vocabulary,
-    settings: TensorSettings,
+    spec: VirtualNodeSpec,
     console: Console,
     *,
     source: str,
     total: int | None = None,
+    workers: int = 1,
 ) -> GraphStore:
     """Convert the graphs that ``out`` does not hold yet, and say which have no tensors.
 
@@ -105,20 +72,13 @@ def build_tensors(
         rows: graphs.
         out: preprocessed.db (resumed if it exists).
         labels: vocabulary of the graphs that models learn from.
+        spec: virtual nodes, and which formula trees the graphs have.
         source: identity of the graphs.
         total: number of graphs, where it is known.
+        workers: processes that convert.
     """
     with console.stage("graphs to tensors", total=total, unit="graphs") as advance:
-        store.build(
-            out,
-            rows,
-            mathamr_plus.decode,
-            settings.spec,
-            labels,
-            source=source,
-            workers=settings.workers,
-            progress=advance,
-        )
+        store.build(out, rows, mathamr_plus.decode, spec, labels, source=source, workers=workers, progress=advance)
     made = GraphStore(out)
     console.failures("graphs without tensors", Counter((lost.stage, lost.kind) for lost in made.failures()))
     return made

@@ -1,8 +1,8 @@
 """Training of a graph model: preprocessed.db and pairs -> a checkpoint.
 
 data = TrainingData(GraphStore("preprocessed.db"), read_pairs("pairs.tsv"))
-run = train_graph_model(data, TrainConfig(...), EncoderConfig(...), Path("model"), Console())
-run.result.best          # PosixPath('model/best')
+result, _ = train_graph_model(data, TrainConfig(...), EncoderConfig(...), Path("model"), Console())
+result.best          # PosixPath('model/best')
 """
 
 from __future__ import annotations
@@ -56,14 +56,6 @@ class TrainingData:
     teacher: Callable[[Sequence[Pair], Negatives | None], Teacher | None] = lambda pairs, negatives: None
 
 
-@dataclass(frozen=True)
-class GraphTraining:
-    """Result of a training; ``graphs_per_s``: None if no step was trained."""
-
-    result: TrainResult
-    graphs_per_s: float | None
-
-
 def train_graph_model(
     data: TrainingData,
     config: TrainConfig,
@@ -73,8 +65,10 @@ def train_graph_model(
     *,
     log: Log | None = None,
     resume: Literal["auto", "never"] = "auto",
-) -> GraphTraining:
-    """Mine hard negatives if the settings request them, and train; ``OUT/best`` is the result.
+) -> tuple[TrainResult, float | None]:
+    """Mine hard negatives if the settings request them, and train; ``OUT/best`` is the checkpoint.
+
+    Returns the result, and the graphs a second, None if no step was trained.
 
     Args:
         out: folder of the checkpoints.
@@ -110,7 +104,7 @@ def train_graph_model(
             log=report,
             progress=report.progress,
         )
-    return GraphTraining(result, graphs / seconds if seconds else None)
+    return result, graphs / seconds if seconds else None
 
 
 def _negatives_and_teacher(
@@ -175,11 +169,10 @@ def by_question(pairs: Sequence[Pair]) -> dict[str, list[str]]:
     return posts
 
 
-def summary(training: GraphTraining) -> str:
+def summary(result: TrainResult, graphs_per_s: float | None) -> str:
     """Return what a reader wants to know of a training, line by line."""
-    result = training.result
     parts = ", ".join(f"{name} {count:,}" for name, count in result.parameters.items() if name != "total")
-    speed = "" if training.graphs_per_s is None else f", {training.graphs_per_s:,.1f} graphs/s"
+    speed = "" if graphs_per_s is None else f", {graphs_per_s:,.1f} graphs/s"
     stopped = ", stopped early" if result.stopped_early else ""
     lines = {
         "best": f"{result.best}, step {result.best_step}: validation loss {result.best_val_loss:.4f}, "

@@ -1,6 +1,6 @@
 """Files that mathamr train learns from: collection.db -> preprocessed.db, pairs.tsv, pairs.positives, negatives.tsv.
 
-made = prepare_training(corpus, Path("collection.db"), Path("work"), settings, TrainConfig(...), Console())
+made = prepare_training(corpus, Path("collection.db"), Path("work"), graph, TrainConfig(...), Console())
 print(made)         # work/preprocessed.db: 1,024 graphs, 1,003 labels, 40 relations ...
 """
 
@@ -18,27 +18,39 @@ from graphs.stores.collection import Collection
 from graphs.whole_file import write_whole
 from mathamr.negatives import mining
 from mathamr.stages.console import Console
+from mathamr.stages.data.formulas import check_workers
 from mathamr.stages.data.graphs import POSTS
 from mathamr.stages.data.identity import check_same_posts, check_whole
-from mathamr.stages.data.tensors import TensorSettings, build_tensors, build_vocabulary, count_labels
+from mathamr.stages.data.tensors import build_tensors, build_vocabulary, count_labels
+from mathamr.stages.settings import GraphConfig
 from mathamr.training.config import TrainConfig
 
 
 def prepare_training(
-    corpus: Corpus, collection: Path, out: Path, settings: TensorSettings, train: TrainConfig, console: Console
+    corpus: Corpus,
+    collection: Path,
+    out: Path,
+    graph: GraphConfig,
+    train: TrainConfig,
+    console: Console,
+    *,
+    workers: int = 1,
 ) -> str:
     """Make tensors, pairs and, where ``train.negatives`` asks for them, hard negatives; return a line on each file.
 
     Args:
         collection: graphs of the posts and topics.
         out: folder of the files; finished work is kept.
+        workers: processes that count and convert.
 
     Raises:
-        ConfigError: graphs of threads, which only experiments train on.
+        ConfigError: no process, or graphs of threads, which only experiments train on.
         MathAMRError: a shard, a collection without such pairs, files of other settings, or another process in this
             folder.
     """
-    if (thread := settings.spec.thread) != "none":
+    check_workers(workers)
+    spec = graph.spec()
+    if (thread := spec.thread) != "none":
         raise ConfigError(
             f"graph.thread={thread} joins the graphs of posts, and mathamr train reads the graph of each post alone; "
             "leave graph.thread at none, or run an experiment (mathamr run)"
@@ -49,10 +61,13 @@ def prepare_training(
         check_same_posts(source, corpus)
         check_whole(source, console)
         rows = source.rows(*POSTS)
-        counts = count_labels(rows, settings.spec.formulas, console, total=len(source), workers=settings.workers)
-        labels = build_vocabulary([counts], settings, console)
+        total = len(source)
+        counts = count_labels(rows, spec.formulas, console, total=total, workers=workers)
+        labels = build_vocabulary([counts], graph, console)
         identity = str(source.meta["source"])
-        graphs = build_tensors(source.rows(), tensors, labels, settings, console, source=identity, total=len(source))
+        graphs = build_tensors(
+            source.rows(), tensors, labels, spec, console, source=identity, total=total, workers=workers
+        )
         positives_file(pair_file).unlink(missing_ok=True)  # of other pairs
         write_pairs(pair_file, ((pair.question_id, pair.answer_id) for pair in pairs))
         write_whole(positives_file(pair_file), train.positives)

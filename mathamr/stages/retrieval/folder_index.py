@@ -34,9 +34,9 @@ from mathamr.folder.collection import FolderPosts, read_folder, record_files
 from mathamr.retrieval.folder import DOCUMENTS, HEADER, read_header
 from mathamr.search import catalog
 from mathamr.stages.console import Console
-from mathamr.stages.data.failure_table import write_table
-from mathamr.stages.data.graphs import GraphBuild, build_graphs
-from mathamr.stages.data.tensors import TensorSettings, build_tensors
+from mathamr.stages.data.graphs import build_graphs
+from mathamr.stages.data.post_files import write_table
+from mathamr.stages.data.tensors import build_tensors
 from mathamr.stages.parsers import factory
 from mathamr.stages.retrieval.indexing import IndexBuild, IndexedFiles, build_search_index
 from mathamr.training import checkpoint
@@ -78,15 +78,14 @@ def index_folder(
     """
     place = out / DOCUMENTS
     with documents(folder, out, console, update=settings.update) as found:
-        build = GraphBuild(workers=workers)
-        parser = GraphMaker(factory(build.parser, build.options)).parser_name
+        parser = GraphMaker(factory()).parser_name
         state = _state(found, model, settings, parser)
         if settings.update and (out / HEADER).exists() and _read(place) == state:
             record_files(found, place)
             return "\n".join([*summary(found, place), "nothing has changed since the last index"])
         forget_model(place)  # a kill between the two writes below would leave the old state
         keeps = settings.update and (out / HEADER).exists() and _is_parsed_by(parser, out, state["model"], console)
-        files = _parsed(place, found, model, console, settings.update, build, parser)
+        files = _parsed(place, found, model, console, settings.update, workers, parser)
         settings = replace(settings, update=keeps)
         built = build_search_index(files, open_corpus("jsonl", place), out, settings, console)
         record_files(found, place)
@@ -138,7 +137,7 @@ def _parsed(
     model: FolderModel,
     console: Console,
     update: bool,
-    build: GraphBuild,
+    workers: int,
     parser: str,
 ) -> IndexedFiles:
     """Make the graphs and tensors of all passages; an update takes over the graphs that earlier calls made."""
@@ -148,18 +147,20 @@ def _parsed(
     if update and not graphs.exists():
         for before in sorted(place.glob("collection-*.db")):
             _take_over(before, graphs, set(found.post_ids), source, parser)
-    build_graphs(corpus.posts(), graphs, build, console, source=source, total=len(found.post_ids))
+    total = len(found.post_ids)
+    build_graphs(corpus.posts(), graphs, factory(), console, source=source, workers=workers, total=total)
     for old in place.glob("preprocessed-*.db"):
         old.unlink()  # its vocabulary may be of another model; tensors take seconds
-    return files_for(model, graphs, place / f"preprocessed-{found.identity}.db", console, workers=build.workers)
+    return files_for(model, graphs, place / f"preprocessed-{found.identity}.db", console, workers=workers)
 
 
 def files_for(model: FolderModel, graphs: Path, tensors: Path, console: Console, *, workers: int = 1) -> IndexedFiles:
     """Make ``tensors`` of all ``graphs`` with the vocabulary of ``model``; an earlier file of this model is resumed."""
-    settings = TensorSettings(model.spec, model.vocabulary.num_labels, 1, workers)
     with Collection(graphs) as made:
         source, rows = str(made.meta["source"]), made.rows()
-        build_tensors(rows, tensors, model.vocabulary, settings, console, source=source, total=len(made))
+        build_tensors(
+            rows, tensors, model.vocabulary, model.spec, console, source=source, total=len(made), workers=workers
+        )
     return IndexedFiles((tensors,), graphs, model.checkpoint)
 
 

@@ -1,12 +1,11 @@
 """Fusion of run files, by ranks or by scores.
 
-fused = fuse([read_run(path, task=1) for path in paths], weights=(0.3, 0.7))
+fused, _ = fuse([read_run(path, task=1) for path in paths], weights=(0.3, 0.7))
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from graphs.errors import RetrievalError
 from mathamr.evaluation.metrics import evaluate
@@ -14,14 +13,6 @@ from mathamr.evaluation.runs import Qrels, Run
 from mathamr.retrieval import fusion
 from mathamr.retrieval.fusion import merge_by_visual_id, rankings_of, tune_weight, with_posts
 from mathamr.retrieval.index import Ranking
-
-
-@dataclass(frozen=True, slots=True)
-class FusedRun:
-    """A run, and the weights that were found; None where none were looked for."""
-
-    run: Run
-    tuned: tuple[float, float] | None = None
 
 
 def fuse(
@@ -32,8 +23,8 @@ def fuse(
     weights: Sequence[float] | None = None,
     tune: Qrels | None = None,
     name: str = "fused",
-) -> FusedRun:
-    """Fuse runs of one task.
+) -> tuple[Run, tuple[float, float] | None]:
+    """Fuse runs of one task; return the run, and the weights that were found with ``tune``, if it is given.
 
     Args:
         visual_ids: visual ids of the formulas, in Task 2, where equal ones are one document.
@@ -65,7 +56,7 @@ def fuse(
         weights = tuned = _tuned(rankings, tune)
     fused = fusion.fuse(rankings, weights, k=60 if k is None else k)
     found = fused if task == 1 else with_posts(fused, runs)
-    return FusedRun(Run.from_results(name, found, task=task), tuned)
+    return Run.from_results(name, found, task=task), tuned
 
 
 def _tuned(rankings: Sequence[dict[str, Ranking]], qrels: Qrels) -> tuple[float, float]:

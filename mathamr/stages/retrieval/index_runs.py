@@ -1,7 +1,7 @@
 """Run of an index: the topics of a collection -> vectors -> rankings.
 
-found = search_index(Path("index"), topics, IndexSearch(task=1), Console())
-write_run(found.run, Path("task1.tsv"))
+run, seconds = search_index(Path("index"), topics, IndexSearch(task=1), Console())
+write_run(run, Path("task1.tsv"))
 """
 
 from __future__ import annotations
@@ -65,16 +65,10 @@ class IndexSearch:
         check_k(self.k)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundRun:
-    """A run, and the seconds of the search alone."""
-
-    run: Run
-    seconds: float
-
-
-def search_index(index: Path, topics: Sequence[Topic], settings: IndexSearch, console: Console) -> FoundRun:
+def search_index(index: Path, topics: Sequence[Topic], settings: IndexSearch, console: Console) -> tuple[Run, float]:
     """Search with every topic that has a graph; say which have none, and which parser differs from the index's.
+
+    Returns the run, and the seconds of the search alone.
 
     Args:
         index: folder that :func:`mathamr.stages.retrieval.indexing.build_search_index` has written.
@@ -96,7 +90,7 @@ def search_index(index: Path, topics: Sequence[Topic], settings: IndexSearch, co
         results = _formulas(catalog, encoded_topics, queries, settings, console)
     seconds = time.perf_counter() - start
     catalog.close()
-    return FoundRun(Run.from_results(settings.name, results, task=settings.task), seconds)
+    return Run.from_results(settings.name, results, task=settings.task), seconds
 
 
 def _opened(index: Path, model_hash: str | None, settings: IndexSearch) -> tuple[Catalog, Encoder]:

@@ -30,9 +30,9 @@ from mathamr.maxsim import VectorSets
 from mathamr.model import encoding_shards
 from mathamr.model.encoding import device_of
 from mathamr.retrieval import backends
-from mathamr.retrieval.agreement import DEPTH, compare
 from mathamr.retrieval.exact.index import DType
 from mathamr.retrieval.index import Strategy
+from mathamr.retrieval.strategies import DEPTH, compare
 from mathamr.search import catalog
 from mathamr.search.catalog import Catalog, CatalogContent
 from mathamr.search.structured import StructuredFormulas

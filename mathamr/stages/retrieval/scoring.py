@@ -1,20 +1,20 @@
 """Scores of run files by the official protocol, as mathamr evaluate prints them.
 
-scored = score_files(Path("run.tsv"), [Path("qrel_task1_2020.tsv")], ScoreSettings(task=1))
-scored.values   # {'ndcg_prime': 0.3446, 'map_prime': 0.1393, 'p_prime_10': 0.1623, 'bpref': 0.1261, 'topics': 77}
+scores, note = score_files(Path("run.tsv"), [Path("qrel_task1_2020.tsv")], task=1)
+scores   # {'ndcg_prime': 0.3446, 'map_prime': 0.1393, 'p_prime_10': 0.1623, 'bpref': 0.1261, 'topics': 77}
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from graphs.corpus.arqmath.rekeying import rekey
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Judgment, Post
 from graphs.errors import EvaluationError, faults_as
-from mathamr.evaluation.metrics import Regime, evaluate, judged_results, relevant_grade
+from mathamr.evaluation import metrics
+from mathamr.evaluation.metrics import Regime, judged_results
 from mathamr.evaluation.runs import Qrels, Run, Task, qrels_of, read_qrels, read_run, read_visual_ids, repeated_lines
 from mathamr.ranking.judged import year_of
 
@@ -25,9 +25,17 @@ UNJUDGED = (
 PRINTED = ("ndcg_prime", "map_prime", "p_prime_10", "bpref")
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreSettings:
-    """Settings for scoring a run.
+def score_files(
+    run_file: Path,
+    qrels_files: Sequence[Path],
+    *,
+    task: Task,
+    regime: Regime = "full",
+    searched: Path | None = None,
+    visual_ids: Path | None = None,
+    relevant_grade: int | None = None,
+) -> tuple[dict[str, float], str]:
+    """Read a run and its judgments; return its scores with the number of topics, and notes on the judgments.
 
     Args:
         task: task of the run.
@@ -35,47 +43,28 @@ class ScoreSettings:
         searched: in the regime mini, folder of the collection or file of ids; None: visual ids of ``visual_ids``.
         visual_ids: in Task 2, formula TSV or folder of them.
         relevant_grade: lowest relevant grade; None: 2, or 1 where no grade is above 1.
-    """
-
-    task: Task
-    regime: Regime = "full"
-    searched: Path | None = None
-    visual_ids: Path | None = None
-    relevant_grade: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """Scores with the number of topics, and notes, e.g. where no result is judged."""
-
-    values: Mapping[str, float]
-    note: str
-
-
-def score_files(run_file: Path, qrels_files: Sequence[Path], settings: ScoreSettings) -> Scored:
-    """Read a run and its judgments, and score it.
 
     Raises:
         EvaluationError: a file that cannot be read, with its line.
     """
     qrels = read_qrels(*qrels_files)
-    run = read_run(run_file, task=settings.task)
-    mini = settings.regime == "mini"
-    visual_ids = None
-    if settings.visual_ids is not None:
+    run = read_run(run_file, task=task)
+    mini = regime == "mini"
+    ids = None
+    if visual_ids is not None:
         # The regime mini asks for all formulas of the collection, the others for those of run and judgments.
-        visual_ids = read_visual_ids(settings.visual_ids, None if mini else formulas_of(run, qrels))
-    searched = None
-    if settings.searched is not None:
-        searched = searched_ids(settings.searched, settings.task)
-    elif mini and visual_ids is not None:
-        searched = set(visual_ids.values())
-    qrels, ids_note = in_ids_of(run, qrels, visual_ids)
-    relevant, note = relevant_grade(judgments_of(qrels), settings.relevant_grade)
-    result = evaluate(run, qrels, collection=searched, visual_ids=visual_ids, relevant=relevant)
+        ids = read_visual_ids(visual_ids, None if mini else formulas_of(run, qrels))
+    collection = None
+    if searched is not None:
+        collection = searched_ids(searched, task)
+    elif mini and ids is not None:
+        collection = set(ids.values())
+    qrels, ids_note = in_ids_of(run, qrels, ids)
+    relevant, note = metrics.relevant_grade(judgments_of(qrels), relevant_grade)
+    result = metrics.evaluate(run, qrels, collection=collection, visual_ids=ids, relevant=relevant)
     notes = [note, repeated_lines(run), ids_note]
     values = {name: result.aggregate[name] for name in PRINTED} | {"topics": result.topics}
-    return Scored(values, "\n".join(filter(None, notes)))
+    return values, "\n".join(filter(None, notes))
 
 
 def formulas_of(run: Run, qrels: Qrels) -> set[str]:

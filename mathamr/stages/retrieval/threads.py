@@ -24,16 +24,10 @@ from graphs.corpus.post import Judgment
 from graphs.errors import ConfigError
 from mathamr.evaluation.result_names import title
 from mathamr.retrieval.index import ranked
-from mathamr.stages.settings import JobSettings, ThreadConfig
+from mathamr.stages.settings import JobSettings, thread_of
 from mathamr.stages.topic_sets import Retrieved, TopicSet
 
 READS = ("answer", "question", "both")
-
-
-def thread_of(settings: JobSettings) -> ThreadConfig:
-    """Return the group ``thread`` of a job; its default where the system does not have the group."""
-    thread = getattr(settings, "thread", None)
-    return thread if isinstance(thread, ThreadConfig) else ThreadConfig()
 
 
 def check_thread(settings: JobSettings, reads: frozenset[str], topic_sets: Sequence[TopicSet]) -> None:

@@ -21,8 +21,7 @@ from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
 from mathamr.search.query import TYPED, QueryEncoder
 from mathamr.stages import parsers
-from mathamr.systems.searchable.formulas import keep_formulas
-from mathamr.systems.searchable.kept import entry
+from mathamr.systems.searchable.kept import entry, keep_formulas
 from mathamr.systems.searchable.vectors import EncodeQuery
 from mathamr.systems.settings.trained import GraphSettings
 from mathamr.training import checkpoint

@@ -14,13 +14,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graphs import database
 from graphs.corpus.post import Topic
+from graphs.corpus.text.placeholders import extract
 from graphs.errors import RetrievalError, StoreError
+from graphs.formulas.store import PURPOSE, SCHEMA
+from graphs.formulas.tsv import key
+from graphs.processes import batched
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run
 from mathamr.retrieval.index import Ranking, ranked
 from mathamr.retrieval.scores import TopicScores, with_floor
@@ -170,3 +175,31 @@ def entry(record: Mapping[str, Any], name: str) -> Any:
         return record[name]
     except (KeyError, TypeError):
         raise StoreError(f"the index lacks {name!r}; build it again with mathamr index") from None
+
+
+def keep_formulas(formulas_db: Path, topics: Iterable[Topic], target: Path) -> None:
+    """Write the rows of the topics' formulas to a new file ``target``, with their trees and failures.
+
+    Raises:
+        StoreError: files that cannot be read or written.
+    """
+    ids = [key(formula.formula_id) for topic in topics for formula in extract(topic.post).formulas]
+    source = database.connect_read_only(formulas_db, purpose=PURPOSE)
+    try:
+        with database.writer(target, SCHEMA, purpose=PURPOSE) as connection:
+            database.write_meta(connection, letters=database.read_meta(source).get("letters", "plain"))
+            for some in batched(ids, database.IDS_PER_QUERY):
+                chosen = f"IN ({', '.join('?' * len(some))})"
+                formulas = f"FROM formula WHERE formula_id {chosen}"
+                for table, query, times in (
+                    ("tree", f"SELECT * FROM tree WHERE id IN (SELECT slt {formulas} UNION SELECT opt {formulas})", 2),
+                    ("formula", f"SELECT * {formulas}", 1),
+                    ("failure", f"SELECT * FROM failure WHERE formula_id {chosen}", 1),
+                ):
+                    rows = source.execute(query, some * times).fetchall()
+                    if rows:
+                        marks = ", ".join("?" * len(rows[0]))
+                        connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
+            connection.commit()
+    finally:
+        source.close()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from graphs.errors import ConfigError
-from mathamr.stages.settings import JobSettings, RetrievalConfig, ThreadConfig
+from mathamr.stages.settings import JobSettings, RetrievalConfig, ThreadConfig, thread_of
 from mathamr.structure.latent_config import LatentConfig
 from mathamr.structure.scoring import StructureConfig
 from mathamr.text.encoder import identity
@@ -31,9 +31,10 @@ class RankingSettings(JobSettings):
     retrieval: RetrievalConfig
 
     def result_key_parts(self) -> Mapping[str, Any]:
-        """Return the settings of the group, the number of results, and a version above 1."""
+        """Return the settings of the group, the number of results, a version above 1, and how threads are read."""
         own = {self.group: self.key_settings(self.group), "k": self.retrieval.k}
-        return own if self.version == 1 else {**own, "version": self.version}
+        version = {} if self.version == 1 else {"version": self.version}
+        return {**own, **version, **thread_of(self).key_parts()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +67,9 @@ class BM25Settings(RankingSettings):
     thread: ThreadConfig = field(default_factory=ThreadConfig)
 
     def result_key_parts(self) -> Mapping[str, Any]:
-        """Return its own settings, the number of results, and how threads are read.
-
-        Keys stay unchanged at the defaults of ``k1``, ``b``, ``stem`` and ``method``.
-        """
+        """Return the parts of every ranking; keys stay unchanged at the defaults of this group."""
         own = {name: value for name, value in self.key_settings("bm25").items() if _BM25_DEFAULTS.get(name) != value}
-        return {**super().result_key_parts(), "bm25": own, **self.thread.key_parts()}
+        return {**super().result_key_parts(), "bm25": own}
 
 
 _BM25_DEFAULTS = {one.name: one.default for one in fields(BM25Config) if one.name != "by"}
@@ -87,10 +85,6 @@ class StructureSettings(RankingSettings):
     structure: StructureConfig
     thread: ThreadConfig = field(default_factory=ThreadConfig)
 
-    def result_key_parts(self) -> Mapping[str, Any]:
-        """Return its own settings, the number of results, and how threads are read."""
-        return {**super().result_key_parts(), **self.thread.key_parts()}
-
 
 @dataclass(frozen=True, kw_only=True)
 class LatentSettings(RankingSettings):
@@ -104,7 +98,7 @@ class LatentSettings(RankingSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class SparseConfig:
-    """Learned sparse encoder, and how it reads (:mod:`mathamr.ranking.sparse_encoder`).
+    """Learned sparse encoder, and how it reads (:mod:`mathamr.ranking.text_models`).
 
     Attributes:
         encoder: folder or name of a SparseEncoder.
@@ -136,4 +130,4 @@ class SparseSettings(RankingSettings):
         own = self.key_settings("sparse")
         if self.sparse.encoder is not None:
             own["encoder"] = identity(self.sparse.encoder)
-        return {**super().result_key_parts(), "sparse": own, **self.thread.key_parts()}
+        return {**super().result_key_parts(), "sparse": own}

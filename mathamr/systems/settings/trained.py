@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
 from graphs import digests
 from graphs.errors import ConfigError
+from mathamr.evaluation.result_names import TestName
 from mathamr.model.config import EncoderConfig
 from mathamr.stages import parsers, sources
 from mathamr.stages.collection import given_parser
@@ -67,6 +68,30 @@ class GraphSettings(SearchSettings, PreparationSettings):
     def result_key_parts(self) -> Mapping[str, Any]:
         """Return the settings of the search."""
         return {group: self.key_settings(group) for group in ("index", "retrieval")} | self.thread.key_parts()
+
+    def check_tasks(self, tasks: Sequence[TestName]) -> None:
+        """Check ``graph.thread``: an answer as one graph with its question, or also with its siblings.
+
+        In training an answer is never read with the question that it is the positive of. So only answers of duplicates
+        train the virtual nodes of questions.
+        """
+        thread, model, train = self.graph.thread, self.model, self.train
+        if thread == "none":
+            return
+        some = extent_of(self.data) != "all"
+        unread = train.positives in ("accepted", "answers") and model.checkpoint is None
+        wrong = {
+            "finds answers, and Task 2 formulas; use experiment.tasks=[1]": 2 in tasks,
+            "reads questions beside answers, and data.posts=needed parses some posts only; use data.posts=all": some,
+            "has labels without words; use model.label_vectors=null": model.label_vectors is not None,
+            "has several document nodes in a graph; use model.vn_init=zero or random": model.vn_init == "mean",
+            "has no views of formulas; use train.formula_view_weight=0": train.formula_view_weight > 0,
+            f"and train.positives={train.positives} read no answer with its question in training; use "
+            "train.positives=duplicates or all": thread == "question" and unread,
+        }
+        for message, applies in wrong.items():
+            if applies:
+                raise ConfigError(f"graph.thread={thread} {message}")
 
 
 # Settings that may name a text encoder.

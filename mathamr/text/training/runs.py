@@ -40,9 +40,8 @@ from mathamr.text.training.encoder_files import check_files, read_record, write_
 from mathamr.text.training.tasks import Task
 from mathamr.training.interruption import StopSignal
 from mathamr.training.loop import Log, Progress, Run
-from mathamr.training.result import ValidationScore
+from mathamr.training.result import RunState, ValidationScore, differences, refuse_another_run
 from mathamr.training.seeds import AUGMENTATION, stream
-from mathamr.training.state import RunState, differences, refuse_another_run
 
 _WEIGHTS, _RUN, _WRITING = "model.safetensors", "run.json", ".writing"
 _OWN = "task."  # prefix of the task's tensors, beside those of the model

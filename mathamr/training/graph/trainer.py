@@ -55,8 +55,7 @@ from mathamr.training.graph.validation import Validation
 from mathamr.training.interruption import Interrupted, listen
 from mathamr.training.loop import Log, Progress, Run, Step
 from mathamr.training.pairs import PairSplit, posts_of, sample_pairs, split_pairs, with_sources
-from mathamr.training.result import EpochRecord, TrainResult, ValidationScore
-from mathamr.training.state import RunState, differences, refuse_another_run
+from mathamr.training.result import EpochRecord, RunState, TrainResult, ValidationScore, differences, refuse_another_run
 
 __all__ = ["EpochRecord", "Interrupted", "TrainConfig", "TrainResult", "train"]
 

@@ -24,8 +24,7 @@ from mathamr.training.graph.loading import hidden_posts
 from mathamr.training.graph.step import loss_of
 from mathamr.training.losses import Temperature
 from mathamr.training.pairs import PairSplit, known_positives
-from mathamr.training.reciprocal_rank import MRR_PAIRS, QUERIES_AT_ONCE, rank_of
-from mathamr.training.result import ValidationScore
+from mathamr.training.result import MRR_PAIRS, QUERIES_AT_ONCE, ValidationScore, rank_of
 
 
 class Validation:

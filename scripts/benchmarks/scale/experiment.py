@@ -40,7 +40,7 @@ from graphs.stores import collection
 from graphs.stores.collection import Collection
 from mathamr.evaluation.efficiency import bytes_on_disk, peak_memory, process_memory, reset_peak_memory
 from mathamr.stages.console import Console, Stage
-from mathamr.stages.data.graphs import POSTS, GraphBuild, build_graphs
+from mathamr.stages.data.graphs import POSTS, build_graphs
 from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.parsers import factory
 from scripts.benchmarks.published_tree import Tree
@@ -115,9 +115,9 @@ def parse(out: Path, data: str, root: Path | None, number: int) -> None:
     """Make the graphs that every size repeats, of the first posts of a collection."""
     corpus = open_corpus(data, root)
     posts = (post for post in corpus.posts() if isinstance(post, Post))
-    build = GraphBuild("embedded", parser_options("embedded"))
+    parser = factory("embedded", parser_options("embedded"))
     console = MeasuringConsole(out / "stages.jsonl")
-    build_graphs(islice(posts, number), out / "parsed.db", build, console, source=corpus.fingerprints().graphs)
+    build_graphs(islice(posts, number), out / "parsed.db", parser, console, source=corpus.fingerprints().graphs)
     write_json(out / "parsed.json", {"data": data, "root": str(root), "posts": number})
 
 

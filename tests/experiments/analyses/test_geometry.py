@@ -137,12 +137,12 @@ def test_the_way_of_the_search_comes_first() -> None:
 
 
 def test_a_sample_has_every_right_document_and_says_its_size() -> None:
-    sampled = sampling.sampler(QRELS, 15)
-    chosen = sampled.select(POSTS)
+    select, counts = sampling.sampler(QRELS, 15)
+    chosen = select(POSTS)
     assert {f"p{n}" for n in range(12)} <= set(chosen)
-    assert sampled.counts == {"posts": 15, "of_posts": 24}
-    assert chosen == sampling.sampler(QRELS, 15).select(POSTS)
-    assert sampling.sampler(QRELS, 24).select(POSTS) == POSTS
+    assert counts == {"posts": 15, "of_posts": 24}
+    assert chosen == sampling.sampler(QRELS, 15)[0](POSTS)
+    assert sampling.sampler(QRELS, 24)[0](POSTS) == POSTS
 
 
 def test_a_space_of_judged_posts_has_those_of_any_grade(bench: Any) -> None:

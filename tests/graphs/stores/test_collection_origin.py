@@ -24,7 +24,8 @@ from graphs.stores.collection import Collection
 from graphs.stores.origin import TOPICS
 from graphs.stores.shards import Shard
 from mathamr.stages.console import Console
-from mathamr.stages.data.graphs import POSTS, CollectionSettings, GraphBuild, build_collection
+from mathamr.stages.data.graphs import POSTS, CollectionSettings, build_collection
+from mathamr.stages.parsers import factory
 from mathamr.stages.settings import GraphConfig
 
 GRAPH = GraphConfig(
@@ -136,7 +137,7 @@ def write_topic(folder: Path, title: str) -> None:
 
 
 def built(corpus: JsonLines, folder: Path, *kinds: str, formulas: Path | None = None) -> Path:
-    parser = GraphBuild("penman_file", {"path": folder / "graphs.penman"})
+    parser = factory("penman_file", {"path": folder / "graphs.penman"})
     settings = CollectionSettings(parser, kinds, years=[2020] if formulas else [], formulas_db=formulas)
     build_collection(corpus, folder / "c.db", settings, GRAPH, Console())
     return folder / "c.db"

@@ -21,7 +21,7 @@ from graphs.papers.archives import Limits
 from mathamr.folder import collection
 from mathamr.folder.collection import FolderPosts, read_folder, record_files
 from mathamr.folder.scan import scan
-from mathamr.stages.data.failure_table import write_table
+from mathamr.stages.data.post_files import write_table
 from tests.graphs.papers.test_archives import pack
 
 NOTEBOOK = json.dumps({"cells": [{"cell_type": "markdown", "source": "A cell of a notebook."}]})

@@ -14,7 +14,7 @@ from tiny_collection import ENCODER, settings
 from graphs.corpus.post import Pair
 from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
-from mathamr.negatives.ranking import MinedNegatives, bm25_rankings, mine, model_negatives, shared_tag_rankings
+from mathamr.negatives.mining import MinedNegatives, bm25_rankings, mine, model_negatives, shared_tag_rankings
 from mathamr.training.graph.loading import TrainingBatches
 from mathamr.training.graph.trainer import Interrupted, train
 from mathamr.training.pairs import split_pairs

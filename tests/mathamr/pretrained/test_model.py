@@ -21,7 +21,6 @@ from mathamr import MathAMR, Post
 from mathamr.default_settings import values
 from mathamr.model.config import EncoderConfig
 from mathamr.pretrained import folder as model_folder
-from mathamr.pretrained import hub
 from mathamr.training.config import TrainConfig
 
 PAIRS = [
@@ -286,7 +285,7 @@ def test_the_hub_gets_and_gives_the_files_of_a_model_alone(
         create_repo=lambda name, private, exist_ok: asked.append(("create", name, private)), upload_folder=upload_folder
     )
     stand_in = SimpleNamespace(HfApi=lambda token: api, snapshot_download=snapshot_download)
-    monkeypatch.setattr(hub, "_hub", lambda: stand_in)
+    monkeypatch.setattr(model_folder, "_hub", lambda: stand_in)
     assert model.push_to_hub("lab/demo", data="24 pairs", scores={"MRR": 0.5}, private=True) == "https://hub/commit"
     stored = (tmp_path / "stored" / "README.md").read_text()
     assert "## Data\n\n24 pairs\n" in stored

@@ -7,9 +7,9 @@ import pytest
 
 from graphs.corpus.leaks import PairsApart
 from graphs.corpus.post import Pair
+from mathamr.stages import leak_control
 from mathamr.stages.console import Console
-from mathamr.stages.learning import collection_pairs
-from mathamr.stages.learning.collection_pairs import CollectionPairs
+from mathamr.stages.leak_control import CollectionPairs
 from tests.mathamr.tiny_collection import settings
 
 
@@ -17,7 +17,7 @@ def test_duplicates_are_held_out_together(monkeypatch: pytest.MonkeyPatch) -> No
     """q0 and q1 share an answer, q2 and q3, and so on, also where the pair that says so is outside the sample."""
     kept = [Pair(f"q{number}", f"a{number}") for number in range(48)]
     kept += [Pair(f"q{number}", f"a{number + 1}") for number in range(0, 48, 2)]
-    monkeypatch.setattr(collection_pairs, "own_pairs", lambda *_: PairsApart(kept, (), ()))
+    monkeypatch.setattr(leak_control, "own_pairs", lambda *_: PairsApart(kept, (), ()))
     pairs = CollectionPairs(cast(Any, None), cast(Any, None), Console())
     config = settings(positives="duplicates", validation_fraction=0.25)
     for train in (config, replace(config, max_pairs=48)):

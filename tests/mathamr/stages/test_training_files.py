@@ -6,11 +6,11 @@ from pathlib import Path
 from graphs.amr.embedded import EmbeddedParser
 from graphs.corpus.jsonl import JsonLines
 from graphs.graph.graph_maker import ParserFactory
-from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.stores import collection
+from mathamr.default_settings import values
 from mathamr.stages.console import Console
-from mathamr.stages.data.tensors import TensorSettings
 from mathamr.stages.learning.training_files import prepare_training
+from mathamr.stages.settings import GraphConfig
 from tests.mathamr.tiny_collection import settings
 
 
@@ -24,7 +24,7 @@ def test_the_choice_of_pairs_is_written_beside_them(tmp_path: Path) -> None:
     (tmp_path / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts))
     corpus, graphs, out = JsonLines(tmp_path), tmp_path / "collection.db", tmp_path / "out"
     collection.build(graphs, corpus.posts(), ParserFactory(EmbeddedParser), source=corpus.fingerprints().graphs)
-    tensors = TensorSettings(VirtualNodeSpec(), 100, 10)
+    graph = GraphConfig(**values("graph"))
     for positives in ("answers", "accepted"):
-        prepare_training(corpus, graphs, out, tensors, settings(positives=positives), Console())
+        prepare_training(corpus, graphs, out, graph, settings(positives=positives), Console())
         assert (out / "pairs.positives").read_text() == positives

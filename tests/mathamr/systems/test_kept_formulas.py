@@ -8,7 +8,7 @@ from graphs.corpus.files import FormulaFiles
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Post, Topic
 from graphs.formulas.store import FormulaStore, build
-from mathamr.systems.searchable.formulas import keep_formulas
+from mathamr.systems.searchable.kept import keep_formulas
 from tests.graphs.formulas.test_formula_store import HEADER, opt_of, post_row, slt_of, write_tsv
 
 

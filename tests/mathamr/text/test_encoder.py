@@ -18,8 +18,7 @@ from mathamr.text import encoder as module
 from mathamr.text.encoder import Opening, TextEncoder, open_encoder
 from mathamr.text.encoder_faults import opening_error
 from mathamr.text.sources.statistics import tokenizer_of
-from mathamr.text.training.adapting import fingerprint, limit_length, separate
-from mathamr.text.training.card import write_card
+from mathamr.text.training.adapting import fingerprint, limit_length, separate, write_card
 from mathamr.text.training.tiny import make_tiny
 
 pytestmark = pytest.mark.skipif(

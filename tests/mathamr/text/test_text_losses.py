@@ -155,7 +155,7 @@ def unit_vectors(output: dict[str, Tensor]) -> VectorSets:
 
 
 def test_a_document_that_the_guide_scores_above_the_own_one_is_no_negative(tiny_folder: Path, tmp_path: Path) -> None:
-    from mathamr.text.training.guide import GuidedPairs
+    from mathamr.text.training.losses import GuidedPairs
 
     guide, pairs = opened(tiny_folder), file_of(tmp_path)
     queries, documents = np.arange(len(pairs)), np.array([*range(len(pairs)), 3, 0])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mathamr.search.web.shared_counts import SLOT, SharedCounts
+from mathamr.search.web.operation import SLOT, SharedCounts
 from mathamr.search.web.workers import Workers
 from tests.warm_process import SECONDS
 

@@ -18,7 +18,7 @@ from graphs.stores.thread_store import ThreadStore
 from mathamr import maxsim
 from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import encode
-from mathamr.negatives.ranking import model_rankings
+from mathamr.negatives.mining import model_rankings
 from mathamr.search.query import QueryEncoder
 from mathamr.training.distributed import ranks
 from mathamr.training.graph.loading import TrainingBatch, TrainingBatches, hidden_posts
