@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from graphs.amr import parsers
 from graphs.errors import ConfigError
@@ -37,7 +38,7 @@ def select(parser: str, options: Mapping[str, Mapping[str, object] | None]) -> t
 
 def factory(parser: str, options: Mapping[str, object]) -> ParserFactory:
     """Return what makes the parser in every process that parses."""
-    return ParserFactory(parsers.open_parser, {"name": parser, **options})
+    return partial(parsers.open_parser, parser, **options)
 
 
 def name(config: ParsedSettings) -> str:
