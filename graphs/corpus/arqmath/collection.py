@@ -42,10 +42,17 @@ from pathlib import Path
 from typing import get_args
 
 from graphs.corpus.accepted import Posts, accepted_pairs
-from graphs.corpus.arqmath.cut_latex import published_latex, with_whole_latex
 from graphs.corpus.arqmath.judgments import Judgments, JudgmentSet
 from graphs.corpus.arqmath.layout import FormulaFolder, Layout, Place
-from graphs.corpus.arqmath.lost_ids import Listed, listed_formulas, named_formulas, number_of, with_ids
+from graphs.corpus.arqmath.lost_parts import (
+    Listed,
+    listed_formulas,
+    named_formulas,
+    number_of,
+    published_latex,
+    with_ids,
+    with_whole_latex,
+)
 from graphs.corpus.arqmath.recognition import Edition, Representation
 from graphs.corpus.arqmath.rekeying import Rekeying
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
