@@ -7,9 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +64,3 @@ class Step:
     size: int
     run: Callable[[Callable[[int], None]], None]
     unit: str = "bytes"
-
-
-class Stock(Protocol):
-    """Counts of a collection."""
-
-    def steps(self) -> Iterable[Step]:
-        """Yield the steps, to be run in this order."""
-        ...
-
-    def holdings(self) -> Holdings:
-        """Return what the steps have found."""
-        ...

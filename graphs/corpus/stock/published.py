@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from graphs.corpus.arqmath.judgments import Judgments, read_packed
 from graphs.corpus.arqmath.layout import Layout, Place
@@ -150,15 +150,15 @@ class PublishedStock:
         unclosed, first = 0, ""
         for file in files:
             try:
-                table = count_rows(_Watched(file, progress))
+                rows, empty, open_rows, line = count_rows(_Watched(file, progress))
             except CorpusError as error:
                 what = f"a part of the {_REPRESENTED[name]} of the formulas ({error})"
                 self._missing.append(Missing(what, _STOPS, "formulas", stops=True))
                 continue
-            counts[f"formulas.{name}"] += table.rows
-            counts[f"formulas.{name}.empty"] += table.empty
-            unclosed += table.unclosed
-            first = first or (f"{file}:{table.first}" if table.unclosed else "")
+            counts[f"formulas.{name}"] += rows
+            counts[f"formulas.{name}.empty"] += empty
+            unclosed += open_rows
+            first = first or (f"{file}:{line}" if open_rows else "")
         if unclosed:
             found = "a row" if unclosed == 1 else f"{unclosed:,} rows"
             what = f"the closing quotation mark of {found} with {_REPRESENTED[name]} of formulas (the first: {first})"
@@ -302,24 +302,13 @@ class PublishedStock:
         return False
 
 
-class TableCounts(NamedTuple):
-    """Numbers of rows of a formula TSV without its header.
+def count_rows(file: PackedFile) -> tuple[int, int, int, int]:
+    """Count the rows of a formula TSV without its header.
 
-    Attributes:
-        rows: all rows.
-        empty: rows without a formula.
-        unclosed: rows with a quotation mark that is not closed.
-        first: line of the first of these, or 0.
+    Returns:
+        Numbers of all rows, of those without a formula, of those with a quotation mark that is not closed, and the line
+        of the first of these, or 0.
     """
-
-    rows: int
-    empty: int
-    unclosed: int
-    first: int
-
-
-def count_rows(file: PackedFile) -> TableCounts:
-    """Count the rows of a formula TSV."""
     rows = empty = unclosed = first = 0
     with file.open() as stream:
         header = columns_of(stream.readline(MAX_ROW_BYTES))
@@ -333,7 +322,7 @@ def count_rows(file: PackedFile) -> TableCounts:
             if stripped:
                 rows += 1
                 empty += stripped.rsplit(b"\t", from_formula)[1:2] == [b""]
-    return TableCounts(rows, empty, unclosed, first)
+    return rows, empty, unclosed, first
 
 
 def _rows(file: PackedFile) -> Iterator[tuple[str, str]]:
