@@ -134,8 +134,7 @@ class ArqMath:
 
     def completed(self, posts: Callable[[], Iterable[Post]]) -> Iterator[Post]:
         """Yield incomplete posts with the ids that got lost. Reads the latex TSVs, and ``posts`` twice."""
-        named = {post.post_id: named_formulas(post.title + post.body) or set() for post in posts()}
-        listed = listed_formulas(self._representation("latex"), "post_id", named) if named else {}
+        listed = self._listed(posts())
         for post in posts():
             yield with_ids(post, listed.get(post.post_id, {}))
 
@@ -157,28 +156,24 @@ class ArqMath:
         """Yield the same as :meth:`pairs`, from posts already read."""
         return accepted_pairs(posts)
 
-    def _intact_rows(self) -> Iterator[Mapping[str, str]]:
-        """Yield the readable rows of the Posts file with usable ids; :meth:`posts` reports the others."""
+    def _intact_posts(self) -> Iterator[Post]:
+        """Yield the posts of readable rows with usable ids; :meth:`posts` reports the others."""
         try:
             for _, row in surviving_rows(self.posts_file):
-                if not isinstance(row, Failure) and is_id(row.get("Id", "")):
-                    yield row
+                post = None if isinstance(row, Failure) else _post(row, self.posts_file, 0)
+                if isinstance(post, Post):
+                    yield post
         except CorpusError:
             return
 
-    def _intact_posts(self) -> Iterator[Post | Failure]:
-        """Yield the posts of readable rows."""
-        found = (_post(row, self.posts_file, 0) for row in self._intact_rows())
-        return (post for post in found if post is not None)
-
     @cached_property
     def _lost_ids(self) -> Listed:
+        return self._listed(self._intact_posts())
+
+    def _listed(self, posts: Iterable[Post]) -> Listed:
         """Return, for each post with nameless formula spans, the listed formulas of the TSVs that no span names."""
-        named: dict[str, set[str]] = {}
-        for row in self._intact_rows():
-            known = named_formulas(row.get("Title", "") + row.get("Body", ""))
-            if known is not None:
-                named[row["Id"]] = known
+        found = ((post.post_id, named_formulas(post.title + post.body)) for post in posts)
+        named = {post_id: known for post_id, known in found if known is not None}
         return listed_formulas(self._representation("latex"), "post_id", named) if named else {}
 
     # -- topics and judgments --------------------------------------------------------------------------------------
