@@ -46,10 +46,10 @@ from graphs.corpus.arqmath.judgments import Judgments, JudgmentSet
 from graphs.corpus.arqmath.layout import FormulaFolder, Layout, Place
 from graphs.corpus.arqmath.lost_parts import (
     Listed,
+    formulas_of,
     listed_formulas,
     named_formulas,
     number_of,
-    published_latex,
     with_ids,
     with_whole_latex,
 )
@@ -228,7 +228,7 @@ class ArqMath:
         found = {number_of(topic.topic_id): named_formulas(topic.post.title + topic.post.body) for topic in topics}
         named = {number: known for number, known in found.items() if known is not None}
         listed = listed_formulas([latex], "topic_id", named) if named else {}
-        published = published_latex(latex)
+        published = formulas_of(latex)
         return [
             replace(
                 topic,

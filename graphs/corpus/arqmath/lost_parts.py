@@ -98,8 +98,8 @@ def number_of(topic_id: str) -> str:
 _NAMED_SPAN = re.compile(r'(<span class="math-container" id="([^"]*)">)(.*?)</span>', re.DOTALL)
 
 
-def published_latex(given: PackedFile) -> dict[str, str]:
-    """Return the LaTeX of each formula of a topics' latex TSV, by id."""
+def formulas_of(given: PackedFile) -> dict[str, str]:
+    """Return each formula of a topics' TSV, by id."""
     found: dict[str, str] = {}
     with given.open() as file:
         header = columns_of(file.readline())

@@ -11,7 +11,6 @@ Everything is read once. Kept are counts, and 8 bytes of each post's id.
 
 from __future__ import annotations
 
-import csv
 import io
 from array import array
 from collections import Counter
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from graphs.corpus.arqmath.judgments import Judgments, read_packed
 from graphs.corpus.arqmath.layout import Layout, Place
+from graphs.corpus.arqmath.lost_parts import formulas_of
 from graphs.corpus.arqmath.recognition import Edition, Representation, topic_year
 from graphs.corpus.arqmath.tsv_rows import MAX_ROW_BYTES, columns_of, formula_column, quoted_rows
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
@@ -192,7 +192,7 @@ class PublishedStock:
             what = f"{_REPRESENTED[name]} of the topic formulas of {year}"
             if of == year and (file := self._only_file(place, what, _STOPS)) is not None:
                 try:
-                    ids[name] |= {formula_id for formula_id, formula in _rows(file) if formula or name == "latex"}
+                    ids[name] |= {own for own, formula in formulas_of(file).items() if formula or name == "latex"}
                 except CorpusError as error:
                     self._missing.append(Missing(f"{what} ({error})", _STOPS, "topics", stops=True))
         self._counts[f"topic_formulas.{year}"] = len(set().union(*ids.values()))
@@ -323,21 +323,6 @@ def count_rows(file: PackedFile) -> tuple[int, int, int, int]:
                 rows += 1
                 empty += stripped.rsplit(b"\t", from_formula)[1:2] == [b""]
     return rows, empty, unclosed, first
-
-
-def _rows(file: PackedFile) -> Iterator[tuple[str, str]]:
-    """Yield the id and the formula of every row."""
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
-    with file.open() as stream, io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="") as text:
-        try:
-            rows = csv.reader(text, delimiter="\t")
-            header = next(rows, ["id"])
-            at_id, at_formula = header.index("id"), formula_column(header)
-            for row in rows:
-                if len(row) > max(at_id, at_formula):
-                    yield row[at_id], row[at_formula]
-        except (csv.Error, ValueError) as error:
-            raise CorpusError(f"is no table of formulas: {error}", path=str(file)) from error
 
 
 class _Watched(PackedFile):
