@@ -28,8 +28,7 @@ from graphs.corpus.arqmath.tsv_rows import MAX_ROW_BYTES, columns_of, formula_co
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import is_id
-from graphs.corpus.stock.accepted import AcceptedAnswers, missing_ids, number, repeated
-from graphs.corpus.stock.holdings import Holdings, Missing, Step
+from graphs.corpus.stock.holdings import AcceptedAnswers, Holdings, Missing, Step, missing_ids, number, repeated
 from graphs.errors import CorpusError, Failure
 
 if TYPE_CHECKING:
