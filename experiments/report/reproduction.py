@@ -215,7 +215,8 @@ def _rows(name: str, entry: dict[str, Any]) -> list[Expectation]:
             raise ConfigError(f"table {name}: the thesis has no such table of {entry['experiment']}", path=FILE)
         expected: dict[str, dict[str, Value]] = table.rows
     elif entry["expected"] == "unknown":
-        expected = {condition: {} for condition in _conditions(entry["experiment"])}
+        content = OmegaConf.load(CONF / "exp" / f"{entry['experiment']}.yaml")
+        expected = {str(condition): {} for condition in content.experiment.conditions}
     else:
         expected = {row: {c: read(v) for c, v in values.items()} for row, values in entry["expected"].items()}
     baseline = table.baseline if table else ""
@@ -237,11 +238,6 @@ def _rows(name: str, entry: dict[str, Any]) -> list[Expectation]:
         )
         for row, values in expected.items()
     ]
-
-
-def _conditions(experiment: str) -> list[str]:
-    content = OmegaConf.load(CONF / "exp" / f"{experiment}.yaml")
-    return [str(name) for name in content.experiment.conditions]
 
 
 def _data(name: str) -> Data:

@@ -54,7 +54,8 @@ def _blocks(experiment: Experiment, found: Contents) -> list[Block]:
     parts: list[tuple[str, list[Block]]] = []
     if whole:
         parts.append(("Accuracy and overlap", _overlaps(experiment, whole, spaces)))
-        parts.append(("Confidence of single topics", confidence.blocks(experiment, confidence.first_seeds(whole))))
+        of_topics = {name: of[0]["confidence"] for name, of in whole.items() if "confidence" in of[0]}
+        parts.append(("Confidence of single topics", confidence.blocks(experiment, of_topics)))
     if spaces:
         parts.append(("Isotropy", _isotropy(experiment, spaces)))
         parts.append(("Correlations with accuracy", _correlations(spaces)))

@@ -78,10 +78,6 @@ class Judgments:
         """Return the edition that is read by task and year, if it is not the requested one."""
         return {key: found.edition for key, found in self._single_files().items() if found.edition != self.edition}
 
-    def files_read(self) -> frozenset[PackedFile]:
-        """Return the files that are read."""
-        return frozenset(found.file for found in self._single_files().values())
-
     def places(self) -> dict[str, Place[PackedFile]]:
         """Return the places of the edition by a label; a place without a file of the edition is left out.
 

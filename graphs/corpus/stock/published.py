@@ -80,7 +80,7 @@ class PublishedStock:
         layout = self._layout
         settled = dict(layout.notes)  # of older files, copies and conflicts, in every edition
         with suppress(CorpusError):  # a damaged file
-            Judgments(layout, "official", self._tables).files_read()  # notes the others
+            Judgments(layout, "official", self._tables).files()  # notes those that are not read
         unread = {layout.below(file): note for file, note in (layout.notes | settled).items()}
         counts = {key: self._counts[key] for key in _ordered(self._counts)}
         return Holdings("arqmath", counts, tuple(missing), unread, self._reason(missing))
