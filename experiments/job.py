@@ -47,7 +47,7 @@ from experiments.tracking.logbook import Logbook
 from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, read_json, write_json
 from graphs.whole_file import write_whole
-from mathamr.evaluation.completeness import Completeness
+from mathamr.evaluation.completeness import COLUMNS, short
 from mathamr.evaluation.metrics import Evaluation
 from mathamr.evaluation.result_file import read_result, write_result
 from mathamr.evaluation.result_names import column, file_name, title, titles
@@ -185,7 +185,7 @@ def _run(
         found = rankings.of(search)
         scores = judge(found.run, topic_set, found.visual_ids)
         whole = completed(system, encoded, topic_set, found.run, found.visual_ids, search.searchable)
-        for line in whole.short():
+        for line in short(whole):
             console.say(f"  {title(topic_set.test_name)}: {line}")
         for part, values in _columns(topic_set, scores, found, whole):
             row.add(part, {column(topic_set.test_name, name): value for name, value in values.items()})
@@ -205,7 +205,7 @@ def _run(
 
 
 def _columns(
-    topic_set: TopicSet, scores: Evaluation, found: _Found, whole: Completeness
+    topic_set: TopicSet, scores: Evaluation, found: _Found, whole: Mapping[str, Any]
 ) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the columns of a topic set in the table of results, by the part that names them."""
     judgments = {"judgments": topic_set.judged_by} if topic_set.judged_by else {}
@@ -213,7 +213,7 @@ def _columns(
         ("the measures", scores.aggregate),
         ("the topics", {"topics": scores.topics, "relevant_grade": topic_set.relevant}),
         ("the costs", found.costs),
-        ("the topics", {**judgments, **whole.columns()}),
+        ("the topics", judgments | {name: whole[name] for name in COLUMNS}),
     ]
 
 
