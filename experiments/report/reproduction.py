@@ -172,13 +172,10 @@ def _other_setting(row: Expectation, done: Sequence[Row]) -> str:
     """Return the reason that these results cannot be compared with the thesis's, or ""."""
     if row.thesis is None:
         return ""
-    wanted = row.thesis.setting
-    topics = "task2_topics" if wanted["task"] == 2 else "topics"
-    wanted = {topics: wanted["topics"]} | {k: v for k, v in wanted.items() if k not in ("task", "years", "topics")}
     different = [
         f"{key} is {found.get(key)}, in the thesis {value}"
         for found in done
-        for key, value in wanted.items()
+        for key, value in row.thesis.wanted.items()
         if str(found.get(key)) != str(value)
     ]
     return "; ".join(dict.fromkeys(different))
