@@ -46,6 +46,7 @@ from experiments.tracking.logbook import Logbook
 from graphs.errors import ConfigError, MathAMRError
 from graphs.shared_files import locked, read_json, write_json
 from graphs.whole_file import write_whole
+from mathamr.evaluation.completeness import COLUMNS, short
 from mathamr.evaluation.metrics import Evaluation
 from mathamr.evaluation.result_file import read_result, write_result
 from mathamr.evaluation.result_names import column, file_name, title, titles
@@ -183,14 +184,14 @@ def _run(
         run, costs, visual_ids = rankings.of(search)
         scores = judge(run, topic_set, visual_ids)
         whole = completed(system, encoded, topic_set, run, visual_ids, search.searchable)
-        for line in whole.short():
+        for line in short(whole):
             console.say(f"  {title(topic_set.test_name)}: {line}")
         judgments = {"judgments": topic_set.judged_by} if topic_set.judged_by else {}
         for part, values in (
             ("the measures", scores.aggregate),
             ("the topics", {"topics": scores.topics, "relevant_grade": topic_set.relevant}),
             ("the costs", costs),
-            ("the topics", {**judgments, **whole.columns()}),
+            ("the topics", judgments | {name: whole[name] for name in COLUMNS}),
         ):
             row.add(part, {column(topic_set.test_name, name): value for name, value in values.items()})
         files += _write_scores(place, topic_set, run, scores, book)

@@ -35,7 +35,8 @@ from graphs.counts import counted
 
 if TYPE_CHECKING:
     from graphs.corpus.download.web import Downloads, Offer, WebFile
-    from graphs.corpus.stock.holdings import Stock
+    from graphs.corpus.stock.opened import OpenedStock
+    from graphs.corpus.stock.published import PublishedStock
     from mathamr.stages.console import Console
 
 _PROBE = 4_000_000  # bytes of the largest file from which the speed is measured
@@ -214,7 +215,7 @@ def check(given: argparse.Namespace, console: Console) -> int:
     return 1 if holdings.reason else 0
 
 
-def _stock(given: argparse.Namespace, console: Console) -> Stock:
+def _stock(given: argparse.Namespace, console: Console) -> OpenedStock | PublishedStock:
     """Return the counter of the collection; without ``--corpus``, the files in the folder decide its form."""
     from graphs.corpus.corpus import open_corpus
     from graphs.corpus.forms import forms_of, hint

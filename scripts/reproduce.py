@@ -85,8 +85,9 @@ def reproduce(wanted: Sequence[Expectation], outputs: Path, settings: Sequence[s
             print(json.dumps(content(row, outputs)) if as_json else f"{row.table}  {row.name:{width}}  no data")
             continue
         # One run for all rows of an experiment; its rows in other tables are then finished.
-        together = [r for r in wanted if (r.experiment, r.settings, r.data.name) == _run_of(row)]
-        only = ",".join(dict.fromkeys(r.name for r in together))
+        run = (row.experiment, row.settings, row.data.name)
+        together = [one for one in wanted if (one.experiment, one.settings, one.data.name) == run]
+        only = ",".join(dict.fromkeys(one.name for one in together))
         command = [*command_of(row, outputs)[:-1], f"experiment.only=[{only}]", *settings]
         if (key := tuple(command)) not in ran:
             ran.add(key)
@@ -102,10 +103,6 @@ def reproduce(wanted: Sequence[Expectation], outputs: Path, settings: Sequence[s
     if not statuses:
         return 2
     return int(any(status in ("drift", "fail") for status in statuses))
-
-
-def _run_of(row: Expectation) -> tuple[str, list[str], str]:
-    return row.experiment, row.settings, row.data.name
 
 
 def _run(command: Sequence[str]) -> None:

@@ -104,7 +104,7 @@ def _tested(name: str, group: Sequence[str], asked: Sequence[_Asked], held: dict
         "error": _round(calibration_error(confidences, mine)),
         "constant": _round(calibration_error(constant, mine)),
         "chance": [_round(chance.mean()), _round(np.quantile(chance, 0.95))],
-        "bins": [[_round(one.confidence), _round(one.share), one.count] for one in reliability(confidences, mine)],
+        "bins": [[_round(mean), _round(share), count] for mean, share, count in reliability(confidences, mine)],
     }
 
 

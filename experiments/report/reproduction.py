@@ -172,13 +172,10 @@ def _other_setting(row: Expectation, done: Sequence[Row]) -> str:
     """Return the reason that these results cannot be compared with the thesis's, or ""."""
     if row.thesis is None:
         return ""
-    wanted = row.thesis.setting
-    topics = "task2_topics" if wanted["task"] == 2 else "topics"
-    wanted = {topics: wanted["topics"]} | {k: v for k, v in wanted.items() if k not in ("task", "years", "topics")}
     different = [
         f"{key} is {found.get(key)}, in the thesis {value}"
         for found in done
-        for key, value in wanted.items()
+        for key, value in row.thesis.wanted.items()
         if str(found.get(key)) != str(value)
     ]
     return "; ".join(dict.fromkeys(different))
@@ -215,7 +212,8 @@ def _rows(name: str, entry: dict[str, Any]) -> list[Expectation]:
             raise ConfigError(f"table {name}: the thesis has no such table of {entry['experiment']}", path=FILE)
         expected: dict[str, dict[str, Value]] = table.rows
     elif entry["expected"] == "unknown":
-        expected = {condition: {} for condition in _conditions(entry["experiment"])}
+        content = OmegaConf.load(CONF / "exp" / f"{entry['experiment']}.yaml")
+        expected = {str(condition): {} for condition in content.experiment.conditions}
     else:
         expected = {row: {c: read(v) for c, v in values.items()} for row, values in entry["expected"].items()}
     baseline = table.baseline if table else ""
@@ -237,11 +235,6 @@ def _rows(name: str, entry: dict[str, Any]) -> list[Expectation]:
         )
         for row, values in expected.items()
     ]
-
-
-def _conditions(experiment: str) -> list[str]:
-    content = OmegaConf.load(CONF / "exp" / f"{experiment}.yaml")
-    return [str(name) for name in content.experiment.conditions]
 
 
 def _data(name: str) -> Data:

@@ -94,15 +94,16 @@ class ThesisTable:
     rows: dict[str, dict[str, Value]]
     others: dict[str, dict[str, Value]]
 
-    def is_setting_of(self, row: Mapping[str, Any], *, years: Sequence[int]) -> bool:
-        """Return whether a row of ``results.csv``, measured on the topics of ``years``, has the table's setting.
-
-        The number of topics is that of the table's task.
-        """
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """Return the columns of ``results.csv`` that must agree; the number of topics is that of the table's task."""
         topics = "task2_topics" if self.setting["task"] == 2 else "topics"
-        wanted = {key: value for key, value in self.setting.items() if key not in ("task", "years", "topics")}
-        wanted[topics] = self.setting["topics"]
-        same = all(str(row.get(key)) == str(value) for key, value in wanted.items())
+        others = {key: value for key, value in self.setting.items() if key not in ("task", "years", "topics")}
+        return {topics: self.setting["topics"]} | others
+
+    def is_setting_of(self, row: Mapping[str, Any], *, years: Sequence[int]) -> bool:
+        """Return whether a row of ``results.csv``, measured on the topics of ``years``, has the table's setting."""
+        same = all(str(row.get(key)) == str(value) for key, value in self.wanted.items())
         return same and sorted(years) == sorted(self.setting["years"])
 
     def column_of_results(self, column: str) -> tuple[str, float]:

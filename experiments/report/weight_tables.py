@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.analyses import weighting
@@ -25,6 +24,7 @@ from mathamr.analysis.weighting import AS_IT_IS
 from mathamr.evaluation.result_names import file_name, title
 
 _RANKERS = "weights.json"
+_Learned = tuple[str, dict[str, dict[str, float]]]
 
 
 def virtual_node_weights(experiment: Experiment) -> list[Block]:
@@ -82,17 +82,8 @@ def learned_weights(experiment: Experiment) -> list[Block]:
     return [*tables, Text(_LEARNED)] if tables else []
 
 
-@dataclass(frozen=True)
-class _Learned:
-    """Learned weights of one job: title of a ranker -> feature -> weight."""
-
-    learner: str
-    features: list[str]
-    rankers: dict[str, dict[str, float]]
-
-
 def _learned(path: Path) -> _Learned | None:
-    """Read the learned weights of one job; None if it has no such file.
+    """Read the learner of one job, and title of a ranker -> feature -> weight; None if it has no such file.
 
     Raises:
         StoreError: a file of another form.
@@ -108,19 +99,19 @@ def _learned(path: Path) -> _Learned | None:
             }
             for own in content["rankers"]
         }
-        return _Learned(str(content["learner"]), features, rankers)
+        return str(content["learner"]), rankers
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"no learned weights ({error!r}); remove result.json and run again", path=path) from error
 
 
 def _table(experiment: Experiment, name: str, of_seeds: list[_Learned]) -> Table:
-    first = of_seeds[0]
-    rows = [["Feature", *first.rankers]]
-    for feature in first.features:
-        means = [statistics.fmean(one.rankers[ranker][feature] for one in of_seeds) for ranker in first.rankers]
+    learner, first = of_seeds[0]
+    rows = [["Feature", *first]]
+    for feature in next(iter(first.values()), {}):
+        means = [statistics.fmean(rankers[ranker][feature] for _, rankers in of_seeds) for ranker in first]
         label = experiment.label(feature) if feature in experiment.conditions else feature
         rows.append([label, *(f"{mean:+.3f}" for mean in means)])
-    return Table(rows, f"{name}: {first.learner}")
+    return Table(rows, f"{name}: {learner}")
 
 
 _LEARNED = (

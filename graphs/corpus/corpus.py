@@ -30,8 +30,7 @@ from graphs.corpus.files import Fingerprints, FormulaFiles
 from graphs.corpus.jsonl import JsonLines
 from graphs.corpus.mathdocs.collection import MathDocs
 from graphs.corpus.pair_sets.pair_collection import PairCollection
-from graphs.corpus.pair_sets.problems import Problems
-from graphs.corpus.pair_sets.titles import Titles
+from graphs.corpus.pair_sets.pair_posts import Problems, Titles
 from graphs.corpus.post import Judgment, Pair, Post, Topic
 from graphs.corpus.queries.beir import open_beir
 from graphs.corpus.queries.collection import NamedTests

@@ -16,6 +16,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -84,12 +85,20 @@ class Opener:
             ) from None
         for name in ("fingerprints", *_CHECKED):
             if name not in known and hasattr(corpus, name):  # a collection may be opened twice
-                object.__setattr__(corpus, name, _Checked(self, name, getattr(corpus, name)))
+                object.__setattr__(corpus, name, partial(self._checked, name, getattr(corpus, name)))
         # Since Python 3.12, a protocol does not see what ``__getattr__`` gives.
         for name in (*_DOCUMENTS, *_BENCHMARK, *_FURTHER):
             if inspect.getattr_static(corpus, name, None) is None and hasattr(corpus, name):
                 object.__setattr__(corpus, name, getattr(corpus, name))
         return corpus
+
+    def _checked(self, name: str, method: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        """Call the method ``name`` of a collection, and check its result."""
+        found = method(*given, **named)
+        if name == "fingerprints":
+            return self.with_code(found)
+        records = self.records(found, name)
+        return list(records) if name in _LISTS else records
 
     def with_code(self, found: object) -> Fingerprints:
         """Return fingerprints that depend on the code, too."""
@@ -121,22 +130,6 @@ class Opener:
                     message = f"{what} an answer with the id {one.post_id[:80]!r}; give a printable one without blanks"
                     one = Failure("", "read", "bad_id", message)
             yield one
-
-
-@dataclass(frozen=True)
-class _Checked:
-    """Method of a collection, whose result is checked."""
-
-    opener: Opener
-    name: str
-    method: Callable[..., Any]
-
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        found = self.method(*given, **named)
-        if self.name == "fingerprints":
-            return self.opener.with_code(found)
-        records = self.opener.records(found, self.name)
-        return list(records) if self.name in _LISTS else records
 
 
 def _problem(record: Any) -> str:

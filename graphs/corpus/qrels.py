@@ -17,12 +17,13 @@ Grades are whole numbers. TREC's negative grades (spam, other errors) count as 0
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from graphs.corpus.packed import reason_unreadable
+from graphs.corpus.packed import PackedFile, reason_unreadable
 from graphs.corpus.post import Judgment
 from graphs.errors import ConfigError, CorpusError
 
@@ -33,13 +34,13 @@ Row = tuple[int, str, str, str]
 """Line number, topic, document and grade as written."""
 
 
-def read_qrels(path: Path) -> list[Judgment]:
+def read_qrels(file: Path | PackedFile) -> list[Judgment]:
     """Read ``topic 0 doc grade`` lines (tabs or spaces, LF or CRLF, grades like ``2`` or ``2.0``).
 
     Raises:
         CorpusError: a line in another form, or a document judged twice with two grades; the message names the line.
     """
-    return judgments_of(_rows(path), path)
+    return judgments_of(_rows(file), Path(str(file)))
 
 
 def judgments_of(rows: Iterable[Row], path: Path) -> list[Judgment]:
@@ -109,18 +110,18 @@ def discriminates(judgments: Iterable[Judgment]) -> bool:
     return any(grades.setdefault(judgment.topic_id, judgment.grade) != judgment.grade for judgment in judgments)
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _rows(file: Path | PackedFile) -> Iterator[Row]:
     """Yield the lines of a file in TREC's form, without blank ones."""
     try:
-        with path.open(encoding="utf-8-sig") as file:
-            for line, text in enumerate(file, 1):
+        with io.TextIOWrapper(file.open("rb") if isinstance(file, Path) else file.open(), "utf-8-sig") as lines:
+            for line, text in enumerate(lines, 1):
                 columns = text.split()
                 if not columns:
                     continue
                 if len(columns) != 4:
                     message = f"{len(columns)} columns, a qrels line has 4: topic, 0, document, grade"
-                    raise CorpusError(message, path=path, line=line)
+                    raise CorpusError(message, path=str(file), line=line)
                 topic, _, doc, written = columns
                 yield line, topic, doc, written
     except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(reason_unreadable(error), path=path) from error
+        raise CorpusError(reason_unreadable(error), path=str(file)) from error

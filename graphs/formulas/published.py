@@ -5,13 +5,14 @@ r"""Formulas with everything that a collection publishes of each: LaTeX, Present
         formula.presentation         # '<math ...><mn>2</mn><mo>+</mo>...', '' without one
         formula.content              # '<math ...><apply><plus/>...', '' without one
 
-Measurements use it to compare the ways to a tree. :mod:`graphs.formulas.store` builds databases.
+Measurements use it to compare the ways to a tree. :mod:`graphs.formulas.store` builds databases. Formulas with the same
+appearance share a visual id, which Task 2 judges: :func:`posts_with_visual_ids`.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 
 from graphs.corpus.files import FormulaFiles
@@ -51,3 +52,30 @@ def rows_of(file: PackedFile) -> Iterator[Row]:
         for _, row in rows(piece):
             if not isinstance(row, str):
                 yield row
+
+
+def posts_with_visual_ids(
+    files: FormulaFiles, visual_ids: Container[str], progress: Callable[[int], None] | None = None
+) -> frozenset[str]:
+    """Return the posts that have a formula with one of ``visual_ids``, by one pass over one representation.
+
+    Formulas of comments, and those that are listed as missing in their post, do not count.
+
+    The representation with the most tables is read: if tables are missing, their posts are in no other table of that
+    kind.
+
+    Args:
+        files: formula files of the collection.
+        visual_ids: ids as in the files and judgments.
+        progress: function called with the number of formulas read since its last call.
+    """
+    posts: set[str] = set()
+    for path in max(files.latex, files.opt, files.slt, key=len):  # ties: the smallest files
+        count = 0
+        for row in rows_of(path):
+            count += 1
+            if not row.missing and row.visual_id is not None and row.visual_id in visual_ids:
+                posts.add(row.post_id)
+        if progress is not None:
+            progress(count)
+    return frozenset(posts)

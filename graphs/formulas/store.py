@@ -32,9 +32,8 @@ from graphs.corpus.files import FormulaFiles
 from graphs.errors import Failure, FormulaError, StoreError
 from graphs.formulas.content import parse_opt
 from graphs.formulas.mathml import Letters
-from graphs.formulas.packing import pack, unpack
 from graphs.formulas.presentation import parse_slt
-from graphs.formulas.tree import ParsedFormula, TreeKind
+from graphs.formulas.tree import ParsedFormula, TreeKind, pack, unpack
 from graphs.formulas.tsv import Piece, Place, Source, key, of_choice, pieces, rows, same_content, sources_of
 from graphs.processes import ordered_map
 

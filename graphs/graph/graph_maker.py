@@ -4,7 +4,7 @@
 ...     name, version, model = "parrot", "1", "none"
 ...     def parse(self, chunks):
 ...         return ["(s / say-01 :ARG1 (f / FORMULA_0))" for chunk in chunks]
->>> maker = GraphMaker(ParserFactory(Parrot))
+>>> maker = GraphMaker(Parrot)
 >>> made = maker([Post("7", "answer", body="Say $x$.", markup="text"), Post("8", "answer")])
 >>> print(made.graphs[0].penman)
 (s / say-01 :ARG1 (F0 / FORMULA_0 :opt (F0o0 / V!x) :slt (F0s0 / V!x)))
@@ -51,16 +51,8 @@ class StoredGraph:
         return mathamr_plus.decode(self.penman, self.formula_map)
 
 
-@dataclass(frozen=True, slots=True)
-class ParserFactory:
-    """Factory of the parser in each worker process: an importable ``factory`` and its keyword arguments ``options``."""
-
-    factory: Callable[..., AMRParser]
-    options: dict[str, object] = field(default_factory=dict)
-
-    def __call__(self) -> AMRParser:
-        return self.factory(**self.options)
-
+ParserFactory = Callable[[], AMRParser]
+"""Makes the parser in each worker process, so it must be importable: a class, or a ``partial`` with its options."""
 
 MAX_TREE_NODES = 20_000
 """Nodes of one formula tree; the largest of the 50,668 formulas in ARQMath-mini has 1,043."""

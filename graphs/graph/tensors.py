@@ -12,7 +12,7 @@ are in the same order. :mod:`graphs.graph.stored` has the form that is stored, w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -84,10 +84,7 @@ class GraphArrays:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GraphArrays):
             return NotImplemented
-        return self.num_virtual == other.num_virtual and all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("labels", "edge_index", "relations", "representatives", "representative_kinds")
-        )
+        return all(np.array_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(self))
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -187,11 +188,8 @@ def _in_process(connection: sqlite3.Connection, workers: int) -> Iterator[bool]:
 _ALONE = "in_process"  # in the meta table as long as a build works in one process
 
 
-@contextmanager
-def writer(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """Open a collection as its only writer."""
-    with database.writer(path, SCHEMA, purpose=PURPOSE) as connection:
-        yield connection
+writer = partial(database.writer, schema=SCHEMA, purpose=PURPOSE)
+"""Opens the collection at a path as its only writer."""
 
 
 _RETRYING = "retrying"  # in the meta table from the start of a retry to the end of its build

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from graphs.errors import Failure, GraphTooLargeError
 from graphs.graph import tensors, virtual_nodes
@@ -19,7 +18,6 @@ from graphs.graph.connectivity import auxiliary_count
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 
 
-@dataclass(frozen=True, slots=True)
 class GraphSizes:
     """SQL expressions for the sizes of graphs with the virtual nodes of ``spec``.
 
@@ -30,20 +28,15 @@ class GraphSizes:
         fits: whether a graph can be encoded; others have no tensors with these virtual nodes.
     """
 
-    spec: VirtualNodeSpec
-    nodes: str = field(init=False)
-    edges: str = field(init=False)
-    auxiliary: str = field(init=False)
-    fits: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        members = f"formulas + {'sentences' if self.spec.structure == 'full' else 'roots'}"
-        auxiliary = auxiliary_count(self.spec.connectivity, members)
+    def __init__(self, spec: VirtualNodeSpec) -> None:
+        self.spec = spec
+        members = f"formulas + {'sentences' if spec.structure == 'full' else 'roots'}"
+        auxiliary = auxiliary_count(spec.connectivity, members)
         nodes, hierarchy = {
             "full": (f"nodes + {members} + 1", f"constituents + {members} + 1 + "),
             "global": ("nodes + 1", "nodes + "),
             "none": ("nodes", ""),
-        }[self.spec.structure]
+        }[spec.structure]
         edges = f"2 * (edges + {hierarchy}{auxiliary})"
         bounds = {
             nodes: tensors.MAX_NODES,
@@ -51,8 +44,7 @@ class GraphSizes:
             auxiliary: virtual_nodes.MAX_AUXILIARY_EDGES,
         }
         fits = " AND ".join(f"{number} <= {bound}" for number, bound in bounds.items())
-        for name, value in (("nodes", nodes), ("edges", edges), ("auxiliary", auxiliary), ("fits", fits)):
-            object.__setattr__(self, name, f"({value})")
+        self.nodes, self.edges, self.auxiliary, self.fits = (f"({one})" for one in (nodes, edges, auxiliary, fits))
 
     def failures(self, connection: sqlite3.Connection) -> Iterator[Failure]:
         """Graphs that are too large with these virtual nodes."""

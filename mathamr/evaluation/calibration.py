@@ -5,7 +5,7 @@ Four questions, and whether the search succeeded:
 >>> confidences, success = [0.9, 0.8, 0.7, 0.2], [1, 1, 0, 0]
 >>> auc(confidences, success)  # a success is always more confident than a failure
 1.0
->>> [(round(one.confidence, 2), one.share, one.count) for one in reliability(confidences, success, bins=2)]
+>>> [(round(mean, 2), share, count) for mean, share, count in reliability(confidences, success, bins=2)]
 [(0.2, 0.0, 1), (0.8, 0.6666666666666666, 3)]
 >>> round(calibration_error(confidences, success, bins=2), 3)  # 1/4 * 0.2 + 3/4 * (0.8 - 0.667)
 0.15
@@ -16,8 +16,6 @@ questions it is above 0 even for perfect confidences; :func:`error_by_chance` gi
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,17 +28,10 @@ BLOCK = 500_000  # questions drawn at once: 4 MB
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Bin:
-    """Questions of similar confidence: their mean ``confidence``, their ``share`` of successes, their ``count``."""
-
-    confidence: float
-    share: float
-    count: int
-
-
-def reliability(confidences: ArrayLike, success: ArrayLike, bins: int = BINS) -> list[Bin]:
+def reliability(confidences: ArrayLike, success: ArrayLike, bins: int = BINS) -> list[tuple[float, float, int]]:
     """Return the points of a reliability plot: bins of equal width from 0 to 1, without empty ones.
+
+    Each has the mean confidence of its questions, their share of successes, and their number.
 
     Args:
         confidences: confidence of each question (Q,), from 0 to 1.
@@ -52,7 +43,7 @@ def reliability(confidences: ArrayLike, success: ArrayLike, bins: int = BINS) ->
     values, came = _checked(confidences, success)
     number = _bin_of(values, bins)
     return [
-        Bin(float(values[mine].mean()), float(came[mine].mean()), int(mine.sum()))
+        (float(values[mine].mean()), float(came[mine].mean()), int(mine.sum()))
         for mine in (number == one for one in np.unique(number))
     ]
 
@@ -64,8 +55,8 @@ def calibration_error(confidences: ArrayLike, success: ArrayLike, bins: int = BI
         AnalysisError: the errors of :func:`reliability`.
     """
     points = reliability(confidences, success, bins)
-    total = sum(one.count for one in points)
-    return sum(one.count / total * abs(one.confidence - one.share) for one in points)
+    total = sum(count for *_, count in points)
+    return sum(count / total * abs(confidence - share) for confidence, share, count in points)
 
 
 def error_by_chance(confidences: ArrayLike, bins: int = BINS, *, samples: int = 1000, seed: int = 0) -> Floats:

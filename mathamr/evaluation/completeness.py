@@ -2,9 +2,9 @@
 
 >>> qrels = {"A.1": {"7": 3, "8": 0}, "A.2": {"9": 2}}
 >>> whole = completeness(qrels, read={"A.1"}, found={"A.1"}, indexed={"7", "8"}, relevant=2)
->>> whole.columns()["topics_with_result"], whole.columns()["documents_indexed"]
+>>> whole["topics_with_result"], whole["documents_indexed"]
 (1, 2)
->>> for line in whole.short():
+>>> for line in short(whole):
 ...     print(line)
 1 of 2 topics could not be read and scores 0: A.2
 1 of 2 topics has no result and scores 0: A.2
@@ -17,7 +17,6 @@ A mean over topics hides such topics: ten that score 0 look like a system that i
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 
 from mathamr.evaluation.runs import Qrels
 
@@ -32,41 +31,13 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Completeness:
-    """Topics that take part in a result, and those that do not.
-
-    Attributes:
-        expected: number of topics with judgments that count.
-        unread: topics that the system could make nothing of, e.g. since their parse failed.
-        unanswered: topics without a result.
-        hopeless: topics without a relevant document among those that are searched.
-        judged: number of documents with a judgment that counts.
-        indexed: number of those that are searched.
-    """
-
-    expected: int
-    unread: Sequence[str]
-    unanswered: Sequence[str]
-    hopeless: Sequence[str]
-    judged: int
-    indexed: int
-
-    def columns(self) -> dict[str, int]:
-        """Return the counts by their names in a table of results."""
-        lost = (0, len(self.unread), len(self.unanswered), len(self.hopeless))
-        return dict(zip(COLUMNS, [*(self.expected - n for n in lost), self.judged, self.indexed], strict=True))
-
-    def short(self) -> list[str]:
-        """Return a line for each count that is lower than expected."""
-        lost = {"unread": self.unread, "unanswered": self.unanswered, "hopeless": self.hopeless}
-        return short({**self.columns(), **lost})
-
-
 def completeness(
     qrels: Qrels, *, read: Container[str], found: Container[str], indexed: Container[str], relevant: int
-) -> Completeness:
-    """Count what takes part.
+) -> dict[str, int | list[str]]:
+    """Return counts of what takes part, by :data:`COLUMNS`, and the topics that do not.
+
+    The topics are ``unread`` (the system could make nothing of them, e.g. since their parse failed), ``unanswered``
+    (without a result) and ``hopeless`` (without a relevant document among those that are searched).
 
     Args:
         qrels: judgments that count.
@@ -81,14 +52,14 @@ def completeness(
         for topic, grades in qrels.items()
         if not any(grade >= relevant and document in indexed for document, grade in grades.items())
     ]
-    return Completeness(
-        len(qrels),
-        sorted(topic for topic in qrels if topic not in read),
-        sorted(topic for topic in qrels if topic not in found),
-        sorted(hopeless),
-        len(documents),
-        sum(document in indexed for document in documents),
-    )
+    lost = {
+        "unread": sorted(topic for topic in qrels if topic not in read),
+        "unanswered": sorted(topic for topic in qrels if topic not in found),
+        "hopeless": sorted(hopeless),
+    }
+    took_part = [len(qrels), *(len(qrels) - len(topics) for topics in lost.values())]
+    numbers = [*took_part, len(documents), sum(document in indexed for document in documents)]
+    return {**dict(zip(COLUMNS, numbers, strict=True)), **lost}
 
 
 def short(counts: Mapping[str, object]) -> list[str]:

@@ -25,7 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphs.amr import parsers
+from graphs.amr.embedded import EmbeddedParser
 from graphs.corpus.post import Post
 from graphs.errors import Failure, RetrievalError
 from graphs.graph.graph_maker import ParserFactory
@@ -69,7 +69,7 @@ class MathAMR:
         self, files: ModelFiles, *, parser: ParserFactory | None = None, device: torch.device | str = "cpu"
     ) -> None:
         self._files = files
-        self._parser = parser or ParserFactory(parsers.open_parser, {"name": "embedded"})
+        self._parser = parser or EmbeddedParser
         self._encoder = checkpoint.encoder_of(files.info, files.weights, device)
         self._reader = QueryEncoder(self._encoder, files.vocabulary, files.spec, parser=self._parser)
 

@@ -47,7 +47,6 @@ TYPED = "query"  # post id of a typed query
 _STOPS = (".", "!", "?", "…", ",", ";", ":")
 _SHORT = 200  # characters of a query that may be a phrase; the sentences of longer ones end in stops
 _COMMAND = ":mode imperative"
-_EMBEDDED = ParserFactory(EmbeddedParser)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ class QueryEncoder:
         vocabulary: Vocabulary,
         spec: VirtualNodeSpec,
         *,
-        parser: ParserFactory = _EMBEDDED,
+        parser: ParserFactory = EmbeddedParser,
         formulas_db: Path | None = None,
     ) -> None:
         if encoder.config.sentence_vectors is not None:

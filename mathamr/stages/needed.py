@@ -27,7 +27,7 @@ from graphs.corpus.corpus import Corpus
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, Failure
-from graphs.formulas.visual_ids import posts_with_visual_ids
+from graphs.formulas.published import posts_with_visual_ids
 from graphs.shared_files import read_json, write_json
 from mathamr.stages.console import Console, Stage
 from mathamr.stages.data.post_files import PostFiles

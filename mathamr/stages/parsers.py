@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 
 from graphs.amr import parsers
@@ -38,7 +39,7 @@ def select(parser: str, options: Mapping[str, Mapping[str, object] | None]) -> t
 
 def factory(parser: str = "embedded", options: Mapping[str, object] = MappingProxyType({})) -> ParserFactory:
     """Return what makes the parser in every process that parses."""
-    return ParserFactory(parsers.open_parser, {"name": parser, **options})
+    return partial(parsers.open_parser, parser, **options)
 
 
 def name(config: ParsedSettings) -> str:

@@ -34,10 +34,9 @@ import numpy.typing as npt
 from graphs.errors import RetrievalError
 from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
 from mathamr.evaluation.order import best_numbers
-from mathamr.structure.alignment import Floats, Integers, Query, align
+from mathamr.structure.alignment import Floats, Integers, Query, align, aligned_weights
 from mathamr.structure.forest import KINDS, Forest, ForestBuilder, Names, forests_of
 from mathamr.structure.postings import Keys, Postings, keys_of
-from mathamr.structure.renaming import aligned_weights
 from mathamr.structure.scoring import VARIABLE, Scoring, may_be_renamed, symbol_class
 
 SMALLEST_BATCH, LARGEST_BATCH = 64, 2048  # formulas aligned together

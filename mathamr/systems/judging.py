@@ -1,7 +1,7 @@
 """Rankings of a job -> scores, and the numbers of topics and judgments that they are of. Checks of rankings.
 
 scores = judge(run, topic_set)                                # Evaluation: means, and each topic's own
-whole = completed(system, encoded, topic_set, run, None)      # Completeness: lines of what is short
+whole = completed(system, encoded, topic_set, run, None)      # counts of what takes part
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from graphs.corpus.post import PostKind
 from graphs.errors import ConfigError, RetrievalError
-from mathamr.evaluation.completeness import Completeness, completeness
+from mathamr.evaluation.completeness import completeness
 from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
 from mathamr.evaluation.runs import Hit, Qrels, Run, qrels_of
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet
@@ -119,7 +119,7 @@ def completed(
     run: Run,
     visual_ids: Mapping[str, str] | None = None,
     searchable: Searchable | None = None,
-) -> Completeness:
+) -> dict[str, int | list[str]]:
     """Count the topics and judged documents that take part in a result.
 
     Args:

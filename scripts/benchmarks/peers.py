@@ -9,7 +9,6 @@ left out: no-such-package is not installed; get it with: pip install -e '.[bench
 from __future__ import annotations
 
 import importlib
-import shutil
 from typing import Any
 
 GET = "pip install -e '.[bench]'"
@@ -22,15 +21,3 @@ def peer(module: str, package: str) -> Any | None:
     except ImportError:
         print(f"left out: {package} is not installed; get it with: {GET}")
         return None
-
-
-def program(name: str, package: str) -> str | None:
-    """Return the path of a program; if it is missing, print how to install it and return None.
-
-    >>> program("no-such-program", "no-such-package")
-    left out: no-such-program is not installed; get it with: apt-get install no-such-package
-    """
-    path = shutil.which(name)
-    if path is None:
-        print(f"left out: {name} is not installed; get it with: apt-get install {package}")
-    return path

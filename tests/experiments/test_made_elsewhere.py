@@ -23,7 +23,6 @@ from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError
 from graphs.formulas import store as formula_store
-from graphs.graph.graph_maker import ParserFactory
 from graphs.stores import collection as collection_db
 from graphs.stores.collection import Collection, writer
 from mathamr.stages.collection import ParsedCollection
@@ -274,9 +273,7 @@ def test_topics_that_changed_are_not_taken_from_a_collection(
     posts = [post for post in corpus.posts() if isinstance(post, Post) and post.post_id == "q0"]
     posts += [topic.post for topic in corpus.topics(1)[:2]]
     prints = corpus.fingerprints()
-    collection_db.build(
-        given, posts, ParserFactory(EmbeddedParser), source=prints.graphs, topics=prints.topics, whole=False
-    )
+    collection_db.build(given, posts, EmbeddedParser, source=prints.graphs, topics=prints.topics, whole=False)
     with Collection(given) as graphs:
         before = {post_id: penman for post_id, penman, _ in graphs.rows("topic")}
         parser = graphs.meta["parser"]

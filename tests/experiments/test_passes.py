@@ -9,7 +9,7 @@ import pytest
 
 from experiments.run import run
 from graphs.corpus.jsonl import JsonLines
-from graphs.corpus.pair_sets.problems import Problems
+from graphs.corpus.pair_sets.pair_posts import Problems
 from graphs.corpus.post import Post
 from graphs.errors import Failure
 from tests.experiments.test_made_elsewhere import composed

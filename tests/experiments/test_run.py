@@ -20,7 +20,7 @@ from graphs.amr.embedded import EmbeddedParser
 from graphs.corpus.post import Post
 from graphs.errors import ConfigError, MathAMRError, MissingEncoderError
 from graphs.shared_files import locked
-from graphs.stores.collection import Collection, ParserFactory, build
+from graphs.stores.collection import Collection, build
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import qrels_of, read_run
 from tests.experiments.tiny_settings import TINY, built
@@ -312,7 +312,7 @@ def test_more_topics_leave_tensors_and_models_and_other_graphs_do_not(
 
     (tmp_path / "out" / "vn_connectivity" / "jobs" / "none-seed1" / "result.json").unlink()
     extra = [Post("late", "topic", title="Why is a ring?", markup="text")]
-    build(topics, extra, ParserFactory(EmbeddedParser), source="")
+    build(topics, extra, EmbeddedParser, source="")
     run(config, "command")
     assert "is there already" in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in shared.glob("preprocessed-*.db")} == tensors
@@ -321,7 +321,7 @@ def test_more_topics_leave_tensors_and_models_and_other_graphs_do_not(
     build(
         graphs,
         [Post("new", "answer", body="A sheaf is $F(U)$.", markup="text")],
-        ParserFactory(EmbeddedParser),
+        EmbeddedParser,
         source="",
     )
     table = run(config, "command").table

@@ -14,7 +14,6 @@ from graphs.amr.penman_text import atom
 from graphs.corpus.post import Post
 from graphs.errors import AMRError, Failure
 from graphs.stores import collection
-from graphs.stores.collection import ParserFactory
 
 
 class Parrot:
@@ -59,7 +58,7 @@ def posts(count: int, **special: str) -> list[Post | Failure]:
 def build(
     path: Path, source_posts: Iterable[Post | Failure], workers: int = 1, source: str = "test", **more: Any
 ) -> collection.BuildSummary:
-    return collection.build(path, source_posts, ParserFactory(Parrot), source=source, workers=workers, **more)
+    return collection.build(path, source_posts, Parrot, source=source, workers=workers, **more)
 
 
 def content(path: Path) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:

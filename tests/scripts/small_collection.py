@@ -8,7 +8,6 @@ from pathlib import Path
 from graphs.amr.embedded import EmbeddedParser
 from graphs.corpus.jsonl import JsonLines
 from graphs.graph import mathamr_plus, vocabulary
-from graphs.graph.graph_maker import ParserFactory
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
 from graphs.stores import collection, store
@@ -43,7 +42,7 @@ def make(path: Path) -> None:
     (path / "qrels.tsv").write_text("A.1\t0\t14\t2\n")
     posts = JsonLines(path)
     source = posts.fingerprints().graphs
-    collection.build(path / "collection.db", posts.posts(), ParserFactory(EmbeddedParser), source=source)
+    collection.build(path / "collection.db", posts.posts(), EmbeddedParser, source=source)
     with Collection(path / "collection.db") as graphs:
         words = Vocabulary.build(vocabulary.count(graphs.rows(), mathamr_plus.decode), size=300)
         store.build(path / "graphs.db", graphs.rows(), mathamr_plus.decode, VirtualNodeSpec(), words)

@@ -19,7 +19,6 @@ from graphs import database
 from graphs.amr.embedded import EmbeddedParser
 from graphs.corpus.jsonl import JsonLines
 from graphs.errors import MathAMRError
-from graphs.graph.graph_maker import ParserFactory
 from graphs.stores import collection, exchange
 from graphs.stores.collection import Collection
 from mathamr.search import catalog
@@ -166,7 +165,7 @@ def test_a_collection_in_part_is_noticed(work: Path, tmp_path: Path, capsys: pyt
 def build_topics(work: Path, path: Path, **changes: str) -> None:
     """Make graphs of the topics of Task 2, or of such topics with other texts."""
     posts = [replace(topic.post, **changes) for topic in JsonLines(work).topics(2, [])]
-    collection.build(path, posts, ParserFactory(EmbeddedParser), source="topics")
+    collection.build(path, posts, EmbeddedParser, source="topics")
 
 
 def test_pairs_of_other_posts_are_refused(

@@ -5,7 +5,7 @@ Input: condition -> ``confidence`` of ``geometry.json``, of its first seed (:mod
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from experiments.report.blocks import Block, Table, Text
@@ -77,8 +77,3 @@ def _evidence(experiment: Experiment, tested: Mapping[str, Content]) -> Table:
         "above the percentile of COE."
     )
     return Table(rows, "What the scores say of a topic's success", note)
-
-
-def first_seeds(found: Mapping[str, Sequence[Content]]) -> dict[str, Content]:
-    """Return the confidences of conditions that have one."""
-    return {name: contents[0]["confidence"] for name, contents in found.items() if "confidence" in contents[0]}

@@ -54,7 +54,8 @@ def _blocks(experiment: Experiment, found: Contents) -> list[Block]:
     parts: list[tuple[str, list[Block]]] = []
     if whole:
         parts.append(("Accuracy and overlap", _overlaps(experiment, whole, spaces)))
-        parts.append(("Confidence of single topics", confidence.blocks(experiment, confidence.first_seeds(whole))))
+        of_topics = {name: of[0]["confidence"] for name, of in whole.items() if "confidence" in of[0]}
+        parts.append(("Confidence of single topics", confidence.blocks(experiment, of_topics)))
     if spaces:
         parts.append(("Isotropy", _isotropy(experiment, spaces)))
         parts.append(("Correlations with accuracy", _correlations(spaces)))
@@ -100,8 +101,19 @@ def _table(
     return Table(rows, caption, note)
 
 
-def _of_run(name: str) -> Value:
-    return lambda content: content["run"][name][0]
+def _of(part: str, name: str) -> Value:
+    """Return the mean of a measure over samples, in one part of the contents."""
+    return lambda content: content[part][name][0]
+
+
+def _of_one(part: str, one: str, name: str) -> Value:
+    """Return a measure, or its mean over samples, of a transformation, a way or a kind; None without such a one."""
+
+    def value(content: Content) -> float | None:
+        found = content[part].get(one, {}).get(name)
+        return found[0] if isinstance(found, list) else found
+
+    return value
 
 
 def _width(content: Content) -> float | None:
@@ -128,18 +140,14 @@ def _lossless(name: str) -> Value:
     return value
 
 
-def _at_threshold(name: str) -> Value:
-    return lambda content: content["at_threshold"][name][0]
-
-
 def _overlaps(experiment: Experiment, whole: Contents, spaces: Contents) -> list[Block]:
     settings = next(iter(whole.values()))[0]["settings"]
     k, psi = settings["k"], settings["psi"]
     columns: dict[str, Value] = {
-        f"Accuracy@{k}": _of_run("accuracy"),
+        f"Accuracy@{k}": _of("run", "accuracy"),
         "95 % width": _width,
-        "MRR": _of_run("mrr"),
-        f"nDCG@{k}": _of_run("ndcg"),
+        "MRR": _of("run", "mrr"),
+        f"nDCG@{k}": _of("run", "ndcg"),
         "COE": _own("coe"),
         "ROE": _own("roe"),
     }
@@ -170,7 +178,7 @@ def _thresholds(experiment: Experiment, spaces: Contents, k: int) -> Table:
         if name == "of_paper":
             columns["ψ"] = _at(name, lambda one: one["psi"])
     columns |= {"τ, lossless": _lossless("tau"), "Removed, lossless": _lossless("removed")}
-    columns |= {"COE, best": _at_threshold("coe"), "ROE, best": _at_threshold("roe")}
+    columns |= {"COE, best": _of("at_threshold", "coe"), "ROE, best": _of("at_threshold", "roe")}
     note = (
         f"Removed: share of the first {k} below τ. Paper: its rule (section II-B), the highest τ(ψ) at which accuracy "
         f"is not significantly different. Best: the highest such threshold among all percentiles of the first {k}. "
@@ -195,7 +203,7 @@ def _isotropy(experiment: Experiment, spaces: Contents) -> list[Block]:
     rows = [["Condition", "Vectors", "Accuracy", "I_A", "I_B"]]
     for condition, contents in spaces.items():
         for move in contents[0]["isotropy"]:
-            values = [_over_seeds(contents, _moved(move, name)) for name in ("accuracy", "i_a", "i_b")]
+            values = [_over_seeds(contents, _of_one("isotropy", move, name)) for name in ("accuracy", "i_a", "i_b")]
             rows.append([experiment.label(condition), move, *values])
     note = (
         "I_A: second-order approximation of Mu and Viswanath; I_B: IsoScore; both of the vectors of the posts, 1 is "
@@ -203,14 +211,6 @@ def _isotropy(experiment: Experiment, spaces: Contents) -> list[Block]:
         "posts, searched exactly."
     )
     return [Table(rows, "In the form of Table III of the paper", note)]
-
-
-def _moved(move: str, name: str) -> Value:
-    def value(content: Content) -> float | None:
-        one = content["isotropy"].get(move, {}).get(name)
-        return one[0] if isinstance(one, list) else one
-
-    return value
 
 
 def _correlations(spaces: Contents) -> list[Block]:
@@ -223,11 +223,16 @@ def _correlations(spaces: Contents) -> list[Block]:
     plain = {
         "Accuracy and COE": [(_mean(of, _own("accuracy")), _mean(of, _own("coe"))) for of in models],
         "Accuracy and ROE": [(_mean(of, _own("accuracy")), _mean(of, _own("roe"))) for of in models],
-        "Accuracy and COE above τ": [(_mean(of, _own("accuracy")), _mean(of, _at_threshold("coe"))) for of in models],
+        "Accuracy and COE above τ": [
+            (_mean(of, _own("accuracy")), _mean(of, _of("at_threshold", "coe"))) for of in models
+        ],
         "τ and ROE": [(_mean(of, tau), _mean(of, _own("roe"))) for of in models],
     }
     for title, name in (("I_A", "i_a"), ("I_B", "i_b")):
-        pairs = [(_mean(of, _moved(move, "accuracy")), _mean(of, _moved(move, name))) for of, move in moves]
+        pairs = [
+            (_mean(of, _of_one("isotropy", move, "accuracy")), _mean(of, _of_one("isotropy", move, name)))
+            for of, move in moves
+        ]
         plain[f"Accuracy and {title}"] = [
             pair for pair, (_, move) in zip(pairs, moves, strict=True) if move == AS_THEY_ARE
         ]
@@ -258,20 +263,12 @@ def _kinds(experiment: Experiment, spaces: Contents) -> list[Block]:
             own = " †" if way == contents[0]["own"] else ""
             line = [experiment.label(condition), f"{_NAMES[way]}{own}", f"{contents[0]['ways'][way]['queries']:,}"]
             for name in ("accuracy", "mrr", "coe", "roe"):
-                line.append(_over_seeds(contents, _of_way(way, name)))
+                line.append(_over_seeds(contents, _of_one("ways", way, name)))
             rows.append(line)
     if len(rows) == 1:
         return []
     note = "† as the condition searches. Topics: those that have such vectors, and a right answer that has."
     return [Table(rows, "MaxSim over all vectors, and over those of one kind", note)]
-
-
-def _of_way(way: str, name: str) -> Value:
-    return lambda content: content["ways"].get(way, {}).get(name, [None])[0]
-
-
-def _of_kind(kind: str, name: str) -> Value:
-    return lambda content: content["collapse"].get(kind, {}).get(name)
 
 
 _NAMES = {
@@ -289,7 +286,7 @@ def _collapse(experiment: Experiment, found: Contents) -> list[Block]:
         for kind, first in (contents[0].get("collapse") or {}).items():
             line = [experiment.label(condition), "all kinds" if kind == "all" else _NAMES[kind]]
             for name in ("cosine", "rank", "vectors"):
-                line.append(_over_seeds(contents, _of_kind(kind, name)))
+                line.append(_over_seeds(contents, _of_one("collapse", kind, name)))
             rows.append([*line, f"{first['documents']:,}"])
     if len(rows) == 1:
         return []

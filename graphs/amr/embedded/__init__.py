@@ -8,9 +8,9 @@ Published results need a neural parser (:mod:`graphs.amr.transition`, :mod:`grap
 first runs, tests and machines without an accelerator. docs/amr.md has its Smatch scores.
 
 A sentence goes through :mod:`.typed` (mathematics without dollars), :mod:`.reading` (mathematical English in words that
-spaCy knows), :mod:`.concepts`, :mod:`.clauses`, :mod:`.relations` with :mod:`.subordination`, and :mod:`.relating`;
-:mod:`.draft` holds its graph. :mod:`.words` and :mod:`.lexicon` describe words; the latter reads ``frames.json``,
-derived from the AMR lists and from gold graphs.
+spaCy knows), :mod:`.concepts`, :mod:`.clauses`, :mod:`.relations` and :mod:`.relating`; :mod:`.draft` holds its graph.
+:mod:`.words` and :mod:`.lexicon` describe words; the latter reads ``frames.json``, derived from the AMR lists and from
+gold graphs.
 """
 
 from graphs.amr.embedded.parser import EmbeddedParser

@@ -8,7 +8,7 @@ from graphs.amr.embedded.clauses import SUBJECTS
 from graphs.amr.embedded.concepts import quantity
 from graphs.amr.embedded.draft import Token
 from graphs.amr.embedded.reading import FORMULA, ORDINAL_ENDINGS, SUCH_THAT
-from graphs.amr.embedded.subordination import Subordination
+from graphs.amr.embedded.relations import Relations
 from graphs.amr.embedded.words import (
     DETERMINERS,
     DISTANCE_UNITS,
@@ -24,7 +24,7 @@ _PREPOSITIONAL = frozenset(["pobj", "pcomp", "prep", "advmod", "amod", "nummod",
 _PARTITIVES = frozenset(["one", "some", "many", "most", "all", "each", "any", "none", "few", "several", "both", "half"])
 
 
-class Relater(Subordination):
+class Relater(Relations):
     """Relations of a composed draft: attach words below their heads."""
 
     def relate(self) -> None:

@@ -42,10 +42,17 @@ from pathlib import Path
 from typing import get_args
 
 from graphs.corpus.accepted import Posts, accepted_pairs
-from graphs.corpus.arqmath.cut_latex import published_latex, with_whole_latex
 from graphs.corpus.arqmath.judgments import Judgments, JudgmentSet
 from graphs.corpus.arqmath.layout import FormulaFolder, Layout, Place
-from graphs.corpus.arqmath.lost_ids import Listed, listed_formulas, named_formulas, number_of, with_ids
+from graphs.corpus.arqmath.lost_parts import (
+    Listed,
+    formulas_of,
+    listed_formulas,
+    named_formulas,
+    number_of,
+    with_ids,
+    with_whole_latex,
+)
 from graphs.corpus.arqmath.recognition import Edition, Representation
 from graphs.corpus.arqmath.rekeying import Rekeying
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
@@ -127,8 +134,7 @@ class ArqMath:
 
     def completed(self, posts: Callable[[], Iterable[Post]]) -> Iterator[Post]:
         """Yield incomplete posts with the ids that got lost. Reads the latex TSVs, and ``posts`` twice."""
-        named = {post.post_id: named_formulas(post.title + post.body) or set() for post in posts()}
-        listed = listed_formulas(self._representation("latex"), "post_id", named) if named else {}
+        listed = self._listed(posts())
         for post in posts():
             yield with_ids(post, listed.get(post.post_id, {}))
 
@@ -150,28 +156,24 @@ class ArqMath:
         """Yield the same as :meth:`pairs`, from posts already read."""
         return accepted_pairs(posts)
 
-    def _intact_rows(self) -> Iterator[Mapping[str, str]]:
-        """Yield the readable rows of the Posts file with usable ids; :meth:`posts` reports the others."""
+    def _intact_posts(self) -> Iterator[Post]:
+        """Yield the posts of readable rows with usable ids; :meth:`posts` reports the others."""
         try:
             for _, row in surviving_rows(self.posts_file):
-                if not isinstance(row, Failure) and is_id(row.get("Id", "")):
-                    yield row
+                post = None if isinstance(row, Failure) else _post(row, self.posts_file, 0)
+                if isinstance(post, Post):
+                    yield post
         except CorpusError:
             return
 
-    def _intact_posts(self) -> Iterator[Post | Failure]:
-        """Yield the posts of readable rows."""
-        found = (_post(row, self.posts_file, 0) for row in self._intact_rows())
-        return (post for post in found if post is not None)
-
     @cached_property
     def _lost_ids(self) -> Listed:
+        return self._listed(self._intact_posts())
+
+    def _listed(self, posts: Iterable[Post]) -> Listed:
         """Return, for each post with nameless formula spans, the listed formulas of the TSVs that no span names."""
-        named: dict[str, set[str]] = {}
-        for row in self._intact_rows():
-            known = named_formulas(row.get("Title", "") + row.get("Body", ""))
-            if known is not None:
-                named[row["Id"]] = known
+        found = ((post.post_id, named_formulas(post.title + post.body)) for post in posts)
+        named = {post_id: known for post_id, known in found if known is not None}
         return listed_formulas(self._representation("latex"), "post_id", named) if named else {}
 
     # -- topics and judgments --------------------------------------------------------------------------------------
@@ -226,7 +228,7 @@ class ArqMath:
         found = {number_of(topic.topic_id): named_formulas(topic.post.title + topic.post.body) for topic in topics}
         named = {number: known for number, known in found.items() if known is not None}
         listed = listed_formulas([latex], "topic_id", named) if named else {}
-        published = published_latex(latex)
+        published = formulas_of(latex)
         return [
             replace(
                 topic,

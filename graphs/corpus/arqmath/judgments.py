@@ -11,10 +11,8 @@ says whether the visual ids are those of the TSVs.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from graphs.corpus.arqmath.layout import Layout, Place
 from graphs.corpus.arqmath.recognition import Edition, Recognised, topic_year
@@ -77,10 +75,6 @@ class Judgments:
     def other_editions(self) -> dict[tuple[int, int], Edition | None]:
         """Return the edition that is read by task and year, if it is not the requested one."""
         return {key: found.edition for key, found in self._single_files().items() if found.edition != self.edition}
-
-    def files_read(self) -> frozenset[PackedFile]:
-        """Return the files that are read."""
-        return frozenset(found.file for found in self._single_files().values())
 
     def places(self) -> dict[str, Place[PackedFile]]:
         """Return the places of the edition by a label; a place without a file of the edition is left out.
@@ -182,19 +176,6 @@ class Judgments:
         return rekeyed
 
 
-class _Text:
-    """A packed file with the interface of a path, as far as :func:`read_qrels` needs one."""
-
-    def __init__(self, file: PackedFile) -> None:
-        self._file = file
-
-    def __fspath__(self) -> str:
-        return str(self._file)
-
-    def open(self, *, encoding: str) -> io.TextIOWrapper:
-        return io.TextIOWrapper(self._file.open(), encoding=encoding)
-
-
 def read_packed(file: PackedFile) -> list[Judgment]:
     """Return the judgments of a qrels file, packed or not; raises CorpusError as :func:`read_qrels`."""
-    return read_qrels(file.path if file.is_plain else cast(Path, _Text(file)))
+    return read_qrels(file.path if file.is_plain else file)

@@ -153,7 +153,8 @@ class Layout:
         """Candidates of the newest version, one of each content, the plain one first."""
         newest = max(candidate.version for candidate in candidates)
         left: list[Versioned] = []
-        for candidate in sorted(candidates, key=lambda candidate: _packing(candidate.file)):
+        # Plain files first, then members of a zip, then gzip files.
+        for candidate in sorted(candidates, key=lambda one: (not one.file.is_plain, not one.file.member, one.file)):
             if candidate.version < newest:
                 self._note(candidate, f"older than version {'.'.join(map(str, newest))}")
                 continue
@@ -179,11 +180,6 @@ class Layout:
 def below(root: Path, file: object) -> str:
     """Return the path of a file below ``root``, with forward slashes."""
     return Path(os.path.relpath(str(file), root)).as_posix()
-
-
-def _packing(file: PackedFile) -> tuple[bool, bool, PackedFile]:
-    """Sort key: plain files, members of a zip, gzip files."""
-    return not file.is_plain, not file.member, file
 
 
 def _folder(file: PackedFile) -> tuple[Path, str]:

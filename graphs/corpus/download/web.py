@@ -36,8 +36,7 @@ from email.message import Message
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from graphs.corpus.download.intact import LARGER, find_damage
-from graphs.corpus.download.unfinished import UnfinishedFile, locked
+from graphs.corpus.download.unfinished import LARGER, UnfinishedFile, find_damage, locked
 from graphs.errors import ConfigError, CorpusError
 
 _BLOCK = 1 << 16

@@ -25,8 +25,7 @@ from graphs.corpus.post import Judgment, Topic
 from graphs.corpus.qrels import relevant_grade
 from graphs.corpus.queries.collection import HeldOut, NamedTests
 from graphs.corpus.record_ids import identified
-from graphs.corpus.stock.accepted import AcceptedAnswers, missing_ids
-from graphs.corpus.stock.holdings import Holdings, Missing, Step
+from graphs.corpus.stock.holdings import AcceptedAnswers, Holdings, Missing, Step, missing_ids
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure, MathAMRError
 

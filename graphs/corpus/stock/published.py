@@ -11,7 +11,6 @@ Everything is read once. Kept are counts, and 8 bytes of each post's id.
 
 from __future__ import annotations
 
-import csv
 import io
 from array import array
 from collections import Counter
@@ -19,17 +18,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from graphs.corpus.arqmath.judgments import Judgments, read_packed
 from graphs.corpus.arqmath.layout import Layout, Place
+from graphs.corpus.arqmath.lost_parts import formulas_of
 from graphs.corpus.arqmath.recognition import Edition, Representation, topic_year
 from graphs.corpus.arqmath.tsv_rows import MAX_ROW_BYTES, columns_of, formula_column, quoted_rows
 from graphs.corpus.arqmath.xml_rows import read_elements, read_rows, surviving_rows
 from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import is_id
-from graphs.corpus.stock.accepted import AcceptedAnswers, missing_ids, number, repeated
-from graphs.corpus.stock.holdings import Holdings, Missing, Step
+from graphs.corpus.stock.holdings import AcceptedAnswers, Holdings, Missing, Step, missing_ids, number, repeated
 from graphs.errors import CorpusError, Failure
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class PublishedStock:
         layout = self._layout
         settled = dict(layout.notes)  # of older files, copies and conflicts, in every edition
         with suppress(CorpusError):  # a damaged file
-            Judgments(layout, "official", self._tables).files_read()  # notes the others
+            Judgments(layout, "official", self._tables).files()  # notes those that are not read
         unread = {layout.below(file): note for file, note in (layout.notes | settled).items()}
         counts = {key: self._counts[key] for key in _ordered(self._counts)}
         return Holdings("arqmath", counts, tuple(missing), unread, self._reason(missing))
@@ -150,15 +149,15 @@ class PublishedStock:
         unclosed, first = 0, ""
         for file in files:
             try:
-                table = count_rows(_Watched(file, progress))
+                rows, empty, open_rows, line = count_rows(_Watched(file, progress))
             except CorpusError as error:
                 what = f"a part of the {_REPRESENTED[name]} of the formulas ({error})"
                 self._missing.append(Missing(what, _STOPS, "formulas", stops=True))
                 continue
-            counts[f"formulas.{name}"] += table.rows
-            counts[f"formulas.{name}.empty"] += table.empty
-            unclosed += table.unclosed
-            first = first or (f"{file}:{table.first}" if table.unclosed else "")
+            counts[f"formulas.{name}"] += rows
+            counts[f"formulas.{name}.empty"] += empty
+            unclosed += open_rows
+            first = first or (f"{file}:{line}" if open_rows else "")
         if unclosed:
             found = "a row" if unclosed == 1 else f"{unclosed:,} rows"
             what = f"the closing quotation mark of {found} with {_REPRESENTED[name]} of formulas (the first: {first})"
@@ -192,7 +191,7 @@ class PublishedStock:
             what = f"{_REPRESENTED[name]} of the topic formulas of {year}"
             if of == year and (file := self._only_file(place, what, _STOPS)) is not None:
                 try:
-                    ids[name] |= {formula_id for formula_id, formula in _rows(file) if formula or name == "latex"}
+                    ids[name] |= {own for own, formula in formulas_of(file).items() if formula or name == "latex"}
                 except CorpusError as error:
                     self._missing.append(Missing(f"{what} ({error})", _STOPS, "topics", stops=True))
         self._counts[f"topic_formulas.{year}"] = len(set().union(*ids.values()))
@@ -302,24 +301,13 @@ class PublishedStock:
         return False
 
 
-class TableCounts(NamedTuple):
-    """Numbers of rows of a formula TSV without its header.
+def count_rows(file: PackedFile) -> tuple[int, int, int, int]:
+    """Count the rows of a formula TSV without its header.
 
-    Attributes:
-        rows: all rows.
-        empty: rows without a formula.
-        unclosed: rows with a quotation mark that is not closed.
-        first: line of the first of these, or 0.
+    Returns:
+        Numbers of all rows, of those without a formula, of those with a quotation mark that is not closed, and the line
+        of the first of these, or 0.
     """
-
-    rows: int
-    empty: int
-    unclosed: int
-    first: int
-
-
-def count_rows(file: PackedFile) -> TableCounts:
-    """Count the rows of a formula TSV."""
     rows = empty = unclosed = first = 0
     with file.open() as stream:
         header = columns_of(stream.readline(MAX_ROW_BYTES))
@@ -333,22 +321,7 @@ def count_rows(file: PackedFile) -> TableCounts:
             if stripped:
                 rows += 1
                 empty += stripped.rsplit(b"\t", from_formula)[1:2] == [b""]
-    return TableCounts(rows, empty, unclosed, first)
-
-
-def _rows(file: PackedFile) -> Iterator[tuple[str, str]]:
-    """Yield the id and the formula of every row."""
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
-    with file.open() as stream, io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="") as text:
-        try:
-            rows = csv.reader(text, delimiter="\t")
-            header = next(rows, ["id"])
-            at_id, at_formula = header.index("id"), formula_column(header)
-            for row in rows:
-                if len(row) > max(at_id, at_formula):
-                    yield row[at_id], row[at_formula]
-        except (csv.Error, ValueError) as error:
-            raise CorpusError(f"is no table of formulas: {error}", path=str(file)) from error
+    return rows, empty, unclosed, first
 
 
 class _Watched(PackedFile):

@@ -13,7 +13,7 @@ r"""Fine-tuning pairs from a collection: answers, statements, formulas in their 
 >>> there.document, back.query == there.document
 ('a ^ { 2 } + b ^ { 2 } = c ^ { 2 }', True)
 
-Titles lead to bodies in the collection ``titles`` (:mod:`graphs.corpus.pair_sets.titles`), as questions lead to
+Titles lead to bodies in the collection ``titles`` (:mod:`graphs.corpus.pair_sets.pair_posts`), as questions lead to
 answers.
 """
 

@@ -17,7 +17,6 @@ import random
 import resource
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,18 +30,9 @@ from graphs.formulas.latex import parse_latex
 from graphs.formulas.latexml import LaTeXML
 from graphs.formulas.presentation import parse_slt
 from graphs.formulas.published import PublishedFormula, published
-from scripts.benchmarks.peers import peer, program
+from scripts.benchmarks.peers import peer
 
 SHORT = 10  # characters of LaTeX; the median of ARQMath's formulas is 9
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """Way from formulas to trees: its function, and the formulas that it can be given."""
-
-    name: str
-    run: Callable[[PublishedFormula], object]
-    inputs: Callable[[PublishedFormula], bool]
 
 
 def sample(root: Path | None, number: int) -> tuple[str, list[PublishedFormula]]:
@@ -98,15 +88,15 @@ def _tree(parse: Callable[[str], object], mathml: str) -> None:
         return  # an empty formula has no tree; its time counts
 
 
-WAYS = (
-    Way(
-        "mathml_slt", lambda formula: _tree(parse_slt, formula.presentation), lambda formula: bool(formula.presentation)
-    ),
-    Way("mathml_opt", lambda formula: _tree(parse_opt, formula.content), lambda formula: bool(formula.content)),
-    Way("mathml_both", _from_mathml, lambda formula: bool(formula.presentation and formula.content)),
-    Way("latex_both", lambda formula: parse_latex(formula.latex), lambda formula: True),
-    Way("latex2mathml", lambda formula: _layout_mathml(formula.latex), lambda formula: _converter() is not None),
-)
+Rule = Callable[[PublishedFormula], object]
+WAYS: dict[str, tuple[Rule, Rule]] = {
+    "mathml_slt": (lambda one: _tree(parse_slt, one.presentation), lambda one: one.presentation),
+    "mathml_opt": (lambda one: _tree(parse_opt, one.content), lambda one: one.content),
+    "mathml_both": (_from_mathml, lambda one: one.presentation and one.content),
+    "latex_both": (lambda one: parse_latex(one.latex), lambda one: True),
+    "latex2mathml": (lambda one: _layout_mathml(one.latex), lambda one: _converter() is not None),
+}
+"""Ways from formulas to trees: the way, and whether a formula can go it."""
 
 
 def cpu_seconds() -> float:
@@ -117,17 +107,17 @@ def cpu_seconds() -> float:
 
 def measure(formulas: Sequence[PublishedFormula], rounds: int) -> dict[str, float]:
     """Return formulas per second of each way, one core; ways without suitable formulas are left out."""
-    inputs = {way.name: [formula for formula in formulas if way.inputs(formula)] for way in WAYS}
+    inputs = {name: [formula for formula in formulas if takes(formula)] for name, (_, takes) in WAYS.items()}
     best: dict[str, float] = {}
     for _ in range(rounds):
-        for way in WAYS:
-            chosen = inputs[way.name]
+        for name, (run, _) in WAYS.items():
+            chosen = inputs[name]
             start = cpu_seconds()
             for formula in chosen:
-                way.run(formula)
+                run(formula)
             seconds = max(cpu_seconds() - start, 1e-9)
             if chosen:
-                best[way.name] = max(best.get(way.name, 0.0), len(chosen) / seconds)
+                best[name] = max(best.get(name, 0.0), len(chosen) / seconds)
     return best
 
 
@@ -155,8 +145,11 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     collection, formulas = sample(given.root, given.formulas)
     short = [formula for formula in formulas if len(formula.latex) <= SHORT]
     speed = {"all": measure(formulas, given.rounds), "short": measure(short, given.rounds)}
-    if given.latexml and program(LaTeXML().command, "latexml"):
-        speed["all"]["latexml"] = measure_latexml(formulas[: given.latexml])
+    if given.latexml:
+        try:
+            speed["all"]["latexml"] = measure_latexml(formulas[: given.latexml])
+        except ConfigError as error:
+            print(f"left out: {error}")
     ratios = {
         f"{ours}_vs_{other}{'_short' if part == 'short' else ''}": figures[ours] / figures[other]
         for part, figures in speed.items()

@@ -1,12 +1,11 @@
-"""graphs.formulas.packing: any tree survives being packed."""
+"""Packed formula trees: any tree survives being packed."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.errors import FormulaError
-from graphs.formulas.packing import pack, unpack
-from graphs.formulas.tree import FormulaTree
+from graphs.formulas.tree import FormulaTree, pack, unpack
 
 LABELS = st.text(st.characters(exclude_characters="\x1f", exclude_categories=["Cs"]), max_size=8)
 

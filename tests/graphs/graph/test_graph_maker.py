@@ -13,7 +13,7 @@ from graphs.errors import Failure, StoreError
 from graphs.formulas.latex import parse_latex
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph import graph_maker
-from graphs.graph.graph_maker import FormulaTrees, GraphMaker, ParserFactory
+from graphs.graph.graph_maker import FormulaTrees, GraphMaker
 
 
 def refs(*latex: str) -> list[FormulaRef]:
@@ -59,7 +59,7 @@ class Half(Parrot):
 
 def test_a_chunk_without_a_graph_is_a_record_beside_the_graph_of_the_others() -> None:
     body = f"Say {'it ' * 400}now. Lose {'it ' * 400}now."  # two chunks
-    made = GraphMaker(ParserFactory(Half))([Post("1", "answer", body=body, markup="text")])
+    made = GraphMaker(Half)([Post("1", "answer", body=body, markup="text")])
     assert [graph.penman for graph in made.graphs] == ["(s / say-01)"]
     assert [(one.post_id, one.stage, one.kind) for one in made.failures] == [("1", "amr", "lost")]
 
@@ -70,7 +70,7 @@ def test_a_damaged_formulas_db_is_no_fault_of_a_post(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(FormulaTrees, "of", damaged)
     with pytest.raises(StoreError, match="a tree is not what was written"):
-        GraphMaker(ParserFactory(Parrot))([Post("1", "answer", body="Say $x$.", markup="text")])
+        GraphMaker(Parrot)([Post("1", "answer", body="Say $x$.", markup="text")])
 
 
 def test_trees_past_a_bound_are_left_out_with_a_message(monkeypatch: pytest.MonkeyPatch) -> None:

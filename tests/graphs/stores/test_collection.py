@@ -17,7 +17,7 @@ from graphs.errors import Failure, StoreError
 from graphs.graph.mathamr_plus import NodeKind
 from graphs.row_digests import row_digest
 from graphs.stores import collection, exchange, shards
-from graphs.stores.collection import Collection, ParserFactory
+from graphs.stores.collection import Collection
 from graphs.stores.shards import Shard
 
 
@@ -119,7 +119,7 @@ def test_building_again_does_nothing_and_another_source_is_refused(tmp_path: Pat
     build(tmp_path / "c.db", posts(5))
     assert content(tmp_path / "c.db") == before
     with pytest.raises(StoreError, match="begun with source 'test', now asked to go on with 'other'"):
-        collection.build(tmp_path / "c.db", posts(5), ParserFactory(Parrot), source="other")
+        collection.build(tmp_path / "c.db", posts(5), Parrot, source="other")
 
 
 def test_more_posts_can_follow(tmp_path: Path) -> None:
@@ -131,14 +131,14 @@ def test_killed_at_random_moments_and_resumed_it_ends_like_one_run(tmp_path: Pat
     build(tmp_path / "whole.db", posts(60, p7="crash"))
     program = textwrap.dedent(
         f"""
-        import sys
+        import functools, sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
         from pathlib import Path
         from graphs.stores import collection
         from parrot import Parrot, posts
         collection.BATCH_SIZE = 4
         collection.build({str(tmp_path / "killed.db")!r}, posts(60, p7="crash"),
-                         collection.ParserFactory(Parrot, {{"delay": 0.01}}), source="test")
+                         functools.partial(Parrot, delay=0.01), source="test")
         """
     )
     kills = 0
@@ -206,7 +206,7 @@ def test_a_retry_that_is_stopped_often_tries_each_post_once(tmp_path: Path, monk
                 raise KeyboardInterrupt
 
         numbers: list[int | None] = []
-        parser, skip, again = ParserFactory(Parrot), lambda _: None, numbers.append
+        parser, skip, again = Parrot, lambda _: None, numbers.append
         with pytest.raises(KeyboardInterrupt) if stops else nullcontext():
             collection.build(path, bad, parser, source="test", progress=progress, skipped=skip, retried=again)
         return numbers[0]
@@ -225,9 +225,9 @@ def test_kinds_of_posts_that_were_built_one_after_the_other_are_all_in_the_merge
     first, second = tmp_path / "1.db", tmp_path / "2.db"
     for path, shard, kinds in ((first, "1/2", ["answer"]), (first, "1/2", ["question"]), (second, "2/2", ["answer"])):
         part = Shard.parse(shard).of(posts(6))
-        collection.build(path, part, ParserFactory(Parrot), source="test", shard=shard, selection=kinds)
+        collection.build(path, part, Parrot, source="test", shard=shard, selection=kinds)
     with pytest.raises(StoreError, match=r"its selection is 'answer', that of .*1.db is 'answer, question'"):
         shards.merge(tmp_path / "c.db", [first, second])
     part = Shard.parse("2/2").of(posts(6))
-    collection.build(second, part, ParserFactory(Parrot), source="test", shard="2/2", selection=["question", "answer"])
+    collection.build(second, part, Parrot, source="test", shard="2/2", selection=["question", "answer"])
     assert shards.merge(tmp_path / "c.db", [first, second]).graphs == 6

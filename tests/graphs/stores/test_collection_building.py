@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from graphs.errors import ConfigError, Failure, StoreError
 from graphs.graph import graph_maker
 from graphs.graph.mathamr_plus import NodeKind
 from graphs.stores import collection, exchange, shards
-from graphs.stores.collection import Collection, ParserFactory
+from graphs.stores.collection import Collection
 from graphs.stores.shards import Shard
 
 COUNT = 80
@@ -42,7 +43,7 @@ def start(
     """A process that builds the collection of ``posts(count)``, post 7 with another ``body``, in batches of 4."""
     program = textwrap.dedent(
         f"""
-        import sys
+        import functools, sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
         from graphs.stores import collection
         from graphs.stores.shards import Shard
@@ -50,7 +51,7 @@ def start(
         if __name__ == "__main__":
             collection.BATCH_SIZE = 4
             collection.build({str(path)!r}, Shard.parse({shard!r}).of(posts({count}, p7={body!r})),
-                             collection.ParserFactory(Parrot, {{"delay": {delay}, "gate": {gate!r}}}), source="test",
+                             functools.partial(Parrot, delay={delay}, gate={gate!r}), source="test",
                              shard={shard!r}, workers={workers})
         """
     )
@@ -101,9 +102,7 @@ def test_two_shards_with_two_workers_each_killed_and_resumed_merge_into_one_whol
                 with pytest.raises(StoreError, match="not finished; build it again"):
                     shards.merge(tmp_path / "early.db", [path])
         shard = Shard(number, 2)
-        collection.build(
-            path, shard.of(posts(COUNT, p7="crash")), ParserFactory(Parrot), source="test", shard=str(shard)
-        )
+        collection.build(path, shard.of(posts(COUNT, p7="crash")), Parrot, source="test", shard=str(shard))
     assert kills
     summary = shards.merge(tmp_path / "merged.db", [tmp_path / "shard-2.db", tmp_path / "shard-1.db"])
     assert (summary.graphs, summary.failures) == (COUNT - 1, {("amr", "crash"): 1})
@@ -299,9 +298,9 @@ def test_every_post_is_in_one_shard_and_a_shard_keeps_to_itself(tmp_path: Path) 
         with pytest.raises(ConfigError, match="numbered from 1"):
             Shard.parse(text)
     one = list(Shard(1, 2).of(posts(9)))
-    collection.build(tmp_path / "c.db", one, ParserFactory(Parrot), source="test", shard="1/2")
+    collection.build(tmp_path / "c.db", one, Parrot, source="test", shard="1/2")
     with pytest.raises(StoreError, match="begun with shard '1/2', now asked to go on with '2/2'"):
-        collection.build(tmp_path / "c.db", one, ParserFactory(Parrot), source="test", shard="2/2")
+        collection.build(tmp_path / "c.db", one, Parrot, source="test", shard="2/2")
 
 
 def change(path: Path, statement: str, *values: str) -> None:
@@ -315,7 +314,7 @@ def shard_files(folder: Path, *, source: str = "test") -> list[Path]:
     paths = [folder / "1.db", folder / "2.db"]
     for number, path in enumerate(paths, 1):
         part = Shard(number, 2)
-        collection.build(path, part.of(posts(12)), ParserFactory(Parrot), source=source, shard=str(part))
+        collection.build(path, part.of(posts(12)), Parrot, source=source, shard=str(part))
     return paths
 
 
@@ -416,7 +415,7 @@ def test_a_graph_made_elsewhere_keeps_its_own_numbers_of_formulas(tmp_path: Path
         '# ::id 2\n# ::formula_map {"FORMULA_0": "9:9"}\n(s / solve-01 :ARG1 (f / FORMULA_0))\n'
     )
     made_of = [Post(str(i), "question", title="Of $x$:", body="solve $y+1$.", markup="text") for i in (1, 2)]
-    parser = ParserFactory(PenmanFileParser, {"path": str(path)})
+    parser = partial(PenmanFileParser, path=str(path))
     summary = collection.build(tmp_path / "c.db", made_of, parser, source="test")
     assert (summary.graphs, summary.failures) == (1, {("graph", "formula_map"): 1})
     with Collection(tmp_path / "c.db") as graphs:
@@ -434,7 +433,7 @@ def test_posts_that_are_there_already_are_passed_to_their_own_function(tmp_path:
         collection.build(
             tmp_path / "c.db",
             posts(number),
-            ParserFactory(Parrot),
+            Parrot,
             source="a",
             progress=parsed.append,
             skipped=skipped.append,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.dom.minidom
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from graphs.graph import drawing
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.mathamr_plus import decode as decode_plus
 from graphs.stores import census, collection
-from graphs.stores.collection import Collection, ParserFactory
+from graphs.stores.collection import Collection
 
 SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
 
@@ -130,7 +131,7 @@ def test_real_parses_of_the_arqmath_topics_become_graphs_with_their_own_formula_
     only_topics = type(files)(latex=(), slt=(), opt=(), topics=files.topics)
     build_formulas(tmp_path / "formulas.db", only_topics)
     stream = [topics[topic_id] for topic_id in maps]
-    parser = ParserFactory(PenmanFileParser, {"path": str(given)})
+    parser = partial(PenmanFileParser, path=str(given))
     summary = collection.build(
         tmp_path / "c.db", stream, parser, source=corpus.fingerprints().graphs, formulas_db=tmp_path / "formulas.db"
     )

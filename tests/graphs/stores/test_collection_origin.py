@@ -18,7 +18,6 @@ from graphs.corpus.packed import PackedFile
 from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, StoreError
 from graphs.formulas import store, tsv
-from graphs.graph.graph_maker import ParserFactory
 from graphs.stores import collection, exchange, shards
 from graphs.stores.collection import Collection
 from graphs.stores.origin import TOPICS
@@ -40,7 +39,7 @@ GRAPH = GraphConfig(
 
 def with_topics(path: Path, topics: str, shard: str = "1/1") -> None:
     stream = Shard.parse(shard).of([*posts(6), *(Post(f"T.{i}", "topic", body="Why?") for i in range(6))])
-    collection.build(path, stream, ParserFactory(Parrot), source="test", shard=shard, topics=topics)
+    collection.build(path, stream, Parrot, source="test", shard=shard, topics=topics)
 
 
 def topics_of(path: Path) -> object:
@@ -61,12 +60,12 @@ def test_a_collection_of_one_state_of_the_topics_is_not_continued_with_another(t
     with_topics(path, "1f")
     with pytest.raises(StoreError, match=r"begun with topics_hash '1f', now asked .* '2e'; .*leave the topics out"):
         with_topics(path, "2e")
-    collection.build(path, posts(7), ParserFactory(Parrot), source="test")
+    collection.build(path, posts(7), Parrot, source="test")
     assert topics_of(path) == "1f"
     forget_topics(path)
     with_topics(path, "2e")
     assert topics_of(path) is None  # its graphs may be of others
-    collection.build(tmp_path / "posts.db", posts(7), ParserFactory(Parrot), source="test")
+    collection.build(tmp_path / "posts.db", posts(7), Parrot, source="test")
     with_topics(tmp_path / "posts.db", "2e")
     assert topics_of(tmp_path / "posts.db") == "2e"
 

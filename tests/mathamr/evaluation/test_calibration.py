@@ -52,8 +52,8 @@ def test_the_error_is_that_of_its_bins() -> None:
         mine = (confidences >= low / 10) & (confidences < (low + 1) / 10)
         plain += mine.sum() / 500 * abs(confidences[mine].mean() - success[mine].mean())
     assert calibration_error(confidences, success) == pytest.approx(plain)
-    assert sum(one.count for one in reliability(confidences, success)) == 500
-    assert [one.count for one in reliability([0.0, 1.0], [0, 1])] == [1, 1]  # 1 is in the last bin
+    assert sum(count for *_, count in reliability(confidences, success)) == 500
+    assert [count for *_, count in reliability([0.0, 1.0], [0, 1])] == [1, 1]  # 1 is in the last bin
     assert calibration_error([0.0, 1.0], [1, 0]) == 1.0
 
 

@@ -16,7 +16,7 @@ from graphs.corpus.post import Post
 from graphs.errors import Failure, RetrievalError
 from graphs.graph import mathamr_plus
 from graphs.graph import vocabulary as vocabularies
-from graphs.graph.graph_maker import MadeGraphs, ParserFactory
+from graphs.graph.graph_maker import MadeGraphs
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
 from graphs.stores import collection as collections
@@ -45,7 +45,7 @@ POSTS = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("query")
-    collections.build(path / "collection.db", POSTS, ParserFactory(EmbeddedParser), source="test")
+    collections.build(path / "collection.db", POSTS, EmbeddedParser, source="test")
     with Collection(path / "collection.db") as source:
         vocabulary = Vocabulary.build(vocabularies.count(source.rows(), mathamr_plus.decode), size=200)
         for name, spec in SPECS.items():

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from graphs.amr.embedded import EmbeddedParser
 from graphs.corpus.jsonl import JsonLines
-from graphs.graph.graph_maker import ParserFactory
 from graphs.stores import collection
 from mathamr.default_settings import values
 from mathamr.stages.console import Console
@@ -23,7 +22,7 @@ def test_the_choice_of_pairs_is_written_beside_them(tmp_path: Path) -> None:
     ]
     (tmp_path / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts))
     corpus, graphs, out = JsonLines(tmp_path), tmp_path / "collection.db", tmp_path / "out"
-    collection.build(graphs, corpus.posts(), ParserFactory(EmbeddedParser), source=corpus.fingerprints().graphs)
+    collection.build(graphs, corpus.posts(), EmbeddedParser, source=corpus.fingerprints().graphs)
     graph = GraphConfig(**values("graph"))
     for positives in ("answers", "accepted"):
         prepare_training(corpus, graphs, out, graph, settings(positives=positives), Console())

@@ -7,10 +7,9 @@ import pytest
 
 from graphs.formulas.latex import parse_latex
 from graphs.formulas.tree import FormulaTree, TreeKind
-from mathamr.structure.alignment import Query, align
+from mathamr.structure.alignment import Query, align, aligned_weights
 from mathamr.structure.forest import Forest, ForestBuilder, Names
 from mathamr.structure.reference import align_plainly
-from mathamr.structure.renaming import aligned_weights
 from mathamr.structure.scoring import VARIABLE, Scoring
 
 RULES = Scoring(equal=0.9, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5)

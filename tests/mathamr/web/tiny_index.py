@@ -7,7 +7,6 @@ from pathlib import Path
 from graphs.amr.embedded import EmbeddedParser
 from graphs.corpus.post import Post
 from graphs.graph import mathamr_plus, vocabulary
-from graphs.graph.graph_maker import ParserFactory
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
 from graphs.stores import collection, store
@@ -43,7 +42,7 @@ def posts() -> list[Post]:
 
 def build(path: Path) -> Path:
     """Write an index to a folder below ``path``; returns the folder."""
-    collection.build(path / "collection.db", posts(), ParserFactory(EmbeddedParser), source="test")
+    collection.build(path / "collection.db", posts(), EmbeddedParser, source="test")
     with Collection(path / "collection.db") as source:
         words = Vocabulary.build(vocabulary.count(source.rows(), mathamr_plus.decode), size=300)
         store.build(path / "graphs.db", source.rows(), mathamr_plus.decode, VirtualNodeSpec(), words)

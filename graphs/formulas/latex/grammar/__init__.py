@@ -7,7 +7,7 @@
 
 Each module reads a larger part than the one before: :mod:`.cursor` (scripts and lone operators), :mod:`.fences`,
 :mod:`.factors`, :mod:`.terms` (sums and products), :mod:`.statements` (formulas and relations). A list that these do
-not read is mended (:mod:`.repair`, :mod:`.bars`) and tried again; if that fails, it stays in :mod:`.fragments`.
+not read is mended (:mod:`.repair`, :mod:`.bars`) and tried again; if that fails, it becomes a row for each fence.
 """
 
 from graphs.formulas.latex.grammar.statements import parse_list

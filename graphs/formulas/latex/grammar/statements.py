@@ -19,8 +19,7 @@ from collections.abc import Callable
 
 from graphs.formulas.latex.grammar.constructs import applied, fence, listing, primes, relation
 from graphs.formulas.latex.grammar.cursor import FLOATS, SCRIPTS, STOPS, Exhausted
-from graphs.formulas.latex.grammar.fragments import kludge
-from graphs.formulas.latex.grammar.repair import mended
+from graphs.formulas.latex.grammar.repair import kludge, mended
 from graphs.formulas.latex.grammar.terms import Terms
 from graphs.formulas.latex.nodes import Dual, Infix, MathList, Named, Node, Row, Script, Unparsed
 from graphs.formulas.latex.symbols import ABSENT, INVISIBLE_COMMA

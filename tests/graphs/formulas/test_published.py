@@ -4,7 +4,7 @@ from pathlib import Path
 
 from graphs.corpus.files import FormulaFiles
 from graphs.corpus.packed import PackedFile
-from graphs.formulas.visual_ids import posts_with_visual_ids
+from graphs.formulas.published import posts_with_visual_ids
 
 HEADER = "id\tpost_id\tthread_id\ttype\tcomment_id\told_visual_id\tvisual_id\tissue\tformula\n"
 

@@ -1,11 +1,17 @@
-"""Ids of formulas that got lost: spans of a post without one, although a latex TSV lists their formula.
+"""Parts of posts and topics that got lost, although a formula TSV has them: ids of formulas, and the ends of some.
 
 >>> post = Post("2", "answer", "", '<span class="math-container">$y &lt; 1$</span>')
 >>> with_ids(post, {"y<1": ["11"]}).body
 '<span class="math-container" id="11">$y &lt; 1$</span>'
 
-Such a span gets the id of the post's first listed formula with the same LaTeX that no span carries yet. Formulas of
-comments, and those that are listed as missing in the post, give none.
+A span without an id gets that of the post's first listed formula with the same LaTeX that no span carries yet. Formulas
+of comments, and those that are listed as missing in the post, give none.
+
+>>> topic = Post("B.1", "topic", "", '<span class="math-container" id="q_7">$1</span>')
+>>> with_whole_latex(topic, {"q_7": "1<a<m"}).body
+'<span class="math-container" id="q_7">$1&lt;a&lt;m$</span>'
+
+The official XML cuts four topic formulas of 2022, one of them the query of B.394, before a ``<``.
 """
 
 from __future__ import annotations
@@ -87,3 +93,35 @@ def comparable(latex: str) -> str:
 def number_of(topic_id: str) -> str:
     """Return the number of a topic: ``B.201`` and ``A.201`` ask about the same post."""
     return topic_id.rpartition(".")[2]
+
+
+_NAMED_SPAN = re.compile(r'(<span class="math-container" id="([^"]*)">)(.*?)</span>', re.DOTALL)
+
+
+def formulas_of(given: PackedFile) -> dict[str, str]:
+    """Return each formula of a topics' TSV, by id."""
+    found: dict[str, str] = {}
+    with given.open() as file:
+        header = columns_of(file.readline())
+        if "id" not in header:
+            raise CorpusError("has no column id; is this a formula TSV?", path=str(given), line=1)
+        at_id, at_formula = header.index("id"), formula_column(header)
+        for row, _ in quoted_rows(file):
+            columns = fields_of(row)
+            if len(columns) == len(header):
+                found[columns[at_id]] = columns[at_formula]
+    return found
+
+
+def with_whole_latex(post: Post, published: Mapping[str, str]) -> Post:
+    """``post`` with the published LaTeX in each span that has only its beginning."""
+
+    def whole(match: re.Match[str]) -> str:
+        opening, formula_id, given = match.groups()
+        latex = html.unescape(published.get(formula_id, ""))
+        begins = comparable(given)
+        if comparable(latex) == begins or not comparable(latex).startswith(begins):
+            return match[0]
+        return f"{opening}${html.escape(latex)}$</span>"
+
+    return replace(post, title=_NAMED_SPAN.sub(whole, post.title), body=_NAMED_SPAN.sub(whole, post.body))
