@@ -400,7 +400,7 @@ def test_an_index_on_a_server(
             """A server goes on when a client leaves."""
 
     server = Server(":memory:")
-    monkeypatch.setattr("mathamr.retrieval.qdrant_server.connect", lambda *_: server)
+    monkeypatch.setattr("mathamr.retrieval.server.collection.QdrantClient", lambda _: server)
     place = ["--backend", "qdrant", "--location", ":memory:", "--name", "mine"]
     exact_only = indexing.compare
     monkeypatch.setattr(indexing, "compare", lambda a, b, c, ways: exact_only(a, b, c, [w for w in ways if w.exact]))
