@@ -160,7 +160,11 @@ def test_what_cannot_be_fused_is_said(parts: list[str], message: str) -> None:
     ("conditions", "overrides", "message"),
     [
         ({"words": {"track": "bm25", "bm25": {"by": "letters"}}}, [], "bm25.by=letters is not one of text, formulas"),
-        ({"words": {"track": "bm25", "bm25": {"stem": "lovins"}}}, [], "bm25.stem=lovins is not one of none, accents, porter"),
+        (
+            {"words": {"track": "bm25", "bm25": {"stem": "lovins"}}},
+            [],
+            "bm25.stem=lovins is not one of none, accents, porter",
+        ),
         ({"words": FORMULAS}, ["bm25.stem=porter"], "bm25.stem=porter needs by=text"),
         ({"words": {"track": "bm25", "bm25": {"method": "okapi"}}}, [], "bm25.method=okapi is not one of lucene"),
         ({"words": {"track": "words"}}, [], "track=words is not known; the tracks are graph, text, bm25, sparse"),
