@@ -13,8 +13,8 @@ Every occurrence of a formula has its own number, in the order of the post, the 
 - each ``<span class="math-container">``, with the id that the collection gave it, whatever is in it;
 - each ``<math>`` element of HTML that contains its LaTeX;
 - text between ``$``, ``$$``, ``\(..\)``, ``\[..\]`` or in an environment such as ``align``, unless the dollars look
-  like money or the two do not belong together; its id, and that of a span without one, is ``{post_id}:{i}``. Unicode
-  signs in it become commands (:mod:`graphs.corpus.text.unicode_signs`).
+  like money or the two do not belong together; its id, and that of a span without one, is ``{post_id}:{i}``. In a post
+  without spans, Unicode signs in it become commands (:mod:`graphs.corpus.text.unicode_signs`).
 
 Placeholders are separate words, as a parser's tokenizer needs them: ``FORMULA_0-th`` becomes ``FORMULA_0 th``,
 ``non-FORMULA_0`` ``non FORMULA_0``, ``FORMULA_0-1`` ``FORMULA_0 - 1``, ``f(FORMULA_0)`` ``f (FORMULA_0)``; closing
@@ -60,6 +60,7 @@ def extract(post: Post) -> PlaceholderText:
     exceeds the limits (:mod:`graphs.corpus.post_limits`) is read up to them; ``cut`` of the result then says so.
     """
     read = read_html if post.markup == "html" else read_text
+    is_marked = post.markup == "html" and any("math-container" in part for part in (post.title, post.body))
     formulas: list[FormulaRef] = []
     sentences: list[str] = []
     title = post_limits.cut(post.title, post_limits.MAX_CHARACTERS)
@@ -69,13 +70,17 @@ def extract(post: Post) -> PlaceholderText:
         cut = f"a post of {size:,} characters; the first {len(title) + len(body):,} are read"
     for part in (title, body):
         if part:
-            for text in _joined([(_with_placeholders(block, post, formulas), block) for block in read(part)]):
+            for text in _joined([(_with_placeholders(block, post, formulas, is_marked), block) for block in read(part)]):
                 sentences += split(text)
     return post_limits.shortened(PlaceholderText(tuple(sentences), tuple(formulas), cut))
 
 
-def _with_placeholders(block: Block, post: Post, formulas: list[FormulaRef]) -> str:
-    """Return the text of a block with placeholders; append its formulas to ``formulas``."""
+def _with_placeholders(block: Block, post: Post, formulas: list[FormulaRef], is_marked: bool) -> str:
+    """Return the text of a block with placeholders; append its formulas to ``formulas``.
+
+    Args:
+        is_marked: whether the post has formulas that its collection marks.
+    """
     text = _URL.sub("link", block.text) if "://" in block.text or "www." in block.text else block.text
     pieces: list[str] = []  # text, formula, text, formula, ... text
     latex: list[tuple[str | None, str]] = []
@@ -92,7 +97,7 @@ def _with_placeholders(block: Block, post: Post, formulas: list[FormulaRef]) -> 
             inner = [next(spans) for _ in range(text.count(FORMULA, start, end))]
             first, *further = source.split(FORMULA)
             whole = first + "".join(f"${own}${rest}" for (_, own), rest in zip(inner, further, strict=True))
-            latex += [(None, as_commands(whole)), *inner]
+            latex += [(None, whole if is_marked else as_commands(whole)), *inner]
             pieces += [""] * len(inner)
         position = end
     out: list[str] = []

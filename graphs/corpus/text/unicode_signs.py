@@ -5,8 +5,8 @@ r"""Unicode signs in formulas of plain text, as the LaTeX commands that they sta
 >>> as_commands("a₁₂ ∈ ℝ, ½ ⊄ 𝑥")
 'a_{12} \\in  \\mathbb{R}, \\frac{1}{2} \\not\\subset  x'
 
-People type ``≤`` and ``x²`` in notes and queries, and write ``\le`` and ``x^2`` in papers. Formulas that a collection
-marks stay as they are, since their published trees have these signs as variables.
+People type ``≤`` and ``x²`` in notes and queries, and write ``\le`` and ``x^2`` in papers. Posts in which a collection
+marks formulas stay as they are, since published trees have these signs as variables.
 """
 
 from __future__ import annotations

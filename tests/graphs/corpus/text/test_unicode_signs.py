@@ -41,9 +41,10 @@ def test_every_sign_is_that_of_its_command() -> None:
     assert {sign for sign in COMMANDS if sign not in own} <= set("′’″°")
 
 
-def test_formulas_that_a_collection_marks_stay() -> None:
-    body = "<span class='math-container' id='1'>x ≤ 1</span> and $y ≤ 1$"
-    assert [formula.latex for formula in extract(Post("1", "answer", body=body)).formulas] == ["x ≤ 1", r"y \le  1"]
+def test_posts_with_formulas_that_a_collection_marks_stay() -> None:
+    marked, typed = "<span class='math-container' id='1'>x ≤ 1</span>", "<p>and $y ≤ 1$</p>"
+    for body, latex in ((marked + typed, ["x ≤ 1", "y ≤ 1"]), (typed, [r"y \le  1"])):
+        assert [formula.latex for formula in extract(Post("1", "answer", body=body)).formulas] == latex
 
 
 def test_words_in_a_formula_and_long_ones_stay() -> None:
