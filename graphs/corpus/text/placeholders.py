@@ -70,7 +70,8 @@ def extract(post: Post) -> PlaceholderText:
         cut = f"a post of {size:,} characters; the first {len(title) + len(body):,} are read"
     for part in (title, body):
         if part:
-            for text in _joined([(_with_placeholders(block, post, formulas, is_marked), block) for block in read(part)]):
+            blocks = read(part)
+            for text in _joined([(_with_placeholders(block, post, formulas, is_marked), block) for block in blocks]):
                 sentences += split(text)
     return post_limits.shortened(PlaceholderText(tuple(sentences), tuple(formulas), cut))
 
