@@ -40,6 +40,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -138,21 +139,36 @@ class StoredArrays:
     __hash__ = None  # type: ignore[assignment]
 
 
-def size_of(arrays: StoredArrays) -> tuple[int, int, int, int, int, int]:
-    """Return the counts of a graph, which determine its size with virtual nodes.
+class GraphSize(NamedTuple):
+    """Counts of a graph, in the order of their columns in a database; they determine its size with virtual nodes.
 
-    Returns:
-        Nodes without virtual ones; edges without inverses and without those of virtual nodes; formulas; sentences with
-        a concept; roots of sentences that are no formula nodes; tree nodes of formulas and concepts of sentences.
+    Attributes:
+        nodes: nodes without virtual ones.
+        edges: edges without inverses and without those of virtual nodes.
+        formulas: formulas.
+        sentences: sentences with a concept.
+        roots: roots of sentences that are no formula nodes.
+        constituents: tree nodes of formulas and concepts of sentences.
     """
+
+    nodes: int
+    edges: int
+    formulas: int
+    sentences: int
+    roots: int
+    constituents: int
+
+
+def size_of(arrays: StoredArrays) -> GraphSize:
+    """Return the counts of a graph."""
     roots, number_of_concepts = arrays.sentences.T
-    return (
-        len(arrays.labels),
-        len(arrays.relations),
-        len(arrays.formulas),
-        int((number_of_concepts > 0).sum()),
-        int((~np.isin(roots, arrays.formulas[:, 0])).sum()),
-        len(arrays.trees) + len(arrays.concepts),
+    return GraphSize(
+        nodes=len(arrays.labels),
+        edges=len(arrays.relations),
+        formulas=len(arrays.formulas),
+        sentences=int((number_of_concepts > 0).sum()),
+        roots=int((~np.isin(roots, arrays.formulas[:, 0])).sum()),
+        constituents=len(arrays.trees) + len(arrays.concepts),
     )
 
 
@@ -286,7 +302,7 @@ def check_header(blob: bytes, post_id: str) -> tuple[int, ...]:
     return header
 
 
-Converted = tuple[str, tuple[int, ...], bytes]
+Converted = tuple[str, GraphSize, bytes]
 """Post id, counts and stored form of a graph."""
 
 

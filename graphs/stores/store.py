@@ -9,7 +9,7 @@ One file serves every structure and connectivity: virtual nodes are added when g
 (:mod:`graphs.graph.packed`). A reader that names none gets those that the file was built with. Another formula mode is
 another file, from the same collection, without parsing again.
 
-Tables: ``graph(idx, post_id, ...)`` with the counts of :func:`graphs.graph.stored.size_of`, small enough to read
+Tables: ``graph(idx, post_id, ...)`` with the counts of :class:`graphs.graph.stored.GraphSize`, small enough to read
 whole; ``arrays(idx, blob, digest)``, the packed form of :mod:`graphs.graph.stored`; ``failure`` (posts without tensors,
 with the reason); ``meta`` (vocabulary, virtual nodes by default, hashes). ``idx`` counts from 0 in the order of rows.
 

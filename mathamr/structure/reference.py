@@ -1,4 +1,4 @@
-"""Alignment of two trees in plain Python: the reference of :mod:`mathamr.structure.alignment` and ``renaming``.
+"""Alignment of two trees in plain Python: the reference of :mod:`mathamr.structure.alignment`.
 
 >>> from graphs.formulas.latex import parse_latex
 >>> rules = Scoring(

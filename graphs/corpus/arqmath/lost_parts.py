@@ -77,7 +77,8 @@ def listed_formulas(files: Sequence[PackedFile], owner: str, named: Mapping[str,
 
 
 def fields_of(row: bytes) -> list[str]:
-    """Return the columns of a row; none if it is broken."""
+    """Return the columns of a row, however long they are; none if it is broken."""
+    csv.field_size_limit(max(csv.field_size_limit(), len(row)))
     try:
         return next(csv.reader([row.decode(errors="replace")], delimiter="\t"), [])
     except csv.Error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -310,6 +311,16 @@ def test_formulas_are_counted_in_their_column(tmp_path: Path) -> None:
     counts = holdings(tmp_path).counts
     assert (counts["formulas.opt"], counts["formulas.opt.empty"]) == (2, 1)
     assert (counts["topic_formulas.2020"], counts["topic_trees.2020.opt"]) == (1, 1)
+
+
+def test_a_tree_of_a_topic_counts_however_long_it_is(tmp_path: Path) -> None:
+    rows = [f"{number}\tA.1\t<math>{'<ci>x</ci>' * symbols}</math>\n" for number, symbols in ((1, 1), (2, 20_000))]
+    (tmp_path / "opt.tsv").write_text("".join(["id\ttopic_id\tformula\n", *rows]))
+    limit = csv.field_size_limit(1 << 17)  # the limit of a new process
+    try:
+        assert holdings(tmp_path).counts["topic_trees.2020.opt"] == 2
+    finally:
+        csv.field_size_limit(limit)
 
 
 def test_a_mark_within_a_field_opens_no_quotation(tmp_path: Path) -> None:

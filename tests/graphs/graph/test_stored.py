@@ -124,7 +124,7 @@ def test_a_graph_whose_root_a_tree_mentions_keeps_it_and_one_without_a_root_is_n
     graph = mathamr_plus.decode(ROOT_IN_A_TREE, {"FORMULA_0": "17"})
     vocabulary = Vocabulary.build(Counts(amr={"x": 1}), size=50)
     for formulas in ("both", "slt"):
-        assert size_of(to_stored(graph, formulas, vocabulary))[0] == 2
+        assert size_of(to_stored(graph, formulas, vocabulary)).nodes == 2
     with pytest.raises(GraphError, match="the root is node -1, but the graph has the nodes 0"):
         encode(to_stored(replace(graph, root=-1), "both", vocabulary))
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.graph.mathamr_plus import DocumentGraph
-from graphs.graph.stored import size_of, to_stored
+from graphs.graph.stored import GraphSize, size_of, to_stored
 from graphs.graph.tensors import to_arrays
 from graphs.graph.virtual_nodes import AUXILIARY_RELATION, FormulaMode, VirtualNodeSpec
 from graphs.graph.vocabulary import Counts, Vocabulary
@@ -24,7 +24,7 @@ VOCABULARY = Vocabulary.build(Counts(), size=50)
 @given(st.one_of(documents(), loose_documents()))
 def test_sizes_follow_from_counts(graph: DocumentGraph) -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute("CREATE TABLE graph(nodes, edges, formulas, sentences, roots, constituents)")
+        connection.execute(f"CREATE TABLE graph({', '.join(GraphSize._fields)})")
         for mode in get_args(FormulaMode):
             connection.execute("DELETE FROM graph")
             size = size_of(to_stored(graph, mode, VOCABULARY))
