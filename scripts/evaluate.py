@@ -63,8 +63,15 @@ def main(arguments: Sequence[str] | None = None) -> str:
 
     from mathamr.stages.retrieval.scoring import score_files
 
-    names = ("task", "regime", "searched", "visual_ids", "relevant_grade")
-    scores, note = score_files(given.run, given.qrels, **{name: getattr(given, name) for name in names})
+    scores, note = score_files(
+        given.run,
+        given.qrels,
+        task=given.task,
+        regime=given.regime,
+        searched=given.searched,
+        visual_ids=given.visual_ids,
+        relevant_grade=given.relevant_grade,
+    )
     if note:
         print(note.replace("data.relevant_grade=N", "--relevant-grade N"), file=sys.stderr)
     return json.dumps(scores)

@@ -68,8 +68,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             collection = Collection(corpus_of(given), given.years)
         files = {path: given.task or task_of(path) for path in given.check}
     else:
-        names = given.experiment, given.job, given.team, given.run
-        written = write_submission(*names, given.out, alternate=given.alternate, root=given.root)
+        written = write_submission(
+            given.experiment,
+            given.job,
+            given.team,
+            given.run,
+            given.out,
+            alternate=given.alternate,
+            root=given.root,
+        )
         files, collection, job = written.files, written.collection, written.job
         if not given.json:
             print(written.about)

@@ -364,7 +364,7 @@ def _rows_digest(rows: Iterable[Row]) -> str:
 
 
 def recorded_parser(tensors: Path, content: str) -> str:
-    """Return name, version and model of the parser behind tensors; ``embedded``, of any version, without any.
+    """Return name, version and model of the parser that made the graphs of tensors; ``embedded`` if none is recorded.
 
     In the folder of an experiment, a ``*.content.json`` of :meth:`ParsedCollection.identity` tells which collection has
     their graphs; elsewhere the collections beside the tensors count.

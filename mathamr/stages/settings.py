@@ -200,8 +200,8 @@ class JobSettings:
 @dataclass(frozen=True, kw_only=True)
 class GraphConfig:
     """Settings of graphs; ``parser`` as in :mod:`mathamr.stages.parsers`; ``structure``, ``connectivity``,
-    ``formulas`` and ``thread`` as in ``VirtualNodeSpec``; ``number_threshold`` counts the occurrences that a number
-    needs to keep its own label, and a numbered relation past 9 its id."""
+    ``formulas`` and ``thread`` as in ``VirtualNodeSpec``; ``number_threshold`` is the number of occurrences that a
+    number needs to keep its own label, and a numbered relation past 9 to keep its id."""
 
     parser: str
     structure: str

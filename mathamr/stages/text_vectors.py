@@ -8,9 +8,9 @@ encode_texts(place, lambda: open_encoder("minilm"), posts, topics, Console(), to
 
 Those of sentences (``model.sentence_vectors=minilm``) lie in the folder of each collection,
 ``outputs/shared/COLLECTION/sentence_vectors/IDENTITY.db``, also those of a source that is learned from, and all graphs
-of the collection share them (:mod:`mathamr.text.sentence_vectors`). They go on where they were interrupted. The texts
-of posts do not change in a collection; those of topics may, so ``IDENTITY.topics.json`` has their hashes. A sentence is
-encoded as a document, whether it is a query's or not: in training, questions are both.
+of the collection share them (:mod:`mathamr.text.sentence_vectors`). An interrupted run resumes. The texts of posts do
+not change in a collection; those of topics may, so ``IDENTITY.topics.json`` has their hashes. A sentence is encoded as
+a document, whether it is a query's or not: in training, questions are both.
 
     text = SentenceText(console)
     text.make("minilm", {"": parsed, "math": parsed_problems}, topics, "cpu")
@@ -18,7 +18,8 @@ encoded as a document, whether it is a query's or not: in training, questions ar
     text.digest(topic)                                         # its vectors are made again when this changes
 
 Those of the labels' words (``model.label_vectors=minilm``) are made once a vocabulary and encoder, beside
-preprocessed.db (:mod:`mathamr.model.label_vectors`). Both are made by one process while others wait.
+preprocessed.db (:mod:`mathamr.model.label_vectors`). One process makes the vectors of sentences and of labels, and
+others wait for it.
 """
 
 from __future__ import annotations
@@ -149,11 +150,11 @@ class LabelText:
             name: of the encoder.
             counts: of the collection; they know what words the stemmed labels come from.
         """
-        folder, key = graphs.path.parent, (name, graphs.path)
-        if key not in self._made:
+        folder, asked = graphs.path.parent, (name, graphs.path)
+        if asked not in self._made:
             with locked(folder / ".label_text.lock", wait=True):
-                self._made[key] = self._make(name, graphs, full_forms(counts()))
-        return self._made[key]
+                self._made[asked] = self._make(name, graphs, full_forms(counts()))
+        return self._made[asked]
 
     def _make(self, name: str, graphs: GraphStore, forms: dict[str, str]) -> str:
         folder, vocabulary = graphs.path.parent, graphs.vocabulary

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -81,13 +81,14 @@ class StructureSystem(System[StructureSettings]):
             elif settings.structure.context:
                 context = around.context(formulas.places, formulas.visual_ids)
         costs = {"index_seconds": watch.seconds, "index_bytes": made.nbytes, "peak_memory_bytes": peak_memory()}
-        return Indexed((formulas, made, context, answers), {**costs, "formulas": len(made)})
+        return Indexed(_Searchable(formulas, made, context, answers), {**costs, "formulas": len(made)})
 
     def retrieve(
         self, settings: StructureSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet
     ) -> Retrieved:
         """Search the index with the query formulas; ``queries_per_second`` is of the search alone."""
-        formulas, made, context, answers = indexed.index
+        searchable: _Searchable = indexed.index
+        formulas, made, context, answers = searchable
         if answers is not None:
             queries = {topic.topic_id: answers.formulas(topic) for topic in topic_set.topics}
             with Stopwatch() as watch:
@@ -108,7 +109,7 @@ class StructureSystem(System[StructureSettings]):
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
         """Keep the trees of the formulas of posts, and the published trees of topics."""
-        *_, search = job.indexed.index
+        search: StructureSearch = job.indexed.index.answers
         search.write(folder)
         if self._formulas_db is not None:
             keep_formulas(self._formulas_db, job.queries.topics, folder / _FORMULAS)
@@ -191,6 +192,15 @@ def _check(starts: npt.NDArray[Any], places: npt.NDArray[Any], names: npt.NDArra
     )
     if not fit:
         raise ValueError("its arrays do not belong together")
+
+
+class _Searchable(NamedTuple):
+    """Formulas with their ids, and their trees; in Task 1 ``answers`` finds posts by them."""
+
+    formulas: IndexedFormulas
+    made: StructureIndex
+    context: Context | None
+    answers: StructureSearch | None
 
 
 class _Around:

@@ -32,8 +32,8 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -41,7 +41,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphs import digests
-from graphs.errors import TrainingError, faults_as
+from graphs.errors import TrainingError
 from mathamr.model.config import EncoderConfig
 
 if TYPE_CHECKING:
@@ -329,8 +329,15 @@ def _json_bytes(values: Mapping[str, Any]) -> bytes:
     return (json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
 
 
-def _readable(path: Path) -> AbstractContextManager[None]:
-    return faults_as(TrainingError, "damaged or unreadable ({}); use another checkpoint", path)
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn the errors of a damaged or missing file into one error; others, such as too little memory, stay."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (SafetensorError, OSError, ValueError) as error:
+        raise TrainingError(f"damaged or unreadable ({error}); use another checkpoint", path=path) from error
 
 
 def _refuse_damage(path: Path, written: Mapping[str, str]) -> None:

@@ -100,6 +100,8 @@ def test_a_collection_without_topics_is_indexed_with_a_saved_model(
     assert scripts.build_collection.main([*collection, "--out", str(tmp_path / "graphs.db")]) == 0
     words = [*collection, "--graphs-db", str(tmp_path / "graphs.db"), "--model", str(model)]
     out = tmp_path / "index"
+    assert scripts.index.main([*words, "--out", str(out), "--workers", "0"]) == 2
+    assert "at least 1 process" in capsys.readouterr().err
     for update, printed in (([], "encoded:   2 posts"), (["--update"], "2 kept from the index before")):
         assert scripts.index.main([*words, "--out", str(out), *update]) == 0
         assert printed in capsys.readouterr().out
@@ -126,6 +128,9 @@ def test_an_update_keeps_the_settings_that_are_not_given(model: Path, tmp_path: 
     (notes / "b.md").write_text("The integral $\\int_0^1 x\\,dx$ is $1/2$.\n")
     assert scripts.index.main([*words, "--update"]) == 0
     assert settings_of(out) == before
+    state = (out / "folder/indexed.json").read_bytes()
+    assert scripts.index.main([*words, "--update", "--workers", "0"]) == 2
+    assert (out / "folder/indexed.json").read_bytes() == state
     assert scripts.index.main([*words, "--update", "--backend", "exact"]) == 0
     assert settings_of(out) == before | {"backend": "exact"}
 

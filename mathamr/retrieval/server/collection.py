@@ -3,8 +3,8 @@
 server = connect("http://localhost:6333", ServerOptions())
 server(lambda: server.client.count("posts").count)      # 8 attempts within some two minutes, then a StoreError
 
-A server whose version is too old is refused. Of a collection there are its creation, its alias, the points that it has,
-and its graphs while they grow.
+A server whose version is too old is refused. The functions below create a collection, list its points, wait for its
+graphs, and point an alias at it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     list(files.posts(frozenset({"7"})))        # a post with its text: graphs are made from it
 
 Where all texts are wanted, the collection is read once; where some are, twice: their headers tell which. Later runs,
-and other processes, read the files.
+and other processes, read the files. Posts that cannot be read are listed in a table, ``*.failures.tsv``.
 """
 
 from __future__ import annotations

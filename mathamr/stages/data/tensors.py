@@ -17,6 +17,7 @@ from graphs.graph.vocabulary import Counts, Row, Vocabulary
 from graphs.stores import store
 from graphs.stores.store import GraphStore
 from mathamr.stages.console import Console
+from mathamr.stages.data.formulas import check_workers
 from mathamr.stages.settings import GraphConfig
 
 
@@ -76,7 +77,11 @@ def build_tensors(
         source: identity of the graphs.
         total: number of graphs, where it is known.
         workers: processes that convert.
+
+    Raises:
+        ConfigError: no process.
     """
+    check_workers(workers)
     with console.stage("graphs to tensors", total=total, unit="graphs") as advance:
         store.build(out, rows, mathamr_plus.decode, spec, labels, source=source, workers=workers, progress=advance)
     made = GraphStore(out)

@@ -34,6 +34,7 @@ from mathamr.folder.collection import FolderPosts, read_folder, record_files
 from mathamr.retrieval.folder import DOCUMENTS, HEADER, read_header
 from mathamr.search import catalog
 from mathamr.stages.console import Console
+from mathamr.stages.data.formulas import check_workers
 from mathamr.stages.data.graphs import build_graphs
 from mathamr.stages.data.post_files import write_table
 from mathamr.stages.data.tensors import build_tensors
@@ -73,9 +74,11 @@ def index_folder(
         workers: processes that parse.
 
     Raises:
+        ConfigError: no process.
         CorpusError: not a folder, or one without any passage.
         StoreError: an update of an index that another model made, or another process that builds this index.
     """
+    check_workers(workers)
     place = out / DOCUMENTS
     with documents(folder, out, console, update=settings.update) as found:
         parser = GraphMaker(factory()).parser_name

@@ -180,6 +180,8 @@ def entry(record: Mapping[str, Any], name: str) -> Any:
 def keep_formulas(formulas_db: Path, topics: Iterable[Topic], target: Path) -> None:
     """Write the rows of the topics' formulas to a new file ``target``, with their trees and failures.
 
+    A typed query has no published trees, so only those of the topics are needed: some thousands of rows of millions.
+
     Raises:
         StoreError: files that cannot be read or written.
     """

@@ -166,6 +166,16 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str) -> None:
         read(tmp_path / "last")
 
 
+def test_too_little_memory_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> None:
+        raise RuntimeError("unable to mmap 800000776 bytes: Cannot allocate memory (12)")
+
+    write(tmp_path / "last", 1)
+    monkeypatch.setattr("safetensors.torch.load_file", refuse)
+    with pytest.raises(RuntimeError, match="unable to mmap"):
+        load(tmp_path / "last")
+
+
 def test_missing_and_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="no checkpoint here"):
         load(tmp_path / "best")
