@@ -27,6 +27,7 @@ paragraph before it, and what follows in small letters with both: "Let / FORMULA
 from __future__ import annotations
 
 import re
+from unicodedata import normalize
 
 from graphs.corpus import post_limits
 from graphs.corpus.post import FormulaRef, PlaceholderText, Post
@@ -58,13 +59,14 @@ def extract(post: Post) -> PlaceholderText:
 
     Any markup is accepted; an empty post has no sentences. Every formula is kept, with one placeholder. A post that
     exceeds the limits (:mod:`graphs.corpus.post_limits`) is read up to them; ``cut`` of the result then says so.
+    A letter and its combining accent become one character (NFC).
     """
     read = read_html if post.markup == "html" else read_text
     is_marked = post.markup == "html" and any("math-container" in part for part in (post.title, post.body))
     formulas: list[FormulaRef] = []
     sentences: list[str] = []
-    title = post_limits.cut(post.title, post_limits.MAX_CHARACTERS)
-    body = post_limits.cut(post.body, post_limits.MAX_CHARACTERS - len(title))
+    title = normalize("NFC", post_limits.cut(post.title, post_limits.MAX_CHARACTERS))
+    body = normalize("NFC", post_limits.cut(post.body, post_limits.MAX_CHARACTERS - len(title)))
     size, cut = len(post.title) + len(post.body), ""
     if size > post_limits.MAX_CHARACTERS:
         cut = f"a post of {size:,} characters; the first {len(title) + len(body):,} are read"

@@ -236,3 +236,8 @@ def test_every_span_stands_in_exactly_one_place(fragments: list[str]) -> None:
         for word in words
         if "FORMULA_" in word and word != "FORMULA_"
     )
+
+
+def test_a_letter_with_a_combining_accent_is_one_character() -> None:
+    composed, decomposed = "Sch\u00f6n von M\u00f6bius.", "Scho\u0308n von Mo\u0308bius."
+    assert extract(Post("1", "answer", body=decomposed, markup="text")).sentences == (composed,)
