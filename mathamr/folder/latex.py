@@ -65,9 +65,10 @@ _NO_TEXT = re.compile(
     rf"\\addcontentsline(?:{_ARGUMENT}){{3}}|\\(?:addtocontents|markboth)(?:{_ARGUMENT}){{2}}|\\markright{_ARGUMENT}"
     r"|\\(?:documentclass|usepackage|RequirePackage|newtheorem|declaretheorem|theoremstyle|[cC]refname"
     r"|(?:re)?newenvironment|newcounter|setlength|addtolength|setcounter|numberwithin|bibliography(?:style)?|pagenumbering"
-    r"|allowdisplaybreaks|hypersetup|captionsetup|tikzset|lstset|graphicspath|definecolor|title|author|date|address|email"
-    r"|affiliation|institute|subjclass|PMlinkescape[a-z]+)(?![a-zA-Z])\*?(?:\\[a-zA-Z]+)?"
+    r"|hypersetup|captionsetup|tikzset|lstset|graphicspath|definecolor|title|author|date|address|email"
+    r"|affiliation|institute|subjclass|PMlinkescape(?:word|phrase))(?![a-zA-Z])\*?(?:\\[a-zA-Z]+)?"
     rf"(?:\[[^\]]{{0,500}}\]|\{{{_INNER}{{0,500}}+\}})*"
+    r"|\\allowdisplaybreaks(?![a-zA-Z])(?:\[\d\])?"
     r"|(?<=\\\\)\*?\s*\[-?[\d.]+\s*(?:pt|cm|mm|em|ex|in)\]"
 )
 _EVENT = re.compile(

@@ -247,3 +247,15 @@ def test_places_in_a_real_book_are_the_lines_of_its_statements() -> None:
             count += 1
             assert r"\begin" in line
     assert count > 10
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [
+        r"A space is \PMlinkescapetext{completely normal} if it is.",
+        r"A space is \allowdisplaybreaks\emph{completely normal} if it is.",
+    ],
+)
+def test_commands_that_print_their_argument_keep_it(latex: str) -> None:
+    (passage,) = read_latex("a.tex", latex)
+    assert passage.text == "A space is completely normal if it is."
