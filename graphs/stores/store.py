@@ -239,9 +239,12 @@ class GraphStore(database.Reader):
 
     @cached_property
     def _checked(self) -> bytearray:
-        """A byte for each row: 1 after its digest was compared and its content checked."""
-        (stored,) = self.connection.execute("SELECT max(idx) + 1 FROM graph").fetchone()
-        return bytearray(stored or 0)
+        """A byte for each row: 1 after its digest was compared and its content checked.
+
+        Rows with another ``idx``, such as those of a file that grows, are checked at each read.
+        """
+        (stored,) = self.connection.execute("SELECT count(*) FROM graph").fetchone()
+        return bytearray(stored)
 
     def close(self) -> None:
         """Close the file of this thread; the next read opens it again."""
@@ -294,7 +297,7 @@ class GraphStore(database.Reader):
         """Return the packed graphs, and the rows among them that no batch has held yet; their digests are compared."""
         rows = self._select("g.idx, a.blob", post_ids, _ARRAYS)
         checked = self._checked
-        first = {post_id: row for post_id, row in rows.items() if not checked[row[0]]}
+        first = {post_id: row for post_id, row in rows.items() if not (0 <= row[0] < len(checked) and checked[row[0]])}
         if first:
             for post_id, (*counts, digest) in self._select(f"{_COUNTS}, a.digest", list(first), _ARRAYS).items():
                 check_row(digest, post_id, post_id, *counts, blob=first[post_id][1], path=self.path)
@@ -331,7 +334,8 @@ class GraphStore(database.Reader):
             checked=not first,
         )
         for number in first:
-            self._checked[number] = 1
+            if 0 <= number < len(self._checked):
+                self._checked[number] = 1
         if self.sentence_vectors is None:
             return batch
         of_sentences = batch.node_graph[batch.virtual_kind == VirtualKind.SENTENCE]  # ascending

@@ -65,9 +65,10 @@ _NO_TEXT = re.compile(
     rf"\\addcontentsline(?:{_ARGUMENT}){{3}}|\\(?:addtocontents|markboth)(?:{_ARGUMENT}){{2}}|\\markright{_ARGUMENT}"
     r"|\\(?:documentclass|usepackage|RequirePackage|newtheorem|declaretheorem|theoremstyle|[cC]refname"
     r"|(?:re)?newenvironment|newcounter|setlength|addtolength|setcounter|numberwithin|bibliography(?:style)?|pagenumbering"
-    r"|allowdisplaybreaks|hypersetup|captionsetup|tikzset|lstset|graphicspath|definecolor|title|author|date|address|email"
-    r"|affiliation|institute|subjclass|PMlinkescape[a-z]+)(?![a-zA-Z])\*?(?:\\[a-zA-Z]+)?"
+    r"|hypersetup|captionsetup|tikzset|lstset|graphicspath|definecolor|title|author|date|address|email"
+    r"|affiliation|institute|subjclass|PMlinkescape(?:word|phrase))(?![a-zA-Z])\*?(?:\\[a-zA-Z]+)?"
     rf"(?:\[[^\]]{{0,500}}\]|\{{{_INNER}{{0,500}}+\}})*"
+    r"|\\allowdisplaybreaks(?![a-zA-Z])(?:\[\d\])?"
     r"|(?<=\\\\)\*?\s*\[-?[\d.]+\s*(?:pt|cm|mm|em|ex|in)\]"
 )
 _EVENT = re.compile(
@@ -86,6 +87,7 @@ _SECTION = re.compile(
     r"\{[^\n]{0,200}?\\(?P<level>chapter|(?:sub){0,2}section)\*?\s*\{\s*#\d\s*\}"
 )
 _DECLARING = re.compile(r"\\(?:new|renewenv|declare)")
+_DECLARES = re.compile(r"\\(?:(?:re)?new|provide|[gex]?def(?![a-zA-Z])|let(?![a-zA-Z])|[dD]eclare|usepackage|Require)")
 _PRINTED = re.compile(r"\\newtheorem\*?\{([^{}\\]+)\}(?:\[[^\]]{0,500}\])?\{([^{}\\$]{1,200})\}")  # names of statements
 _DEFINITION = re.compile("\\\\(?:newcommand|renewcommand|def)\\*?(?:\\s|\x1e\\d+\x1e)*\\{?(?:\\s|\x1e\\d+\x1e)*\\Z")
 _COMMAND = re.compile(r"\\(?:(?P<name>[a-zA-Z]+)|.)", re.DOTALL)
@@ -113,7 +115,7 @@ def read_latex(file: str, text: str, declarations: str = "") -> list[Passage]:
     if edges:
         clean, lines = _without_comments(text, edges)
     begin = clean.find(r"\begin{document}")
-    if file.endswith(STYLES) or (begin < 0 and (r"\documentclass" in clean or strip_comments(text) in declarations)):
+    if file.endswith(STYLES) or (begin < 0 and (r"\documentclass" in clean or _is_of(declarations, text))):
         return []  # declarations alone
     reader = _Reader(file, declarations, clean, lines)
     start = begin + len(r"\begin{document}") if begin >= 0 else 0
@@ -226,6 +228,11 @@ class _Reader:
 def _declared(declarations: str) -> tuple[Expander, dict[str, Kind | None]]:
     """Return the commands and environments of a preamble, which the files of a book share."""
     return Expander(declarations), dict(environment_kinds(declarations))
+
+
+def _is_of(declarations: str, text: str) -> bool:
+    """Return whether a file declares macros in a preamble; one that a preamble includes may be an abstract."""
+    return _DECLARES.search(text) is not None and strip_comments(text) in declarations
 
 
 def _without_comments(text: str, edges: Mapping[str, str]) -> tuple[str, list[tuple[int, int]]]:

@@ -38,7 +38,8 @@ STATEMENTS = (
 )
 """Words that a statement begins with, in bold."""
 
-_HEADER = re.compile(r"---\n(?:(?!---|\.\.\.).*\n){0,200}?title:[ \t]*(?P<title>\S.*)")  # in YAML
+_HEADER = re.compile(r"---[ \t]*\n(?P<yaml>(?:(?!(?:---|\.{3})[ \t]*$).*\n){0,198})(?:---|\.{3})[ \t]*$", re.MULTILINE)
+_TITLE = re.compile(r"(?m)^title:[ \t]*(?P<title>[^\s|>].*)")  # in YAML
 _BLOCKS = MarkdownIt("commonmark").enable("table")
 _BLOCKS.core.ruler.enableOnly(["normalize", "block"])
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*\{?(?P<info>[^\s`}]*)")
@@ -47,17 +48,21 @@ _CODE = re.compile(  # no line after the first is empty, a formula, a heading, a
 )
 _QUOTE = re.compile(r"(?s)``(?!`).*''|`(?!`)[^']*\S'[\s.,;:!?)][^']*\Z")  # of TeX: ``words'' or `words'
 _DOLLAR = re.compile(r"(?<!\\)((?:\\\\)*)\$")  # not escaped
-_STOP = re.compile(r"(?<!\\right)(?<!\\left)(?<![\\.\s])\s*([.,;])\s*(\$\$?|\\\]|\\\))\Z")  # of the sentence
+_STOP = re.compile(  # of the sentence, not the one of \right. or \Bigr.
+    r"(?<!\\right)(?<!\\left)(?<!ig)(?<!igg)(?<!ig[lr])(?<!igg[lr])(?<![\\.\s])\s*([.,;])\s*(\$\$?|\\\]|\\\))\Z"
+)
 _FORMULA = re.compile("\x02(\\d+)\x02")
 _STATEMENT = re.compile(
     rf"(?P<bold>\*\*|__)(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)[.:]?(?P=bold)(?P<text>.*)", re.DOTALL
 )
 # :::{prf:theorem} Euclid of MyST, which may have backticks for colons, and > [!theorem] Euclid of Obsidian
 _DIRECTIVE = re.compile(
-    rf"(?::{{3,}}[ \t]*\{{(?:prf:)?|\[!)(?P<name>{STATEMENTS})[\]}}][+-]?[ \t]*(?P<title>[^\n]{{0,200}})(?P<text>.*)",
+    rf"(?::{{3,}}[ \t]*\{{(?:prf:)?|\[!)(?P<name>{STATEMENTS})[\]}}][+-]?[ \t]*(?P<title>[^\n]{{0,200}})"
+    r"(?:\n[ \t]*:[\w-]+:[^\n]*)*(?P<text>.*)",
     re.DOTALL | re.IGNORECASE,
 )
-_EDGE = re.compile(r"(?m)^[ \t]*(?::{3,}[^\n]*|:[\w-]+:[^\n]*)$")  # of a block of MyST or Pandoc, and its options
+_OPTION = re.compile(r"[ \t]*:[\w-]+:")  # of a block of MyST
+_EDGE = re.compile(r"(?m)^[ \t]*:{3,}[^\n]*(?:\n[ \t]*:[\w-]+:[^\n]*)*$")  # of a block of MyST or Pandoc, and options
 _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"!\[[^\[\]]{0,1000}\]\([^()]{0,2000}\)"), ""),
     (re.compile(r"\[([^\[\]]{0,1000})\](?:\([^()]{0,2000}\)|\[[^\[\]]{0,200}\])"), r"\1"),
@@ -82,10 +87,11 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
     Args:
         place: function from a line to the name of its place.
     """
-    if header := _HEADER.match(text):
+    if header := (yaml := _HEADER.match(text)) and _TITLE.search(yaml["yaml"]):
         outline.heading(0, header["title"].strip().strip("\"'"))
     text, formulas, joined = _without_formulas(_without_code(text.replace("\x02", " ")))
     level = 0
+    begun: tuple[str, str] | None = None  # place and name of a statement whose text is in the next paragraph
     for token in _BLOCKS.parse(text):
         if token.type == "heading_open":
             level = int(token.tag[1:])
@@ -94,14 +100,20 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
             where = place(token.map[0] + bisect.bisect_left(joined, token.map[0]) + 1)
             if level:
                 outline.heading(level, _plain(content, formulas))
-                level = 0
+                level, begun = 0, None
             elif (statement := _STATEMENT.match(content) or _DIRECTIVE.match(content)) is not None:
                 parts = {name: _plain(_EDGE.sub("", part), formulas) for name, part in statement.groupdict("").items()}
                 name, title = (parts.get(part, "").strip(". ") for part in ("name", "title"))
                 name = f"{name[:1].upper()}{name[1:]}" + f" ({title})" * bool(title)
+                begun = None if parts["text"].strip() else (where, name)
                 outline.statement(where, name, parts["text"])
             else:
-                outline.paragraph(where, _plain(_EDGE.sub("", content), formulas))
+                paragraph = _plain(_EDGE.sub("", content), formulas)
+                if begun is not None:
+                    outline.statement(*begun, paragraph)
+                else:
+                    outline.paragraph(where, paragraph)
+                begun = None
 
 
 def _without_code(text: str) -> str:
@@ -121,7 +133,7 @@ def _without_code(text: str) -> str:
             closes = edge is not None and edge["fence"].startswith(fence) and not edge["info"]
             if closes:
                 fence, lines[number] = "", {"math": "$$", "text": ":::"}.get(kind, "")
-            elif kind == "math" and _EDGE.match(line):
+            elif kind == "math" and lines[number - 1] == "$$" and _OPTION.match(line):
                 lines[number - 1 : number + 1] = ["", "$$"]
             elif kind == "code":
                 lines[number] = ""
@@ -129,7 +141,7 @@ def _without_code(text: str) -> str:
             opened, fence, info = number, edge["fence"], edge["info"]
             kind = "math" if info in ("math", "latex", "tex") else "text" if info.startswith("prf:") else "code"
             lines[number] = {"math": "$$", "text": f":::{line.strip().lstrip(fence[0])}"}.get(kind, "")
-    if fence:  # without an end, it may be in a formula: four spaces are ~~~~
+    if fence and kind == "code":  # without an end, it may be in a formula: four spaces are ~~~~
         lines[opened:] = typed[opened:]
     return "\n".join(lines)
 

@@ -28,7 +28,7 @@ _TABLE = r"""
 ⇒\Rightarrow ↦\mapsto ↪\hookrightarrow ⟶\longrightarrow ⟹\Longrightarrow ⟸\Longleftarrow ⇝\rightsquigarrow ↑\uparrow
 ↓\downarrow ↠\twoheadrightarrow ↣\rightarrowtail ↔\leftrightarrow ⇔\iff ⟺\Longleftrightarrow ⇌\rightleftharpoons
 ∴\therefore ∵\because ⌈\lceil ⌉\rceil ⌊\lfloor ⌋\rfloor ⟨\langle ⟩\rangle ⟦\llbracket ⟧\rrbracket
-−- –- ·\cdot •\bullet ‖\| ∆\Delta µ\mu ∶: ∕/ ≔:= ′' ’' ″'' °^\circ
+−- –- ·\cdot •\bullet ‖\| ∆\Delta µ\mu ∶: ∕/ ⁄/ ≔:= ′' ’' ″'' °^\circ
 """
 COMMANDS = {entry[0]: entry[1:] for entry in _TABLE.split()}
 """Sign -> its LaTeX."""
@@ -40,9 +40,12 @@ _STYLES = {
     "SCRIPT": r"\mathcal",
     "BOLD": r"\mathbf",
     "ITALIC": "",
+    "PLANCK": "",  # the italic h
 }
 _INNER = r"[^()]{0,500}(?:\([^()]{0,500}\)[^()]{0,500}){0,20}"  # with parentheses in it
-_ROOT = re.compile(rf"√\s*(?:\((?P<sum>{_INNER})\)|(?P<number>\d+))")
+_ROOT = re.compile(rf"√\s*(?:\((?P<sum>{_INNER})\)|(?P<number>\d+(?:\.\d+)?))")
+_RAISED, _LOWERED = rf"(?:[{_SCRIPTS['^']}]+|[°′″])", rf"[{_SCRIPTS['_']}]+"
+_DOUBLE = re.compile(rf"\^(\{{)?(?P<up>{_RAISED})(?(1)\}})|_(\{{)?(?P<down>{_LOWERED})(?(3)\}})")  # 90^°, x_{₁}
 _SIGN = re.compile(
     r"(?P<text>\\(?:text[a-z]*|mbox|hbox|operatorname)\*?\s*\{[^{}]*\})"
     rf"|[{_SCRIPTS['^']}]+|[{_SCRIPTS['_']}]+|[^\x00-\x7f]"
@@ -54,7 +57,7 @@ def as_commands(latex: str) -> str:
     if latex.isascii():
         return latex
     latex = _ROOT.sub(lambda root: rf"\sqrt{{{root['sum'] or root['number']}}}", latex).replace("√", r"\sqrt ")
-    return _SIGN.sub(_command, latex)
+    return _SIGN.sub(_command, _DOUBLE.sub(lambda double: double["up"] or double["down"], latex))
 
 
 def _command(match: re.Match[str]) -> str:
@@ -69,9 +72,10 @@ def _command(match: re.Match[str]) -> str:
         if sign[0] in scripts:
             return f"{mark}{{{plain.replace('−', '-')}}}"
     style = next((command for name, command in _STYLES.items() if name in unicodedata.name(sign, "")), None)
-    if style is not None and plain.isascii():
-        return f"{style}{{{plain}}}" if style else plain
-    if "⁄" in plain:  # ½
+    letter = COMMANDS.get(plain, plain)
+    if style is not None and letter.isascii():
+        return f"{style}{{{letter}}}" if style else f"{letter} " if plain in COMMANDS else letter
+    if re.fullmatch(r"\d+⁄\d+", plain):  # ½
         return r"\frac{{{}}}{{{}}}".format(*plain.split("⁄"))
     base = unicodedata.normalize("NFD", sign)
     return rf"\not{COMMANDS.get(base[0], base[0])} " if base[1:] == "\u0338" else sign

@@ -313,6 +313,19 @@ def test_truncated_graph_names_its_post(path: Path, tmp_path: Path) -> None:
     assert store.load(["10", "60"]).num_graphs == 2
 
 
+@pytest.mark.parametrize("number", [-1, 600, 1 << 60])
+def test_a_row_out_of_order_is_checked_at_each_read(path: Path, tmp_path: Path, number: int) -> None:
+    label = "CAST(substr(blob, 1, 40) || x'ff7f' || substr(blob, 43) AS BLOB)"
+    store = damaged(path, tmp_path, RESEALED.format(label))
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        for table in ("graph", "arrays"):
+            connection.execute(f"UPDATE {table} SET idx = ? WHERE idx = 5", (number,))
+    store.load(["5990", "5980"])  # the rows whose bytes -1 and -2 are
+    for _ in range(2):
+        with pytest.raises(GraphError, match=r"post 50: label 32767"):
+            store.load(["50"])
+
+
 def test_label_outside_the_vocabulary_names_its_post(path: Path, tmp_path: Path) -> None:
     store = damaged(path, tmp_path, RESEALED.format("CAST(substr(blob, 1, 40) || x'ff7f' || substr(blob, 43) AS BLOB)"))
     for posts in (["10", "50"], ["50"]):  # the second time, too

@@ -230,7 +230,7 @@ def test_a_comment_defines_nothing() -> None:
 
 def test_macros_that_include_each_other_end() -> None:
     files = {"a.tex": r"\input{b}\begin{document} The first file here.", "b.tex": r"\input{a} The second file here."}
-    assert [passage.text for passage in read_files(files)] == ["The first file here."]  # b.tex is in the preamble
+    assert [passage.text for passage in read_files(files)] == ["The first file here.", "The second file here."]
 
 
 @pytest.mark.shared
@@ -247,3 +247,23 @@ def test_places_in_a_real_book_are_the_lines_of_its_statements() -> None:
             count += 1
             assert r"\begin" in line
     assert count > 10
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [
+        r"A space is \PMlinkescapetext{completely normal} if it is.",
+        r"A space is \allowdisplaybreaks\emph{completely normal} if it is.",
+    ],
+)
+def test_commands_that_print_their_argument_keep_it(latex: str) -> None:
+    (passage,) = read_latex("a.tex", latex)
+    assert passage.text == "A space is completely normal if it is."
+
+
+def test_an_abstract_that_a_preamble_includes_is_read() -> None:
+    abstract = "The abstract says that primes are many."
+    (passage,) = read_latex("abstract.tex", abstract, f"{abstract}\n\\documentclass{{article}}")
+    assert passage.text == abstract
+    macros = r"\newcommand{\R}{\mathbb{R}} Words between macros."
+    assert read_latex("macros.tex", macros, f"{macros}\n\\documentclass{{article}}") == []

@@ -92,6 +92,28 @@ A line is straight.
     ]
 
 
+def test_a_statement_of_myst_has_its_name_if_an_empty_line_follows() -> None:
+    text = "```{prf:theorem} Euclid\n:label: euclid\n\nThere are many primes.\n```\n\nText after the theorem."
+    found = [(passage.place, passage.title, passage.text) for passage in read_markdown("a.md", text)]
+    assert found == [("1", "Theorem (Euclid). a", "There are many primes."), ("7", "a", "Text after the theorem.")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (":warning: This holds for rings.", ":warning: This holds for rings."),
+        ("Below is one.\n\n```math\nx^2 = 1", "Below is one. $$ x^2 = 1"),
+        ("```math\nf\n:A: y\n```", "$$ f :A: y $$"),
+        (r"Let $\Bigl( x \Bigr.$ be.", r"Let $\Bigl( x \Bigr.$ be."),
+        ("---\n\ntitle: no header", "title: no header"),
+        ("---\ntitle: >\n  Folded\n---\nA line of text.", "A line of text."),
+    ],
+)
+def test_words_that_resemble_markup_stay(text: str, expected: str) -> None:
+    (passage,) = read_markdown("a.md", text)
+    assert (passage.title, passage.text) == ("a", expected)
+
+
 def test_spaces_in_a_formula_are_no_code() -> None:
     (passage,) = read_markdown("a.md", "Let\n$$\nM = 1,\n~~~~\nA = 2\n$$ Show that it holds.")
     assert passage.text == "Let $$ M = 1, ~~~~ A = 2 $$ Show that it holds."

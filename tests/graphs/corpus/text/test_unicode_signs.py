@@ -21,6 +21,9 @@ from graphs.formulas.latex.symbols import SYMBOLS
         ("f′(x) − ½ ∈ ℝ", r"f'(x) - \frac12 \in \mathbb{R}"),
         ("A ⊄ B, A ≰ B", r"A \not\subset B, A \not\le B"),
         ("e^{−α₁₂x}", r"e^{-\alpha_{12} x}"),
+        ("90^° = 90^{°}, x^² = x_₁^{′}", r"90^\circ = 90^\circ, x^2 = x_1'"),
+        ("√2.5 + 1⁄2", r"\sqrt{2.5} + 1/2"),
+        ("ℎ(𝛼) ∈ 𝚪", r"h(\alpha) \in \mathbf{\Gamma}"),
         ("𝑥 ∈ 𝔽ₚ", r"x \in \mathbb{F}_p"),
     ],
 )
@@ -37,7 +40,7 @@ def test_a_typed_formula_has_the_tree_of_the_written_one(typed: str, written: st
 def test_every_sign_is_that_of_its_command() -> None:
     """But for signs that resemble it, such as ``·`` for ``⋅``."""
     own = {sign: SYMBOLS[command].value for sign, command in COMMANDS.items() if command in SYMBOLS}
-    assert {sign for sign, value in own.items() if value != sign} <= set("−–·•‖∆µ∶∕≔")
+    assert {sign for sign, value in own.items() if value != sign} <= set("−–·•‖∆µ∶∕⁄≔")
     assert {sign for sign in COMMANDS if sign not in own} <= set("′’″°")
 
 
