@@ -42,7 +42,16 @@ _HEADER = re.compile(r"---[ \t]*\n(?P<yaml>(?:(?!(?:---|\.{3})[ \t]*$).*\n){0,19
 _TITLE = re.compile(r"(?m)^title:[ \t]*(?P<title>[^\s|>].*)")  # in YAML
 _BLOCKS = MarkdownIt("commonmark").enable("table")
 _BLOCKS.core.ruler.enableOnly(["normalize", "block"])
-_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*\{?(?P<info>[^\s`}]*)")
+_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,}|:{3,})[ \t]*(?P<brace>\{?)(?P<info>[^\s`},]*)")
+_NO_TEXT = (  # blocks of MyST without sentences, and languages of notebooks
+    r"(?i:[.#=]|(?:code(?:-block|-cell)?|sourcecode|literalinclude|include|figure|image|toctree|tableofcontents|contents"
+    r"|bibliography|index|raw|mermaid|graphviz|digraph|plot|tikz|eval-rst|doctest|test\w+|jupyter-\w+|auto\w+|iframe|video"
+    r"|embed|python|ipython|py|r|rcpp|julia|sage|octave|matlab|stan|sql|ba?sh|js|javascript|ojs|html|css|dot)(?![\w:-]))"
+)
+_QUOTED_MATH = re.compile(  # ```math below > [!proof] of Obsidian
+    r"(?m)^( {0,3}>[ \t>]*)```(?:\{math\}|math|latex|tex)[ \t]*\n"
+    r"((?:[ \t]*>(?![ \t>]*```)[^\n]*\n){1,200})[ \t]*>[ \t>]*```[ \t]*$"
+)
 _CODE = re.compile(  # no line after the first is empty, a formula, a heading, an item or a row
     r"(?<![\\`])(`+)(?!`)(?:[^\n]|\n(?![ \t>]*(?:\n|\$\$|[-*+#|]|\d+[.)]))){0,2000}?[^`]\1(?!`)"
 )
@@ -119,29 +128,31 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
 def _without_code(text: str) -> str:
     """Return a text with empty lines in place of code and of its header.
 
-    Blocks of ``math`` become formulas, and those of ``{prf:theorem}`` blocks of colons.
+    Blocks of ``math`` become formulas, and other blocks of MyST, such as ``{prf:theorem}``, blocks of colons.
     """
-    lines = text.split("\n")
+    lines = _QUOTED_MATH.sub(r"\1$$\n\2\1$$", text).split("\n")
     if lines[0].strip() == "---":  # a header in YAML
         end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), -1)
         lines[: end + 1] = [""] * (end + 1)
-    fence = kind = ""
+    blocks = [("", "text")]  # fence and kind of the open blocks
     opened, typed = 0, list(lines)
     for number, line in enumerate(lines):
         edge = _FENCE.match(line)
-        if fence:
-            closes = edge is not None and edge["fence"].startswith(fence) and not edge["info"]
-            if closes:
-                fence, lines[number] = "", {"math": "$$", "text": ":::"}.get(kind, "")
-            elif kind == "math" and lines[number - 1] == "$$" and _OPTION.match(line):
-                lines[number - 1 : number + 1] = ["", "$$"]
-            elif kind == "code":
-                lines[number] = ""
-        elif edge is not None:
-            opened, fence, info = number, edge["fence"], edge["info"]
-            kind = "math" if info in ("math", "latex", "tex") else "text" if info.startswith("prf:") else "code"
-            lines[number] = {"math": "$$", "text": f":::{line.strip().lstrip(fence[0])}"}.get(kind, "")
-    if fence and kind == "code":  # without an end, it may be in a formula: four spaces are ~~~~
+        fence, kind = blocks[-1]
+        if edge is not None and fence and edge["fence"].startswith(fence) and not edge["info"]:
+            lines[number] = {"math": "$$", "text": ":::"}.get(kind, "")
+            blocks.pop()
+        elif kind == "math" and lines[number - 1] == "$$" and _OPTION.match(line):
+            lines[number - 1 : number + 1] = [":::" if lines[number - 2].strip() else "", "$$"]
+        elif kind == "code":
+            lines[number] = ""
+        elif kind == "text" and edge is not None and (edge["fence"][0] != ":" or edge["info"] == "math"):
+            opened, info = number, edge["info"]
+            kind = "text" if edge["brace"] and not re.match(_NO_TEXT, info) else "code"
+            kind = "math" if info in ("math", "latex", "tex") else kind
+            lines[number] = {"math": "$$", "text": f":::{line.strip().lstrip(edge['fence'][0])}"}.get(kind, "")
+            blocks.append((edge["fence"], kind))
+    if blocks[-1][1] == "code":  # without an end, it may be in a formula: four spaces are ~~~~
         lines[opened:] = typed[opened:]
     return "\n".join(lines)
 

@@ -101,6 +101,37 @@ def test_a_statement_of_myst_has_its_name_if_an_empty_line_follows() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("```{note}\nLet $a+1$ be.\n```", [("1", "a", "Let $a+1$ be.")]),
+        ("```{tip}\n:class: wide\n\nTake $x$.\n```\nThen.", [("4", "a", "Take $x$. Then.")]),
+        ("```{exercise}\n:label: one\nFind $x$.\n```", [("1", "Exercise. a", "Find $x$.")]),
+        (
+            "```{code-cell} r\nx\n```\n```{r, echo=F}\nx\n```\n```{figure} a.png\nA plot\n```\nEnd.",
+            [("10", "a", "End.")],
+        ),
+        ("````{note}\nA word.\n```python\nx\n```\n````\nEnd.", [("1", "a", "A word. End.")]),
+    ],
+)
+def test_blocks_of_myst_are_read_unless_they_are_code(text: str, expected: list[tuple[str, str, str]]) -> None:
+    assert [(passage.place, passage.title, passage.text) for passage in read_markdown("a.md", text)] == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "````{prf:lemma}\nLet\n```{math}\nx_1^2\n```\nbe.\n````",
+        ":::{prf:lemma}\nLet\n```{math}\n:label: one\nx_1^2\n```\nbe.\n:::",
+        "::::{prf:lemma}\nLet\n:::{math}\nx_1^2\n:::\nbe.\n::::",
+        "> [!lemma]-\n> Let\n> ```math\n> x_1^2\n> ```\n> be.",
+    ],
+)
+def test_a_block_of_math_is_part_of_its_statement(text: str) -> None:
+    found = [(passage.place, passage.title, passage.text) for passage in read_markdown("a.md", f"{text}\n\nAfter it.")]
+    assert found == [("1", "Lemma. a", "Let $$ x_1^2 $$ be."), (str(text.count("\n") + 3), "a", "After it.")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         (":warning: This holds for rings.", ":warning: This holds for rings."),
         ("Below is one.\n\n```math\nx^2 = 1", "Below is one. $$ x^2 = 1"),
         ("```math\nf\n:A: y\n```", "$$ f :A: y $$"),
@@ -135,6 +166,8 @@ def test_statements_in_german_and_french_are_recognised() -> None:
         "```\n" * 20_000,
         "\\(" * 9_999,
         "`a ``b " * 9_999,
+        "> ```math\n" * 20_000,
+        "````{note}\n" * 20_000,
         UNCLOSED,
     ],
 )
