@@ -72,10 +72,13 @@ _DIRECTIVE = re.compile(
 )
 _OPTION = re.compile(r"[ \t]*:[\w-]+:")  # of a block of MyST
 _EDGE = re.compile(r"(?m)^[ \t]*:{3,}[^\n]*(?:\n[ \t]*:[\w-]+:[^\n]*)*$")  # of a block of MyST or Pandoc, and options
+_TAG = re.compile(r"</?[a-zA-Z!][^<>]{0,2000}>")
+_UNSEEN = re.compile(r"(?is)<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<(script|style|pre|textarea|svg)\b.*?(?:</\1\s*>|\Z)")
+_BLOCK_TAG = re.compile(r"(?i)(?=</?(?:br|dd|details|div|dt|h[1-6]|li|p|summary|t[dhr])\b)")
 _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"!\[[^\[\]]{0,1000}\]\([^()]{0,2000}\)"), ""),
     (re.compile(r"\[([^\[\]]{0,1000})\](?:\([^()]{0,2000}\)|\[[^\[\]]{0,200}\])"), r"\1"),
-    (re.compile(r"</?[a-zA-Z!][^<>]{0,2000}>"), ""),
+    (_TAG, ""),
     (re.compile(r"(?<![\w*])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?![\w*])"), ""),
     (re.compile(r"(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)"), ""),
     (re.compile(r"\\([!-#%-'*-/:-@_`{-~])"), r"\1"),  # escaped signs, but not \$, \( and \[
@@ -104,8 +107,12 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
     for token in _BLOCKS.parse(text):
         if token.type == "heading_open":
             level = int(token.tag[1:])
-        elif token.type == "inline" and token.map is not None:
+        elif token.type in ("inline", "html_block") and token.map is not None:
             content = token.content
+            if token.type == "html_block":
+                content = _TAG.sub("", _BLOCK_TAG.sub(" ", _UNSEEN.sub("", content))).strip()
+                if not content:
+                    continue
             where = place(token.map[0] + bisect.bisect_left(joined, token.map[0]) + 1)
             if level:
                 outline.heading(level, _plain(content, formulas))

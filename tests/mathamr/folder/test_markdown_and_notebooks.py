@@ -116,6 +116,19 @@ def test_blocks_of_myst_are_read_unless_they_are_code(text: str, expected: list[
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('A.\n\n<div class="rule">Let $h_1^3$ <b>b</b>e.</div>', [("1", "a", "A. Let $h_1^3$ be.")]),
+        ("<details>\n<summary>Why</summary>We use $x_1$.\n</details>", [("1", "a", "Why We use $x_1$.")]),
+        ("<div>\n**Lemma.** Let $x$.\n</div>", [("1", "Lemma. a", "Let $x$.")]),
+        ("**Lemma.**\n\n<!-- $x$\n\n-->\n\n<script>\n$y$\n</script>\n\nIt is.", [("1", "Lemma. a", "It is.")]),
+    ],
+)
+def test_words_in_blocks_of_html_are_read(text: str, expected: list[tuple[str, str, str]]) -> None:
+    assert [(passage.place, passage.title, passage.text) for passage in read_markdown("a.md", text)] == expected
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "````{prf:lemma}\nLet\n```{math}\nx_1^2\n```\nbe.\n````",
@@ -168,6 +181,7 @@ def test_statements_in_german_and_french_are_recognised() -> None:
         "`a ``b " * 9_999,
         "> ```math\n" * 20_000,
         "````{note}\n" * 20_000,
+        "<div><!-<script" * 20_000,
         UNCLOSED,
     ],
 )
