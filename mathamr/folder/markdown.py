@@ -33,7 +33,8 @@ SUFFIXES = (".md", ".markdown")
 
 STATEMENTS = (
     "Theorem|Lemma|Proposition|Corollary|Definition|Remark|Example|Exercise|Problem|Question|Conjecture|Proof"
-    "|Satz|Hilfssatz|Korollar|Bemerkung|Beispiel|Aufgabe|Beweis"
+    "|Claim|Fact|Observation|Axiom|Notation|Solution"
+    "|Satz|Hilfssatz|Korollar|Bemerkung|Beispiel|Aufgabe|Beweis|Folgerung|Vermutung|Behauptung|Übung"
     "|Théorème|Lemme|Corollaire|Définition|Remarque|Exemple|Exercice|Preuve|Démonstration"
 )
 """Words that a statement begins with, in bold."""
@@ -62,7 +63,9 @@ _STOP = re.compile(  # of the sentence, not the one of \right. or \Bigr.
 )
 _FORMULA = re.compile("\x02(\\d+)\x02")
 _STATEMENT = re.compile(
-    rf"(?P<bold>\*\*|__)(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)[.:]?(?P=bold)(?P<text>.*)", re.DOTALL
+    rf"(?P<bold>\*\*|__)(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)[.:]?(?P=bold)"
+    r"(?:[ \n]\((?P<title>[^()\n]{1,200})\)[.:])?(?P<text>.*)",
+    re.DOTALL,
 )
 # :::{prf:theorem} Euclid of MyST, which may have backticks for colons, and > [!theorem] Euclid of Obsidian
 _DIRECTIVE = re.compile(
@@ -71,7 +74,14 @@ _DIRECTIVE = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _OPTION = re.compile(r"[ \t]*:[\w-]+:")  # of a block of MyST
-_EDGE = re.compile(r"(?m)^[ \t]*:{3,}[^\n]*(?:\n[ \t]*:[\w-]+:[^\n]*)*$")  # of a block of MyST or Pandoc, and options
+_EDGE = re.compile(  # of a block of MyST or Pandoc, and options; the words after its name are kept
+    rf"(?m)^[ \t]*:{{3,}}(?:[ \t]*\{{(?!{_NO_TEXT})[^{{}}\n]{{1,200}}\}}(?![ \t]*:)(?P<title>[^\n]*)|[^\n]*)"
+    r"(?:\n[ \t]*:[\w-]+:[^\n]*)*$"
+)
+_DIV = re.compile(  # ::: {.lemma name="Zorn"} of Pandoc
+    rf"(?mi)^([ \t]*:{{3,}})[ \t]*\{{[^{{}}\n]{{0,200}}?\.({STATEMENTS})(?![\w-])[^{{}}\n]{{0,200}}\}}"
+)
+_NAME = re.compile(r'\bname="([^"\n]*)"')
 _TAG = re.compile(r"</?[a-zA-Z!][^<>]{0,2000}>")
 _UNSEEN = re.compile(r"(?is)<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<(script|style|pre|textarea|svg)\b.*?(?:</\1\s*>|\Z)")
 _BLOCK_TAG = re.compile(r"(?i)(?=</?(?:br|dd|details|div|dt|h[1-6]|li|p|summary|t[dhr])\b)")
@@ -118,13 +128,16 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
                 outline.heading(level, _plain(content, formulas))
                 level, begun = 0, None
             elif (statement := _STATEMENT.match(content) or _DIRECTIVE.match(content)) is not None:
-                parts = {name: _plain(_EDGE.sub("", part), formulas) for name, part in statement.groupdict("").items()}
+                parts = {
+                    name: _plain(_EDGE.sub(r"\g<title>", part), formulas)
+                    for name, part in statement.groupdict("").items()
+                }
                 name, title = (parts.get(part, "").strip(". ") for part in ("name", "title"))
                 name = f"{name[:1].upper()}{name[1:]}" + f" ({title})" * bool(title)
                 begun = None if parts["text"].strip() else (where, name)
                 outline.statement(where, name, parts["text"])
             else:
-                paragraph = _plain(_EDGE.sub("", content), formulas)
+                paragraph = _plain(_EDGE.sub(r"\g<title>", content), formulas)
                 if begun is not None:
                     outline.statement(*begun, paragraph)
                 else:
@@ -137,7 +150,7 @@ def _without_code(text: str) -> str:
 
     Blocks of ``math`` become formulas, and other blocks of MyST, such as ``{prf:theorem}``, blocks of colons.
     """
-    lines = _QUOTED_MATH.sub(r"\1$$\n\2\1$$", text).split("\n")
+    lines = _DIV.sub(_with_name, _QUOTED_MATH.sub(r"\1$$\n\2\1$$", text)).split("\n")
     if lines[0].strip() == "---":  # a header in YAML
         end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), -1)
         lines[: end + 1] = [""] * (end + 1)
@@ -162,6 +175,12 @@ def _without_code(text: str) -> str:
     if blocks[-1][1] == "code":  # without an end, it may be in a formula: four spaces are ~~~~
         lines[opened:] = typed[opened:]
     return "\n".join(lines)
+
+
+def _with_name(div: re.Match[str]) -> str:
+    """Return the first line of a block of Pandoc as that of a block of MyST."""
+    name = _NAME.search(div[0])
+    return f"{div[1]}{{{div[2]}}} {name[1] if name else ''}"
 
 
 def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:

@@ -129,6 +129,33 @@ def test_words_in_blocks_of_html_are_read(text: str, expected: list[tuple[str, s
 
 
 @pytest.mark.parametrize(
+    ("text", "title", "words"),
+    [
+        (":::{admonition} Satz von $x$\n:class: tip\nEs gilt.\n:::", "a", "Satz von $x$ Es gilt."),
+        ("```{dropdown} A hint\n\nTake it.\n```", "a", "A hint Take it."),
+        (":::{figure} a.png\nA long caption.\n:::", "a", "A long caption."),
+        (":::{prf:axiom} Peano\nIt holds.\n:::", "Axiom (Peano). a", "It holds."),
+        ('::: {#one .lemma name="Zorn"}\nIt holds.\n:::', "Lemma (Zorn). a", "It holds."),
+    ],
+)
+def test_titles_of_blocks_are_read(text: str, title: str, words: str) -> None:
+    assert [(passage.title, passage.text) for passage in read_markdown("a.md", text)] == [(title, words)]
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "words"),
+    [
+        ("**Claim.** It holds.", "Claim. a", "It holds."),
+        ("**Übung 2.** It holds.", "Übung 2. a", "It holds."),
+        ("**Theorem 5** (Zermelo). It holds.", "Theorem 5 (Zermelo). a", "It holds."),
+        ("**Lemma 2** (a) holds and (b) holds.", "Lemma 2. a", "(a) holds and (b) holds."),
+    ],
+)
+def test_kinds_and_names_of_statements_in_bold_are_read(text: str, title: str, words: str) -> None:
+    assert [(passage.title, passage.text) for passage in read_markdown("a.md", text)] == [(title, words)]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "````{prf:lemma}\nLet\n```{math}\nx_1^2\n```\nbe.\n````",
@@ -182,6 +209,7 @@ def test_statements_in_german_and_french_are_recognised() -> None:
         "> ```math\n" * 20_000,
         "````{note}\n" * 20_000,
         "<div><!-<script" * 20_000,
+        "::: {.lemma" * 20_000,
         UNCLOSED,
     ],
 )
