@@ -43,7 +43,7 @@ _HEADER = re.compile(r"---[ \t]*\n(?P<yaml>(?:(?!(?:---|\.{3})[ \t]*$).*\n){0,19
 _TITLE = re.compile(r"(?m)^title:[ \t]*(?P<title>[^\s|>].*)")  # in YAML
 _BLOCKS = MarkdownIt("commonmark").enable("table")
 _BLOCKS.core.ruler.enableOnly(["normalize", "block"])
-_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,}|:{3,})[ \t]*(?P<brace>\{?)(?P<info>[^\s`},]*)")
+_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}(?![^`\n]*`)|~{3,}|:{3,})[ \t]*(?P<brace>\{?)(?P<info>[^\s`},]*)")
 _NO_TEXT = (  # blocks of MyST without sentences, and languages of notebooks
     r"(?i:[.#=]|(?:code(?:-block|-cell)?|sourcecode|literalinclude|include|figure|image|toctree|tableofcontents|contents"
     r"|bibliography|index|raw|mermaid|graphviz|digraph|plot|tikz|eval-rst|doctest|test\w+|jupyter-\w+|auto\w+|iframe|video"
@@ -74,6 +74,9 @@ _DIRECTIVE = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _OPTION = re.compile(r"[ \t]*:[\w-]+:")  # of a block of MyST
+_YAML = re.compile(  # options of a block of MyST between ---
+    r"(?m)^( {0,3}[`~:]{3,}[ \t]*\{[^}\n]{1,200}\}[^\n]*)((?:\n---[ \t]*)(?:\n[^\n]*){0,20}?\n---[ \t]*)$"
+)
 _EDGE = re.compile(  # of a block of MyST or Pandoc, and options; the words after its name are kept
     rf"(?m)^[ \t]*:{{3,}}(?:[ \t]*\{{(?!{_NO_TEXT})[^{{}}\n]{{1,200}}\}}(?![ \t]*:)(?P<title>[^\n]*)|[^\n]*)"
     r"(?:\n[ \t]*:[\w-]+:[^\n]*)*$"
@@ -150,7 +153,8 @@ def _without_code(text: str) -> str:
 
     Blocks of ``math`` become formulas, and other blocks of MyST, such as ``{prf:theorem}``, blocks of colons.
     """
-    lines = _DIV.sub(_with_name, _QUOTED_MATH.sub(r"\1$$\n\2\1$$", text)).split("\n")
+    text = _DIV.sub(_with_name, _QUOTED_MATH.sub(r"\1$$\n\2\1$$", text))
+    lines = _YAML.sub(lambda block: block[1] + "\n:-:" * block[2].count("\n"), text).split("\n")
     if lines[0].strip() == "---":  # a header in YAML
         end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), -1)
         lines[: end + 1] = [""] * (end + 1)
@@ -163,7 +167,7 @@ def _without_code(text: str) -> str:
             lines[number] = {"math": "$$", "text": ":::"}.get(kind, "")
             blocks.pop()
         elif kind == "math" and lines[number - 1] == "$$" and _OPTION.match(line):
-            lines[number - 1 : number + 1] = [":::" if lines[number - 2].strip() else "", "$$"]
+            lines[number - 1 : number + 1] = [":::" if number > 1 and lines[number - 2].strip() else "", "$$"]
         elif kind == "code":
             lines[number] = ""
         elif kind == "text" and edge is not None and (edge["fence"][0] != ":" or edge["info"] == "math"):

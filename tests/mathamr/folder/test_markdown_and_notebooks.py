@@ -108,6 +108,8 @@ def test_a_statement_of_myst_has_its_name_if_an_empty_line_follows() -> None:
             "```{code-cell} r\nx\n```\n```{r, echo=F}\nx\n```\n```{figure} a.png\nA plot\n```\nEnd.",
             [("10", "a", "End.")],
         ),
+        ("```{exercise}\n---\nlabel: one\n---\nFind $x$.\n```", [("1", "Exercise. a", "Find $x$.")]),
+        ("```{math}\n---\nlabel: one\n---\nx\n```", [("4", "a", "$$ x $$")]),
         ("````{note}\nA word.\n```python\nx\n```\n````\nEnd.", [("1", "a", "A word. End.")]),
     ],
 )
@@ -234,6 +236,7 @@ def test_dollars_between_backticks_begin_no_formula() -> None:
         ("``Even'' if $n+1$ is ``odd''.", r"Even'' if $n+1$ is odd''."),  # quotes of TeX
         ("The `$x$-axis' is not the `$y$-axis' of $z$.", "The $x$-axis' is not the $y$-axis' of $z$."),
         ("Say `echo '$A' and '$B'` for $z$.", r"Say echo '\$A' and '\$B' for $z$."),
+        ("```ab``` is a word.\n\nLet $x$ be.\n\n```\nc\n```\n\nEnd.", "ab is a word. Let $x$ be. End."),  # no block
         (r"`\\$5` or `$6` and $x+1$", r"\\\$5 or \$6 and $x+1$"),
     ],
 )
