@@ -101,6 +101,79 @@ def test_a_statement_of_myst_has_its_name_if_an_empty_line_follows() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("```{note}\nLet $a+1$ be.\n```", [("1", "a", "Let $a+1$ be.")]),
+        ("```{tip}\n:class: wide\n\nTake $x$.\n```\nThen.", [("4", "a", "Take $x$. Then.")]),
+        ("```{exercise}\n:label: one\nFind $x$.\n```", [("1", "Exercise. a", "Find $x$.")]),
+        (
+            "```{code-cell} r\nx\n```\n```{r, echo=F}\nx\n```\n```{figure} a.png\nA plot\n```\nEnd.",
+            [("10", "a", "End.")],
+        ),
+        ("```{exercise}\n---\nlabel: one\n---\nFind $x$.\n```", [("1", "Exercise. a", "Find $x$.")]),
+        ("```{math}\n---\nlabel: one\n---\nx\n```", [("4", "a", "$$ x $$")]),
+        ("````{note}\nA word.\n```python\nx\n```\n````\nEnd.", [("1", "a", "A word. End.")]),
+    ],
+)
+def test_blocks_of_myst_are_read_unless_they_are_code(text: str, expected: list[tuple[str, str, str]]) -> None:
+    assert [(passage.place, passage.title, passage.text) for passage in read_markdown("a.md", text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('A.\n\n<div class="rule">Let $h_1^3$ <b>b</b>e.</div>', [("1", "a", "A. Let $h_1^3$ be.")]),
+        ("<details>\n<summary>Why</summary>We use $x_1$.\n</details>", [("1", "a", "Why We use $x_1$.")]),
+        ("<div>\n**Lemma.** Let $x$.\n</div>", [("1", "Lemma. a", "Let $x$.")]),
+        ("**Lemma.**\n\n<!-- $x$\n\n-->\n\n<script>\n$y$\n</script>\n\nIt is.", [("1", "Lemma. a", "It is.")]),
+    ],
+)
+def test_words_in_blocks_of_html_are_read(text: str, expected: list[tuple[str, str, str]]) -> None:
+    assert [(passage.place, passage.title, passage.text) for passage in read_markdown("a.md", text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "words"),
+    [
+        (":::{admonition} Satz von $x$\n:class: tip\nEs gilt.\n:::", "a", "Satz von $x$ Es gilt."),
+        ("```{dropdown} A hint\n\nTake it.\n```", "a", "A hint Take it."),
+        (":::{figure} a.png\nA long caption.\n:::", "a", "A long caption."),
+        (":::{prf:axiom} Peano\nIt holds.\n:::", "Axiom (Peano). a", "It holds."),
+        ('::: {#one .lemma name="Zorn"}\nIt holds.\n:::', "Lemma (Zorn). a", "It holds."),
+    ],
+)
+def test_titles_of_blocks_are_read(text: str, title: str, words: str) -> None:
+    assert [(passage.title, passage.text) for passage in read_markdown("a.md", text)] == [(title, words)]
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "words"),
+    [
+        ("**Claim.** It holds.", "Claim. a", "It holds."),
+        ("**Übung 2.** It holds.", "Übung 2. a", "It holds."),
+        ("**Theorem 5** (Zermelo). It holds.", "Theorem 5 (Zermelo). a", "It holds."),
+        ("**Lemma 2** (a) holds and (b) holds.", "Lemma 2. a", "(a) holds and (b) holds."),
+    ],
+)
+def test_kinds_and_names_of_statements_in_bold_are_read(text: str, title: str, words: str) -> None:
+    assert [(passage.title, passage.text) for passage in read_markdown("a.md", text)] == [(title, words)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "````{prf:lemma}\nLet\n```{math}\nx_1^2\n```\nbe.\n````",
+        ":::{prf:lemma}\nLet\n```{math}\n:label: one\nx_1^2\n```\nbe.\n:::",
+        "::::{prf:lemma}\nLet\n:::{math}\nx_1^2\n:::\nbe.\n::::",
+        "> [!lemma]-\n> Let\n> ```math\n> x_1^2\n> ```\n> be.",
+    ],
+)
+def test_a_block_of_math_is_part_of_its_statement(text: str) -> None:
+    found = [(passage.place, passage.title, passage.text) for passage in read_markdown("a.md", f"{text}\n\nAfter it.")]
+    assert found == [("1", "Lemma. a", "Let $$ x_1^2 $$ be."), (str(text.count("\n") + 3), "a", "After it.")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         (":warning: This holds for rings.", ":warning: This holds for rings."),
         ("Below is one.\n\n```math\nx^2 = 1", "Below is one. $$ x^2 = 1"),
         ("```math\nf\n:A: y\n```", "$$ f :A: y $$"),
@@ -135,6 +208,10 @@ def test_statements_in_german_and_french_are_recognised() -> None:
         "```\n" * 20_000,
         "\\(" * 9_999,
         "`a ``b " * 9_999,
+        "> ```math\n" * 20_000,
+        "````{note}\n" * 20_000,
+        "<div><!-<script" * 20_000,
+        "::: {.lemma" * 20_000,
         UNCLOSED,
     ],
 )
@@ -159,6 +236,7 @@ def test_dollars_between_backticks_begin_no_formula() -> None:
         ("``Even'' if $n+1$ is ``odd''.", r"Even'' if $n+1$ is odd''."),  # quotes of TeX
         ("The `$x$-axis' is not the `$y$-axis' of $z$.", "The $x$-axis' is not the $y$-axis' of $z$."),
         ("Say `echo '$A' and '$B'` for $z$.", r"Say echo '\$A' and '\$B' for $z$."),
+        ("```ab``` is a word.\n\nLet $x$ be.\n\n```\nc\n```\n\nEnd.", "ab is a word. Let $x$ be. End."),  # no block
         (r"`\\$5` or `$6` and $x+1$", r"\\\$5 or \$6 and $x+1$"),
     ],
 )
