@@ -299,7 +299,7 @@ def _of_files(given: argparse.Namespace) -> tuple[IndexedFiles, Corpus]:
 
 
 def _of_job(job: FinishedJob, kinds: Sequence[str]) -> tuple[IndexedFiles, Corpus]:
-    from experiments.indexes.finished_jobs import searched_posts
+    from experiments.indexes.finished_jobs import PART_INDEXED, searched_posts
     from mathamr.stages.console import Console
     from mathamr.stages.retrieval.indexing import IndexedFiles
     from mathamr.stages.sources import open_data
@@ -307,10 +307,7 @@ def _of_job(job: FinishedJob, kinds: Sequence[str]) -> tuple[IndexedFiles, Corpu
     corpus, console = open_data(job.data), Console()
     posts = searched_posts(job, corpus, kinds, console)
     if posts is not None:
-        console.say(
-            "  data.regime=judged: only the posts that the job searched are indexed; to index all posts, run the "
-            "experiment again with data.regime=full"
-        )
+        console.say(PART_INDEXED.format(job.data.regime))
     return IndexedFiles(job.tensors, job.collection, job.model, job.formulas_db, posts), corpus
 
 

@@ -31,6 +31,11 @@ from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.settings import DataSettings, JobSettings
 from mathamr.systems.settings.trained import GraphSettings
 
+PART_INDEXED = (
+    "  data.regime={}: only the posts that the job searched are indexed; to index all posts, run the experiment again "
+    "with data.regime=full"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class FinishedJob:

@@ -17,11 +17,12 @@ from typing import Any
 from experiments.command import search_hint
 from experiments.composition import configuration_of
 from experiments.config import read
-from experiments.indexes.finished_jobs import finished_condition
+from experiments.indexes.finished_jobs import PART_INDEXED, finished_condition
 from experiments.models import Models
 from experiments.plan import Job, finished, plan
 from experiments.topic_sets import read_topic_sets, tasks_of
 from graphs.corpus.corpus import Corpus
+from graphs.corpus.post import Post
 from graphs.counts import counted
 from graphs.errors import ConfigError
 from graphs.stores.posts import PostTexts
@@ -85,8 +86,8 @@ class _Keeper:
     def __init__(self, folder: Path, job: Job, corpus: Corpus, console: Console) -> None:
         self._folder, self._corpus, self._console = folder, corpus, console
         self._shared = folder.parent / "shared" / identity_of(corpus)
-        files, tasks = PostFiles(corpus, self._shared, console), tasks_of(job.experiment, corpus)
-        self._topic_sets = read_topic_sets(job.config.data, job.experiment, corpus, files, tasks, console)
+        self._files, tasks = PostFiles(corpus, self._shared, console), tasks_of(job.experiment, corpus)
+        self._topic_sets = read_topic_sets(job.config.data, job.experiment, corpus, self._files, tasks, console)
         self._systems: dict[str, System[Any]] = {}
 
     def posts(self, job: Job) -> tuple[int, Path]:
@@ -97,7 +98,12 @@ class _Keeper:
         with PostTexts(path) as texts:
             answers = texts.post_ids("answer")
         wanted = topic_set.indexed
-        return sum(wanted is None or answer in wanted for answer in answers), path
+        count = sum(wanted is None or answer in wanted for answer in answers)
+        with self._files.headers() as kept:
+            every = sum(isinstance(post, Post) and post.kind == "answer" for post in kept.posts())
+        if wanted is not None and count < every:
+            self._console.say(PART_INDEXED.format(job.config.data.regime))
+        return count, path
 
     def keep(self, job: Job, place: Path) -> dict[str, Any]:
         """Keep a job in ``place``, after the jobs that it needs; return its entry of the manifest."""

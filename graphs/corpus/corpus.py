@@ -219,7 +219,8 @@ def open_corpus(
     if not NAMES[name]:
         if root is not None:
             raise ConfigError(
-                f"data.root={str(root)!r}: collection {name!r} is read from no folder; leave data.root out"
+                f"data.root={str(root)!r}: collection {name!r} is read from no folder; leave data.root out, "
+                "or name its form, e.g. data=jsonl"
             )
         if name == "ir_datasets":
             if not dataset_id:

@@ -53,6 +53,7 @@ _FORMS = {
     "archives": ARCHIVES,
 }
 _LATEX = (*latex.SUFFIXES, *STYLES)
+_SHOWN = 10  # files in a message
 
 Record = dict[str, Any]
 """Line of ``posts.jsonl``."""
@@ -156,10 +157,12 @@ def read_folder(
     result.removed = len(before.digests.keys() - found.files.keys() - closed.keys())
     result.post_ids = list(records)
     if not records:
-        raise CorpusError(
-            "has no text that can be read: LaTeX, Markdown, notebooks, HTML with MathML or LaTeX, archives of arXiv",
-            path=folder,
-        )
+        left_out = [f"{counted(result.other, 'file')} of other kinds left out"] if result.other else []
+        reasons = "".join(f"; {one}" for one in [*left_out, *(one.message for one in result.failures[:_SHOWN])])
+        more = len(result.failures) - _SHOWN
+        reasons += f"; {counted(more, 'further file')} cannot be read" if more > 0 else ""
+        forms = "LaTeX, Markdown, notebooks, HTML with MathML or LaTeX, archives of arXiv"
+        raise CorpusError(f"has no text that can be read: {forms}{reasons}", path=folder)
     out.mkdir(parents=True, exist_ok=True)
     write_whole(out / POSTS, "".join(json.dumps(record) + "\n" for record in records.values()))
     _write_record(result, out / READ)

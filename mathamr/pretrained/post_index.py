@@ -18,7 +18,7 @@ from typing import Literal
 
 from graphs.corpus.post import Post
 from graphs.counts import counted
-from graphs.errors import RetrievalError
+from graphs.errors import ConfigError, RetrievalError
 from graphs.shared_files import only_writer
 from mathamr.pretrained import folder as model_folder
 from mathamr.pretrained.folder import ModelFiles
@@ -45,7 +45,9 @@ class PostIndex(AbstractContextManager["PostIndex"]):
     """
 
     def __init__(self, engine: SearchEngine, temporary: tempfile.TemporaryDirectory[str] | None = None) -> None:
-        self._engine, self._temporary = engine, temporary
+        if isinstance(engine, str | os.PathLike):
+            raise ConfigError(f"{os.fspath(engine)!r} is a folder; use PostIndex.open")
+        self._engine, self._temporary, self._closed = engine, temporary, False
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], *, device: str = "cpu") -> PostIndex:
@@ -117,7 +119,7 @@ class PostIndex(AbstractContextManager["PostIndex"]):
         k: int = RESULTS,
         *,
         task: Task = "answers",
-        strategy: Strategy | None = None,
+        strategy: Strategy | str | None = None,
         explain: bool = False,
     ) -> list[Result]:
         """Return at most ``k`` posts, or formulas equal or similar to the query's first formula, best first.
@@ -126,20 +128,29 @@ class PostIndex(AbstractContextManager["PostIndex"]):
             query: text with formulas between dollar signs.
             k: number of results, at most 1,000.
             task: what to search: ``answers`` (all posts of the index) or ``formulas``.
-            strategy: search strategy for posts (:class:`mathamr.retrieval.Strategy`); None: exact MaxSim.
+            strategy: search strategy for posts of a graph model (:class:`mathamr.retrieval.index.Strategy`), or the
+                name of an exact one; None: exact MaxSim.
             explain: add to each result what it has in common with the query: similarities of virtual nodes
                 (``explanation``) or, for systems without these, words and formulas (``overlap``).
 
         Raises:
-            MathAMRError: a query that cannot be read, or a number of results out of range.
+            MathAMRError: a query that cannot be read, a number of results out of range, a strategy for an index
+                without a model, or a closed index.
         """
         if not isinstance(query, str):
             raise RetrievalError(f"the query {query!r:.80} is not a text; search one text at a time")
+        if self._closed:
+            raise RetrievalError("the index is closed; open it again, or search inside the with block")
+        about = self._engine.about()
+        if strategy is not None and not about["strategies"]:
+            raise ConfigError(f"an index of {about['system']} has no strategies; leave out strategy")
+        strategy = Strategy(strategy) if isinstance(strategy, str) else strategy
         explained = None if explain else 0
         return self._engine.answer(query, task=task, strategy=strategy, k=k, explained=explained).results
 
     def close(self) -> None:
         """Close all files, and remove a temporary index."""
+        self._closed = True
         self._engine.close()
         if self._temporary is not None:
             self._temporary.cleanup()

@@ -64,6 +64,11 @@ def test_an_index_has_the_posts_that_the_job_searched(
         assert "to index all posts, run the experiment again with data.regime=full" in said
         with closing(Catalog.open(tmp_path / "index")) as index:
             assert set(index.vectors.post_ids()) == posts
+    words = finished(collection, experiment.parent, "+exp=trial", "experiment.name=words", "track=bm25")
+    assert scripts.index.main(["--from", str(words), "configured", "--out", str(tmp_path / "words")]) == 0
+    said = capsys.readouterr()
+    assert "index:     3 posts of " in said.out
+    assert "only the posts that the job searched are indexed" in said.err
 
 
 def test_graphs_with_trees_made_elsewhere_are_those_of_the_job(experiment: Path, tmp_path: Path) -> None:

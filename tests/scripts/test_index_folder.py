@@ -16,7 +16,7 @@ import scripts.index
 import scripts.search
 from experiments import cli
 from graphs.amr.embedded import EmbeddedParser
-from graphs.errors import StoreError
+from graphs.errors import ConfigError, StoreError
 from graphs.stores.collection import Collection
 from mathamr import MathAMR, PostIndex
 from mathamr.pretrained import folder
@@ -232,6 +232,9 @@ def test_the_commands_of_the_document_find_its_example(
     printed = capsys.readouterr().out
     assert printed.startswith("Theorem (Euclid). Primes ")
     assert "Overlap(words=('many', 'primes'), formulas=" in printed
+    assert "There are infinitely many primes $p$." in printed
+    with PostIndex.open("index") as index, pytest.raises(ConfigError, match="has no strategies; leave out strategy"):
+        index.search("primes", strategy="single_vector")
     with PostIndex.open("index-of-model") as index:
         assert index.search("How many primes $p$ are there?", k=1)[0].explanation is None
 

@@ -322,3 +322,7 @@ def test_bounds_hold_and_empty_folders_are_refused(folder: Path, tmp_path: Path)
     (tmp_path / "empty").mkdir()
     with pytest.raises(CorpusError, match="has no text that can be read"):
         read_folder(tmp_path / "empty", tmp_path / "out")
+    for name, text in (("a.pdf", "%PDF"), ("b.txt", "Even."), ("c.ipynb", "{")):
+        (tmp_path / "empty" / name).write_text(text)
+    with pytest.raises(CorpusError, match=r"; 1 file of other kinds left out; a\.pdf: a PDF has .*; c\.ipynb: "):
+        read_folder(tmp_path / "empty", tmp_path / "out")

@@ -17,10 +17,11 @@ from graphs import digests
 from graphs.errors import ConfigError, MathAMRError, RetrievalError, StoreError, TrainingError
 from graphs.stores.collection import add_graphs
 from graphs.stores.store import GraphStore
-from mathamr import MathAMR, Post
+from mathamr import MathAMR, Post, PostIndex
 from mathamr.default_settings import values
 from mathamr.model.config import EncoderConfig
 from mathamr.pretrained import folder as model_folder
+from mathamr.retrieval.index import Strategy
 from mathamr.training.config import TrainConfig
 
 PAIRS = [
@@ -135,6 +136,14 @@ def test_an_index_finds_what_is_most_similar(model: MathAMR, tmp_path: Path) -> 
             index.search([query])  # type: ignore[arg-type]
         with pytest.raises(ConfigError, match=r"k=1\.5 is no number of results; give a whole number"):
             index.search(query, k=1.5)  # type: ignore[arg-type]
+        by_name, by_value = (index.search(query, strategy=one) for one in ("single_vector", Strategy("single_vector")))
+        assert [one.score for one in by_name] == [one.score for one in by_value]
+        with pytest.raises(RetrievalError, match="unknown strategy 'best'; choose from"):
+            index.search(query, strategy="best")
+    with pytest.raises(RetrievalError, match="the index is closed"):
+        index.search(query)
+    with pytest.raises(ConfigError, match=r"'mine' is a folder; use PostIndex\.open"):
+        PostIndex("mine")  # type: ignore[arg-type]
     posts = [Post("a", "answer", body="Let $x=1$.", markup="text"), Post("b", "answer", body="Even.", markup="text")]
     with model.index(posts, tmp_path / "index") as kept:
         assert {result.post.post_id for result in kept.search("Is $x$ even?")} == {"a", "b"}

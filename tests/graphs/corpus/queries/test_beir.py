@@ -109,6 +109,8 @@ def test_splits(root: Path) -> None:
     train = open_corpus("beir", root, split="train")
     assert not list(train.pairs())
     assert train.fingerprints().posts != open_corpus("beir", root).fingerprints().posts
+    with pytest.raises(ConfigError, match=r"leave data\.root out, or name its form, e\.g\. data=jsonl"):
+        open_corpus("mathdocs", root)
     with pytest.raises(ConfigError, match=r"data.split=dev: collection 'jsonl' has no such choice, only 'beir'"):
         open_corpus("jsonl", root, split="dev")
 
