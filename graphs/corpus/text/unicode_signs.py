@@ -1,9 +1,9 @@
 r"""Unicode signs in formulas of plain text, as the LaTeX commands that they stand for.
 
 >>> as_commands("x² ≤ √(y+1)")
-'x^{2} \\le  \\sqrt{y+1}'
+'x^{2} \\le \\sqrt{y+1}'
 >>> as_commands("a₁₂ ∈ ℝ, ½ ⊄ 𝑥")
-'a_{12} \\in  \\mathbb{R}, \\frac{1}{2} \\not\\subset  x'
+'a_{12} \\in \\mathbb{R}, \\frac{1}{2} \\not\\subset x'
 
 People type ``≤`` and ``x²`` in notes and queries, and write ``\le`` and ``x^2`` in papers. Posts in which a collection
 marks formulas stay as they are, since published trees have these signs as variables.
@@ -32,6 +32,7 @@ _TABLE = r"""
 """
 COMMANDS = {entry[0]: entry[1:] for entry in _TABLE.split()}
 """Sign -> its LaTeX."""
+_END = "\0"  # of a command: a space before a letter
 
 _SCRIPTS = {"^": "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁱⁿᵀᵃᵇᵈᵏᵐᵖʳˢᵗˣʸᶻ", "_": "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ"}
 _STYLES = {
@@ -56,8 +57,9 @@ def as_commands(latex: str) -> str:
     """Return a formula with LaTeX commands in place of Unicode signs, except in ``\\text{..}``; others stay."""
     if latex.isascii():
         return latex
-    latex = _ROOT.sub(lambda root: rf"\sqrt{{{root['sum'] or root['number']}}}", latex).replace("√", r"\sqrt ")
-    return _SIGN.sub(_command, _DOUBLE.sub(lambda double: double["up"] or double["down"], latex))
+    latex = _ROOT.sub(lambda root: rf"\sqrt{{{root['sum'] or root['number']}}}", latex).replace("√", r"\sqrt" + _END)
+    latex = _SIGN.sub(_command, _DOUBLE.sub(lambda double: double["up"] or double["down"], latex))
+    return re.sub(f"{_END}(?=[A-Za-z])", " ", latex).replace(_END, "")
 
 
 def _command(match: re.Match[str]) -> str:
@@ -66,7 +68,7 @@ def _command(match: re.Match[str]) -> str:
         return sign
     if sign in COMMANDS:
         command = COMMANDS[sign]
-        return f"{command} " if command[-1].isalpha() else command
+        return command + _END if command[-1].isalpha() else command
     plain = unicodedata.normalize("NFKC", sign)
     for mark, scripts in _SCRIPTS.items():
         if sign[0] in scripts:
@@ -74,8 +76,8 @@ def _command(match: re.Match[str]) -> str:
     style = next((command for name, command in _STYLES.items() if name in unicodedata.name(sign, "")), None)
     letter = COMMANDS.get(plain, plain)
     if style is not None and letter.isascii():
-        return f"{style}{{{letter}}}" if style else f"{letter} " if plain in COMMANDS else letter
+        return f"{style}{{{letter}}}" if style else letter + _END if plain in COMMANDS else letter
     if re.fullmatch(r"\d+⁄\d+", plain):  # ½
         return r"\frac{{{}}}{{{}}}".format(*plain.split("⁄"))
     base = unicodedata.normalize("NFD", sign)
-    return rf"\not{COMMANDS.get(base[0], base[0])} " if base[1:] == "\u0338" else sign
+    return rf"\not{COMMANDS.get(base[0], base[0])}{_END}" if base[1:] == "\u0338" else sign

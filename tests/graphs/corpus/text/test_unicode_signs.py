@@ -46,10 +46,10 @@ def test_every_sign_is_that_of_its_command() -> None:
 
 def test_posts_with_formulas_that_a_collection_marks_stay() -> None:
     marked, typed = "<span class='math-container' id='1'>x ≤ 1</span>", "<p>and $y ≤ 1$</p>"
-    for body, latex in ((marked + typed, ["x ≤ 1", "y ≤ 1"]), (typed, [r"y \le  1"])):
+    for body, latex in ((marked + typed, ["x ≤ 1", "y ≤ 1"]), (typed, [r"y \le 1"])):
         assert [formula.latex for formula in extract(Post("1", "answer", body=body)).formulas] == latex
 
 
 def test_words_in_a_formula_and_long_ones_stay() -> None:
-    assert as_commands(r"x \text{für α} ≥ 1") == r"x \text{für α} \ge  1"
-    assert as_commands("√(" * 5000).count(r"\sqrt ") == 5000
+    assert as_commands(r"x \text{für α} ≥ 1") == r"x \text{für α} \ge 1"
+    assert as_commands("√(" * 5000).count(r"\sqrt") == 5000
