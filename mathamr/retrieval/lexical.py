@@ -96,7 +96,7 @@ _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ß": "ss", "æ": "ae
 
 
 def without_accents(word: str) -> str:
-    """Return a word in lower case without accents.
+    """Return a word, in lower case, without its accents.
 
     >>> [without_accents(word) for word in ("möbius", "łukasiewicz", "weiß", "ring")]
     ['mobius', 'lukasiewicz', 'weiss', 'ring']

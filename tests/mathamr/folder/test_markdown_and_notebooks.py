@@ -138,22 +138,13 @@ def test_words_in_blocks_of_html_are_read(text: str, expected: list[tuple[str, s
         (":::{figure} a.png\nA long caption.\n:::", "a", "A long caption."),
         (":::{prf:axiom} Peano\nIt holds.\n:::", "Axiom (Peano). a", "It holds."),
         ('::: {#one .lemma name="Zorn"}\nIt holds.\n:::', "Lemma (Zorn). a", "It holds."),
-    ],
-)
-def test_titles_of_blocks_are_read(text: str, title: str, words: str) -> None:
-    assert [(passage.title, passage.text) for passage in read_markdown("a.md", text)] == [(title, words)]
-
-
-@pytest.mark.parametrize(
-    ("text", "title", "words"),
-    [
         ("**Claim.** It holds.", "Claim. a", "It holds."),
         ("**Übung 2.** It holds.", "Übung 2. a", "It holds."),
         ("**Theorem 5** (Zermelo). It holds.", "Theorem 5 (Zermelo). a", "It holds."),
         ("**Lemma 2** (a) holds and (b) holds.", "Lemma 2. a", "(a) holds and (b) holds."),
     ],
 )
-def test_kinds_and_names_of_statements_in_bold_are_read(text: str, title: str, words: str) -> None:
+def test_titles_of_blocks_and_names_of_statements_in_bold_are_read(text: str, title: str, words: str) -> None:
     assert [(passage.title, passage.text) for passage in read_markdown("a.md", text)] == [(title, words)]
 
 
