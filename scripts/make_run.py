@@ -165,7 +165,7 @@ def of_bm25(given: argparse.Namespace) -> str:
     check_k(given.k)
     corpus, console = corpus_of(given), Console()
     tokens, weighting = Tokens(given.by, given.formulas, stem=given.stem), Weighting(method=given.method)
-    with console.stage("reading", unit="posts") as advance:
+    with console.stage(f"reading {given.by}", unit="posts") as advance:
         options = {"formulas_db": given.formulas, "weighting": weighting, "progress": advance}
         index = LexicalIndex.build(corpus.posts(), tokens, given.task, **options)
     topics = benchmark(corpus).topics(given.task, given.years)

@@ -56,7 +56,7 @@ class BM25System(System[BM25Settings]):
         """Read the posts of the collection; ``index_seconds`` is of that as well."""
         tokens = Tokens(settings.bm25.by, self._formulas_db, stem=settings.bm25.stem)
         reset_peak_memory()
-        reading = self.console.stage("reading", unit="posts")
+        reading = self.console.stage(f"reading {settings.bm25.by}", unit="posts")
         with Stopwatch() as watch, reading as advance, self._questions(settings) as question_of:
             index = LexicalIndex.build(
                 self.posts_for(topic_set),

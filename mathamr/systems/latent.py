@@ -36,7 +36,7 @@ class LatentSystem(System[LatentSettings]):
         formulas = IndexedFormulas(FormulaTrees(self._formulas_db))
         posts, wanted = self.posts_for(topic_set), topic_set.indexed
         reset_peak_memory()
-        with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
+        with Stopwatch() as watch, self.console.stage("reading formula trees", unit="posts") as advance:
             read = formulas.read(posts, self._formulas_db, wanted=wanted, progress=advance)
             made = LatentIndex.build(read, settings.latent)
         costs = {"index_seconds": watch.seconds, "index_bytes": made.nbytes, "peak_memory_bytes": peak_memory()}

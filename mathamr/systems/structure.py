@@ -69,7 +69,7 @@ class StructureSystem(System[StructureSettings]):
         if settings.structure.context or topic_set.task == 1:
             posts = around.read(posts)
         reset_peak_memory()
-        with Stopwatch() as watch, self.console.stage("reading", unit="posts") as advance:
+        with Stopwatch() as watch, self.console.stage("reading formula trees", unit="posts") as advance:
             read = formulas.read(posts, self._formulas_db, wanted=wanted, progress=advance)
             made = StructureIndex.build(read, settings.structure)
             context = answers = None
