@@ -25,7 +25,7 @@ from mathamr.search.settings import read
 from mathamr.search.web import app as web_app
 from mathamr.search.web import guard, patience
 from scripts import serve
-from tests.mathamr.web.tiny_index import build
+from tests.mathamr.search.web.tiny_index import build
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,7 +13,7 @@ from experiments.report.blocks import Examples, Found, Heading, Legend, markdown
 from experiments.report.figures.post_map import groups_of, map_of
 from experiments.report.page import page
 from tests.experiments.report.test_report_page import HOSTILE, Reader
-from tests.mathamr.web.browser import PATIENCE, WITH_CHROMIUM, open_chromium
+from tests.mathamr.search.web.browser import PATIENCE, WITH_CHROMIUM, open_chromium
 
 MANY = 100_000
 

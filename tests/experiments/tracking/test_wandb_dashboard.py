@@ -11,7 +11,7 @@ from experiments.tracking import sweeps
 from experiments.tracking.logbook import measured
 from graphs.errors import ConfigError
 
-SWEEPS = sorted((Path(__file__).resolve().parents[2] / "conf" / "sweeps").glob("*.yaml"))
+SWEEPS = sorted((Path(__file__).resolve().parents[3] / "conf" / "sweeps").glob("*.yaml"))
 EPOCH = {"kind": "epoch", "step": 1, "epoch": 0, "train_loss": 2.0, "val_loss": 1.0, "val_mrr": 0.3, "seconds": 9.0}
 
 

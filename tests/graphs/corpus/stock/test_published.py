@@ -19,7 +19,7 @@ from scripts.benchmarks.published_tree import Tree
 POSTS = 120
 _HEADER = "its header lacks the columns id and post_id (or topic_id)"
 _ENCODING = "is not UTF-8; save it as UTF-8"
-MINI = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "arqmath-mini"
+MINI = Path(__file__).resolve().parents[4] / ".." / "shared" / "data" / "arqmath-mini"
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from experiments.tracking.logbook import Logbook, open_logbook
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 STEP = {"kind": "step", "step": 1, "epoch": 0, "loss": 2.0, "temperature": 0.05, "grad_norm": 0.8}
 
 

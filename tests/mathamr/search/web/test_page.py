@@ -16,7 +16,7 @@ from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from mathamr.search.engine import Engine
 from mathamr.search.web import katex
-from tests.mathamr.web.browser import BROWSER, PATIENCE, POLL, Page
+from tests.mathamr.search.web.browser import BROWSER, PATIENCE, POLL, Page
 
 pytestmark = BROWSER
 

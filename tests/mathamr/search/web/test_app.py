@@ -29,7 +29,7 @@ from mathamr.search.web import answers, export
 from mathamr.search.web import app as web_app
 from mathamr.search.web.app import PAGE, create_app
 from mathamr.search.web.guard import HEADERS, MAX_BODY
-from tests.mathamr.web.fixed_system import Fixed
+from tests.mathamr.search.web.fixed_system import Fixed
 
 HOME = "http://127.0.0.1:8000"
 QUERY = "Both $\\sqrt2$ and $\\sqrt3$ are irrational."

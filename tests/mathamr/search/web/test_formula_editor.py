@@ -10,7 +10,7 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from tests.mathamr.web.browser import BROWSER, Page
+from tests.mathamr.search.web.browser import BROWSER, Page
 
 pytestmark = BROWSER
 

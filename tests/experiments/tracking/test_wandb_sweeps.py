@@ -19,7 +19,7 @@ from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 from mathamr.systems.settings.trained import GraphSettings
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SWEEPS = sorted((ROOT / "conf" / "sweeps").glob("*.yaml"))
 EPOCH = {"kind": "epoch", "step": 1, "val_loss": 1.0, "val_mrr": 0.3}
 

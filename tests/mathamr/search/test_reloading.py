@@ -20,7 +20,7 @@ from mathamr.search.reloading import ReloadableEngine
 from mathamr.search.settings import read
 from mathamr.search.web.app import create_app
 from mathamr.training import checkpoint
-from tests.mathamr.web import tiny_index
+from tests.mathamr.search.web import tiny_index
 
 
 def test_a_replaced_index_is_searched_after_a_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

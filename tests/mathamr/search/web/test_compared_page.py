@@ -13,8 +13,8 @@ from mathamr.search.engine import Engine
 from mathamr.search.settings import Settings
 from mathamr.search.system_engine import SystemEngine
 from mathamr.search.web.app import create_app
-from tests.mathamr.web.browser import BROWSER, Page, served
-from tests.mathamr.web.fixed_system import Fixed
+from tests.mathamr.search.web.browser import BROWSER, Page, served
+from tests.mathamr.search.web.fixed_system import Fixed
 
 pytestmark = BROWSER
 QUERY = "Both $\\sqrt2$ and $\\sqrt3$ are irrational."

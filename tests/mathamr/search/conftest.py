@@ -10,10 +10,10 @@ import pytest
 
 from mathamr.search.engine import Engine
 from mathamr.search.settings import Settings, read
-from tests.mathamr.web.tiny_index import build
+from tests.mathamr.search.web.tiny_index import build
 
 if TYPE_CHECKING:
-    from tests.mathamr.web.browser import Page
+    from tests.mathamr.search.web.browser import Page
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def settings(index_folder: Path) -> Settings:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    from tests.mathamr.web.browser import open_chromium
+    from tests.mathamr.search.web.browser import open_chromium
 
     driver = open_chromium()
     yield driver
@@ -46,7 +46,7 @@ def chromium() -> Iterator[Any]:
 def home(engine: Engine, settings: Settings) -> Iterator[str]:
     """Address of a server of the tiny index."""
     from mathamr.search.web.app import create_app
-    from tests.mathamr.web.browser import served
+    from tests.mathamr.search.web.browser import served
 
     with served(create_app(engine, settings)) as address:
         yield address
@@ -54,6 +54,6 @@ def home(engine: Engine, settings: Settings) -> Iterator[str]:
 
 @pytest.fixture
 def page(chromium: Any, home: str) -> Page:
-    from tests.mathamr.web.browser import Page
+    from tests.mathamr.search.web.browser import Page
 
     return Page(chromium, home)
