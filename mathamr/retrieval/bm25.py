@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphs.corpus.post import Post
+from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text import placeholders
 from graphs.errors import ConfigError, RetrievalError, StoreError, faults_as
 from graphs.formulas.tree import ParsedFormula
@@ -58,7 +58,11 @@ TANGENT_WINDOW = 2
 
 def tokens_of_post(post: Post) -> list[str]:
     """Return words, LaTeX commands, letters and numbers of a post, in lower case, in the order of the text."""
-    text = placeholders.extract(post)
+    return tokens_of_text(placeholders.extract(post))
+
+
+def tokens_of_text(text: PlaceholderText) -> list[str]:
+    """Return the tokens of a post's text, as :func:`tokens_of_post`."""
 
     def latex(match: re.Match[str]) -> str:
         return f" {text.formulas[int(match[1])].latex} "

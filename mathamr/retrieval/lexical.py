@@ -23,7 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
-from graphs.corpus.post import FormulaRef, Post, PostKind, Topic
+from graphs.corpus.post import FormulaRef, PlaceholderText, Post, PostKind, Topic
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError, Failure
 from graphs.formulas.store import FormulaStore
@@ -207,6 +207,7 @@ def distinct_formulas(
     formulas_db: Path | None = None,
     *,
     wanted: Container[str] | None = None,
+    note: Callable[[str, PlaceholderText], None] | None = None,
     progress: Progress | None = None,
 ) -> Iterator[tuple[str, str, Read]]:
     """Yield the first formula of each visual id: its id, that of its post, and the result of ``read``.
@@ -216,6 +217,7 @@ def distinct_formulas(
         visual_ids: filled with the visual ids of all formulas that are seen.
         formulas_db: source of visual ids; None: each formula has its own.
         wanted: visual ids; only posts that have one of these are read. None: all.
+        note: called with the id and the text of each post, whether it is wanted or not.
         progress: called with 1 after each post.
     """
     store = None if formulas_db is None else FormulaStore.open(formulas_db)
@@ -224,7 +226,10 @@ def distinct_formulas(
     for post in posts:
         if not isinstance(post, Post):
             continue
-        formulas = extract(post).formulas
+        text = extract(post)
+        if note is not None:
+            note(post.post_id, text)
+        formulas = text.formulas
         visual_id_of = visual_ids_of(formulas, store)
         visual_ids.update(visual_id_of)
         if wanted is None or any(visual_id in wanted for visual_id in visual_id_of.values()):

@@ -78,8 +78,10 @@ class Names:
 
 
 def _number(name: str, known: Mapping[str, int], new: dict[str, int]) -> int:
-    number = known.get(name)
-    return new.setdefault(name, len(known) + len(new)) if number is None else number
+    number = new.get(name)
+    if number is None and (number := known.get(name)) is None:
+        number = new[name] = len(known) + len(new)
+    return number
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ words take no part. No model; the same for every seed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from graphs.corpus.post import Post, Topic
+from graphs.corpus.post import PlaceholderText, Topic
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import ConfigError, Failure, StoreError, faults_as
+from graphs.errors import ConfigError, StoreError, faults_as
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
 from mathamr.evaluation.runs import MAX_PER_TOPIC, check_k
-from mathamr.retrieval.bm25 import tokens_of_post
+from mathamr.retrieval.bm25 import tokens_of_post, tokens_of_text
 from mathamr.retrieval.formulas import TABLE
 from mathamr.retrieval.index import Ranking, ranked
 from mathamr.search.searchable import Searchable
@@ -65,12 +65,11 @@ class StructureSystem(System[StructureSettings]):
         posts, wanted = self.posts_for(topic_set), topic_set.indexed
         if topic_set.task == 1:
             posts, wanted = self.searched_posts(topic_set), None
-        around = _Around()
-        if settings.structure.context or topic_set.task == 1:
-            posts = around.read(posts)
+        around = _Around(words=topic_set.task == 2)
+        note = around.add if settings.structure.context or topic_set.task == 1 else None
         reset_peak_memory()
         with Stopwatch() as watch, self.console.stage("reading formula trees", unit="posts") as advance:
-            read = formulas.read(posts, self._formulas_db, wanted=wanted, progress=advance)
+            read = formulas.read(posts, self._formulas_db, wanted=wanted, note=note, progress=advance)
             made = StructureIndex.build(read, settings.structure)
             context = answers = None
             if topic_set.task == 1:
@@ -204,21 +203,19 @@ class _Searchable(NamedTuple):
 
 
 class _Around:
-    """Words and formulas of the posts that are read."""
+    """Formulas of the posts that are read, and with ``words`` their words."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, words: bool) -> None:
         self.names: list[str] = []
-        self._words: list[list[str]] = []
+        self._has_words, self._words = words, list[list[str]]()
         self._formulas: list[list[str]] = []
 
-    def read(self, posts: Iterable[Post | Failure]) -> Iterator[Post | Failure]:
-        """Yield the posts, and keep what is needed of each."""
-        for post in posts:
-            if isinstance(post, Post):
-                self.names.append(post.post_id)
-                self._words.append(tokens_of_post(post))
-                self._formulas.append([formula.formula_id for formula in extract(post).formulas])
-            yield post
+    def add(self, post_id: str, text: PlaceholderText) -> None:
+        """Keep what is needed of a post."""
+        self.names.append(post_id)
+        self._formulas.append([formula.formula_id for formula in text.formulas])
+        if self._has_words:
+            self._words.append(tokens_of_text(text))
 
     def context(self, places: Sequence[tuple[str, str]], visual_ids: dict[str, str]) -> Context:
         """Return the posts around the indexed formulas, wherever a formula of their visual ids occurs."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from graphs.corpus.post import Post
+from graphs.corpus.post import PlaceholderText, Post
 from graphs.errors import Failure
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
@@ -47,6 +47,7 @@ class IndexedFormulas:
         formulas_db: Path | None,
         *,
         wanted: Container[str] | None = None,
+        note: Callable[[str, PlaceholderText], None] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ParsedFormula]:
         """Yield the formulas of posts to be indexed, the first of each visual id, and note their places.
@@ -54,10 +55,11 @@ class IndexedFormulas:
         Args:
             formulas_db: visual ids of the formulas; None: each formula has its own.
             wanted: visual ids; only posts that have one of these are read. None: all.
+            note: called with the id and the text of each post, whether it is wanted or not.
             progress: called with 1 after each post.
         """
-        read = self.trees.of
-        found = distinct_formulas(posts, read, self.visual_ids, formulas_db, wanted=wanted, progress=progress)
+        read, visual_ids = self.trees.of, self.visual_ids
+        found = distinct_formulas(posts, read, visual_ids, formulas_db, wanted=wanted, note=note, progress=progress)
         for formula_id, post_id, formula in found:
             self.places.append((formula_id, post_id))
             yield formula
