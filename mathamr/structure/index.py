@@ -314,7 +314,7 @@ class StructureIndex:
 
 
 def _keys_of(trees: Iterable[_Tree | None]) -> npt.NDArray[np.int64]:
-    keys = [tree.keys.together()[0] for tree in trees if tree is not None]
+    keys = [keys for tree in trees if tree is not None for keys, _ in tree.keys.tables()]
     return np.concatenate(keys) if keys else np.zeros(0, dtype=np.int64)
 
 

@@ -20,7 +20,7 @@ BM25.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,9 +48,9 @@ class Keys:
     direct: Keyed
     owners: tuple[Keyed, Keyed, Keyed]
 
-    def together(self) -> tuple[Keyed, Keyed]:
-        """Return all keys and the formula of each."""
-        return np.concatenate([self.symbols, self.pairs, self.class_pairs]), np.concatenate(self.owners)
+    def tables(self) -> Iterator[tuple[Keyed, Keyed]]:
+        """Yield the keys of each table and the formula of each, tables in ascending order."""
+        yield from zip((self.symbols, self.pairs, self.class_pairs), self.owners, strict=True)
 
 
 def keys_of(forest: Forest, kind: int) -> Keys:
@@ -72,10 +72,16 @@ def keys_of(forest: Forest, kind: int) -> Keys:
     return Keys(symbols, pairs, class_pairs, class_pairs[: len(lower)], owners)
 
 
+def tables_of(forests: Sequence[Forest]) -> Iterator[tuple[Keyed, Keyed]]:
+    """Yield the keys of each table of all kinds of forests, and the formula of each; no table has a key of another."""
+    for kind, forest in enumerate(forests):
+        yield from keys_of(forest, kind).tables()
+
+
 def all_keys(forests: Sequence[Forest]) -> tuple[Keyed, Keyed]:
-    """Return the keys of the forests of all kinds, and the formula of each."""
-    parts = [keys_of(forest, kind).together() for kind, forest in enumerate(forests)]
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    """Return the keys of all tables, and the formula of each."""
+    keys, owners = zip(*tables_of(forests), strict=True)
+    return np.concatenate(keys), np.concatenate(owners)
 
 
 def _key(kind: int, table: int, upper: npt.NDArray[np.int32], lower: npt.NDArray[np.int32], paths: Keyed) -> Keyed:
@@ -108,26 +114,19 @@ class Postings:
     def build(cls, forests: Sequence[Forest], scoring: Scoring) -> Postings:
         """Index the keys of all forests, which have the same formulas."""
         size = len(forests[0])
-        keys, owners = all_keys(forests)
-        lengths = np.bincount(owners, minlength=size)
-        order = np.lexsort((owners, keys))
-        keys, owners = keys[order], owners[order]
-        first = np.flatnonzero(_changes(keys) | _changes(owners))
-        counts = np.diff(np.append(first, len(keys)))
-        keys, owners = keys[first], owners[first]
-        starts = np.flatnonzero(_changes(keys))
-        frequencies = np.diff(np.append(starts, len(keys)))
+        lengths = np.zeros(size, dtype=np.int64)
+        tables = []
+        for keys, owners in tables_of(forests):  # one after another, for sorting takes memory
+            lengths += np.bincount(owners, minlength=size)
+            tables.append(_counted(keys, owners))
+        keys, frequencies, formulas, counts = (np.concatenate(parts) for parts in zip(*tables, strict=True))
         mean = max(float(lengths.mean()), 1.0) if size else 1.0
         norms = scoring.k1 * (1 - scoring.b + scoring.b * lengths / mean)
-        impacts = np.repeat(rarity(frequencies, size), frequencies) * counts / (counts + norms[owners])
-        return cls(
-            keys[starts],
-            np.append(starts, len(keys)),
-            owners.astype(np.int32),
-            counts.astype(np.int32),
-            impacts.astype(np.float32),
-            size,
-        )
+        impacts = np.repeat(rarity(frequencies, size), frequencies)
+        impacts *= counts
+        impacts /= counts + norms[formulas]
+        starts = np.concatenate([[0], np.cumsum(frequencies)])
+        return cls(keys, starts, formulas, counts, impacts.astype(np.float32), size)
 
     @property
     def nbytes(self) -> int:
@@ -212,6 +211,18 @@ class Postings:
         columns = sparse.csc_array((np.concatenate(values), formulas, starts), shape=(self.size, len(postings)))
         totals: Floats = (columns @ weights.astype(np.float32)).astype(np.float64)
         return totals
+
+
+def _counted(keys: Keyed, owners: Keyed) -> tuple[Keyed, Keyed, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return the different keys, ascending, and the number of formulas of each; these formulas, and their counts."""
+    order = np.lexsort((owners, keys))
+    keys, owners = keys[order], owners[order]
+    first = np.flatnonzero(_changes(keys) | _changes(owners))
+    counts = np.diff(np.append(first, len(keys)))
+    keys, owners = keys[first], owners[first]
+    starts = np.flatnonzero(_changes(keys))
+    frequencies = np.diff(np.append(starts, len(keys)))
+    return keys[starts], frequencies, owners.astype(np.int32), counts.astype(np.int32)
 
 
 def rarity(frequencies: npt.NDArray[np.integer], size: int) -> Floats:
