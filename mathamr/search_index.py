@@ -29,7 +29,6 @@ from graphs.errors import ConfigError, StoreError, printable
 from graphs.shared_files import only_writer, read_json, write_json
 from graphs.stores.posts import PostTexts
 from mathamr.retrieval.folder import HEADER, building, opened, read_header, switch
-from mathamr.search.engine import Engine
 from mathamr.search.searchable import SearchEngine
 from mathamr.search.settings import Settings
 from mathamr.search.structured import StructuredFormulas
@@ -149,6 +148,8 @@ def open_index(path: Path, *, model: Path | None = None, device: str = "cpu") ->
         ConfigError: a system that is not installed, or a checkpoint for an index that is not of a graph model.
     """
     if not is_of_system(path):
+        from mathamr.search.engine import Engine  # imports torch, which most systems do not need
+
         return Engine.open(path, model=model, device=device), {}
     if model is not None:
         raise ConfigError(f"model={model}: {path} is not of a graph model; leave model= out")

@@ -40,6 +40,7 @@ from graphs.errors import MathAMRError, StoreError
 from graphs.whole_file import cause_of, write_whole
 
 HEADER = "index.json"
+FORMULA_TABLE = "formulas.tsv"
 DOCUMENTS = "folder"  # collection of an index of documents, in its folder
 _DIGEST = "sha256"  # in the header: of the header without it; of each file below ``files``
 _DATA = re.compile(r"data-[0-9a-f]{32}")

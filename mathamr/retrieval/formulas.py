@@ -32,9 +32,9 @@ from mathamr import maxsim
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.backends import build, open_index
+from mathamr.retrieval.folder import FORMULA_TABLE
 from mathamr.retrieval.index import Index, Strategy
 
-TABLE = "formulas.tsv"
 INDEX = "vectors"
 
 
@@ -152,7 +152,7 @@ class FormulaIndex:
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)  # where a server keeps the vectors, nothing has made it
             lines = ["formula_id\tpost_id\tvisual_id", *("\t".join((f, p, v)) for f, (p, v) in table.items())]
-            write_whole(path / TABLE, "\n".join(lines) + "\n")
+            write_whole(path / FORMULA_TABLE, "\n".join(lines) + "\n")
         return cls(index, table)
 
     @classmethod
@@ -166,15 +166,17 @@ class FormulaIndex:
         """
         index = open_index(backend, path=path / INDEX, name=name, **options)
         try:
-            lines = (path / TABLE).read_text(encoding="utf-8").splitlines()[1:]
+            lines = (path / FORMULA_TABLE).read_text(encoding="utf-8").splitlines()[1:]
             table = {formula_id: (post_id, visual) for formula_id, post_id, visual in (x.split("\t") for x in lines)}
         except (OSError, ValueError) as error:
             index.close()
-            raise StoreError(f"cannot be read as the table of formulas: {error}", path=path / TABLE) from error
+            raise StoreError(f"cannot be read as the table of formulas: {error}", path=path / FORMULA_TABLE) from error
         size = len(index)
         if len(table) != size:
             index.close()
-            raise StoreError(f"{len(table)} formulas for {size} vectors; build the index again", path=path / TABLE)
+            raise StoreError(
+                f"{len(table)} formulas for {size} vectors; build the index again", path=path / FORMULA_TABLE
+            )
         return cls(index, table)
 
     def __len__(self) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 from graphs.corpus.post import FormulaRef
 from graphs.corpus.text.text_formulas import MAX_INLINE
@@ -22,9 +23,12 @@ from graphs.stores.posts import PostText, PostTexts
 from mathamr.evaluation.runs import Hit
 from mathamr.retrieval.explanation import Explanation
 from mathamr.search.overlap import Overlap
-from mathamr.search.query import EncodedQuery, TypedQuery
 from mathamr.search.selection import CANDIDATES, Page
 from mathamr.structure.matching import Match
+
+if TYPE_CHECKING:
+    from mathamr.search.query import EncodedQuery
+    from mathamr.search.typed_query import TypedQuery
 
 TASKS = ("answers", "formulas")
 RESULTS, MAX_RESULTS = 5, CANDIDATES  # default and maximum

@@ -40,8 +40,8 @@ from mathamr.maxsim import VectorSets
 from mathamr.retrieval import backends
 from mathamr.retrieval.exact.index import DType, ExactIndex
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
-from mathamr.retrieval.folder import building, opened, read_header, switch
-from mathamr.retrieval.formulas import TABLE, FormulaIndex, formula_points
+from mathamr.retrieval.folder import FORMULA_TABLE, building, opened, read_header, switch
+from mathamr.retrieval.formulas import FormulaIndex, formula_points
 from mathamr.retrieval.index import Index, Ranking, Strategy
 from mathamr.retrieval.strategies import search
 from mathamr.search.query import EncodedQuery
@@ -148,7 +148,7 @@ def build(
             "formulas": len(points),
             "structured": 0 if content.structured is None else len(content.structured),
         }
-        tables = [table] if (table := data / "formulas" / TABLE).exists() else []
+        tables = [table] if (table := data / "formulas" / FORMULA_TABLE).exists() else []
         if content.structured is not None:
             tables += content.structured.write(data / "structure")
         switch(path, data, header, tables)

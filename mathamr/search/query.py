@@ -14,10 +14,9 @@ parser may read a noun without a final stop as a verb, ``function`` as "Function
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -25,7 +24,6 @@ import torch
 from graphs.amr.embedded import EmbeddedParser
 from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.placeholders import extract
-from graphs.corpus.text.text_formulas import MAX_INLINE, find
 from graphs.errors import ConfigError, Failure, RetrievalError
 from graphs.graph.batching import collate
 from graphs.graph.graph_maker import GraphMaker, MadeGraphs, ParserFactory, StoredGraph
@@ -39,11 +37,10 @@ from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import Encoder
 from mathamr.model.sentence_text import refusal
 from mathamr.retrieval.explanation import VirtualNode, nodes_of
+from mathamr.search.typed_query import typed_post
 from mathamr.search.words import QueryWords, read_words
 
-MAX_CHARACTERS = 10_000  # the longest questions of ARQMath; 2,000 formulas of one letter take a few seconds
 POSTS_A_BATCH = 64
-TYPED = "query"  # post id of a typed query
 _STOPS = (".", "!", "?", "…", ",", ";", ":")
 _SHORT = 200  # characters of a query that may be a phrase; the sentences of longer ones end in stops
 _COMMAND = ":mode imperative"
@@ -63,39 +60,6 @@ class EncodedQuery:
     nodes: list[VirtualNode]
     formula_ids: list[str]
     words: QueryWords
-
-
-@dataclass(frozen=True, slots=True)
-class TypedQuery:
-    """A query as text, for a system that reads posts itself; ``words`` counts its formulas."""
-
-    text: PlaceholderText
-    words: QueryWords
-
-
-def typed_post(query: str) -> Post:
-    """Return a query as a post.
-
-    Raises:
-        RetrievalError: an empty query, or one that is too long, or has too long a formula.
-    """
-    if len(query) > MAX_CHARACTERS:
-        raise RetrievalError(
-            f"the query has {len(query):,} characters, but at most {MAX_CHARACTERS:,} are read; shorten it, or encode "
-            "it as a post of a collection"
-        )
-    if not query.strip():
-        raise RetrievalError("the query is empty; type words, or a formula between dollar signs")
-    found = find(query)
-    dollars = [place.start() for place in re.finditer(r"(?<!\\)\$", query)]
-    unread = [place for place in dollars if not any(start <= place < end for start, end, _ in found)]
-    for start, end in pairwise(unread):
-        if end - start > MAX_INLINE and not any(start < other < end for other, *_ in found):
-            raise RetrievalError(
-                f"a formula of the query has {end - start - 1:,} characters, but at most {MAX_INLINE:,} are read; "
-                "shorten it"
-            )
-    return Post(TYPED, "topic", body=query, markup="text")
 
 
 class QueryEncoder:

@@ -39,7 +39,7 @@ from graphs.corpus.text.sentences import UNSPACED
 from graphs.corpus.text.text_formulas import find
 from graphs.errors import ConfigError, RetrievalError
 from graphs.stores.posts import PostTexts
-from mathamr.search.query import MAX_CHARACTERS
+from mathamr.search.typed_query import MAX_CHARACTERS
 
 T = TypeVar("T")
 CANDIDATES = 1000  # best results that a search with a filter looks at

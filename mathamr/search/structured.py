@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -30,15 +31,18 @@ from graphs.graph.graph_maker import FormulaTrees
 from graphs.stores.posts import PostTexts
 from graphs.whole_file import write_whole
 from mathamr.evaluation.runs import Hit
-from mathamr.retrieval.formulas import TABLE
+from mathamr.retrieval.folder import FORMULA_TABLE
 from mathamr.retrieval.lexical import distinct_formulas
 from mathamr.search.answer import Answer, formula_results, no_formula, post_of_hit
-from mathamr.search.query import EncodedQuery, TypedQuery
 from mathamr.search.selection import Selection
 from mathamr.structure.index import StructureIndex
 from mathamr.structure.matching import Match, match_of
 from mathamr.structure.scoring import Scoring
 from mathamr.structure.storage import NAMES, read_index, write_index
+
+if TYPE_CHECKING:
+    from mathamr.search.query import EncodedQuery
+    from mathamr.search.typed_query import TypedQuery
 
 MAX_DRAWN = 20_000  # symbols of all matches of a search: a query may have a thousand, and a thousand results
 
@@ -87,8 +91,8 @@ class StructuredFormulas:
         """Write the files to a new folder; return those that carry no checksum."""
         write_index(self.index, folder)
         lines = ["formula_id\tpost_id", *("\t".join(place) for place in self.places)]
-        write_whole(folder / TABLE, "\n".join(lines) + "\n")
-        return [folder / TABLE, folder / NAMES]
+        write_whole(folder / FORMULA_TABLE, "\n".join(lines) + "\n")
+        return [folder / FORMULA_TABLE, folder / NAMES]
 
     @classmethod
     def open(cls, folder: Path) -> StructuredFormulas:
@@ -98,12 +102,12 @@ class StructuredFormulas:
             StoreError: files that are damaged or do not belong together.
         """
         index = read_index(folder)
-        with faults_as(StoreError, "cannot be read as the table of formulas: {}", folder / TABLE):
-            rows = [line.split("\t") for line in (folder / TABLE).read_text(encoding="utf-8").split("\n")[1:-1]]
+        with faults_as(StoreError, "cannot be read as the table of formulas: {}", folder / FORMULA_TABLE):
+            rows = [line.split("\t") for line in (folder / FORMULA_TABLE).read_text(encoding="utf-8").split("\n")[1:-1]]
             places = [(formula_id, post_id) for formula_id, post_id in rows]
         if len(places) != len(index):
             message = f"{len(places):,} formulas for the trees of {len(index):,}; build the index again"
-            raise StoreError(message, path=folder / TABLE)
+            raise StoreError(message, path=folder / FORMULA_TABLE)
         return cls(index, places)
 
     def __len__(self) -> int:

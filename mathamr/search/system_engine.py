@@ -32,10 +32,10 @@ from graphs.stores.posts import PostText, PostTexts
 from mathamr.retrieval.index import Strategy
 from mathamr.search.answer import RESULTS, TASKS, Answer, Result, check, post_of
 from mathamr.search.overlap import overlaps
-from mathamr.search.query import TypedQuery, typed_post
 from mathamr.search.searchable import Searchable
 from mathamr.search.selection import EVERYTHING, Selection
 from mathamr.search.structured import StructuredFormulas
+from mathamr.search.typed_query import TypedQuery, typed_post
 from mathamr.search.words import QueryWords
 
 MAX_EXPLAINED = 20  # results with their overlap, if no other number is asked for

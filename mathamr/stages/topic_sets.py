@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 
 from graphs.corpus.post import Judgment, Topic
 from graphs.errors import ConfigError
+from mathamr.evaluation.completeness import SHOWN
 from mathamr.evaluation.metrics import RELEVANT, Regime, measures_of_grade
-from mathamr.evaluation.result_names import TestName
+from mathamr.evaluation.result_names import TestName, title
 from mathamr.evaluation.runs import Hit, Task
+from mathamr.stages.console import Console
 
 if TYPE_CHECKING:
     from ir_measures import Measure
@@ -78,6 +80,13 @@ class TopicSet:
         if self.regime == "judged":
             return frozenset(judgment.doc_id for judgment in self.judgments)
         return self.searched
+
+    def say_lost(self, console: Console, searched: Sequence[Topic], why: str) -> None:
+        """Print the number of topics that are not ``searched``, and the first ones."""
+        lost = sorted({topic.topic_id for topic in self.topics} - {topic.topic_id for topic in searched})
+        if lost:
+            first = f"{', '.join(lost[:SHOWN])}{' ...' * (len(lost) > SHOWN)}"
+            console.say(f"  {title(self.test_name)}: topics that {why} ({len(lost)}): {first}")
 
 
 @dataclass(frozen=True)
@@ -185,3 +194,8 @@ def check_step(track: str, step: str, returned: Any, kind: type[Record]) -> Reco
         if not isinstance(cost, int | float):
             raise ConfigError(f"track={track}: {step}() returned the cost {name}={cost!r}; give a number")
     return replace(made, costs=costs) if costs else returned
+
+
+def speed(topics: int, seconds: float) -> dict[str, float]:
+    """Return the cost of a search."""
+    return {"queries_per_second": topics / max(seconds, 1e-9)}

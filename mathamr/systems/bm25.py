@@ -20,8 +20,7 @@ from mathamr.retrieval.bm25 import BM25Index, Weighting
 from mathamr.retrieval.index import Ranking
 from mathamr.retrieval.lexical import LexicalIndex, Tokens
 from mathamr.search.searchable import Searchable
-from mathamr.stages.retrieval.searching import say_lost, speed
-from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, speed
 from mathamr.systems.registry import system
 from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry, keep_formulas
 from mathamr.systems.settings.ranking import BM25Settings
@@ -94,7 +93,7 @@ class BM25System(System[BM25Settings]):
         index, k = indexed.index, settings.retrieval.k
         results, seconds = index.search(topic_set.topics, settings.thread.results(k) if topic_set.task == 1 else k)
         searched = [topic for topic in topic_set.topics if topic.topic_id in results]
-        say_lost(self.console, topic_set, searched, "lack the query formula")
+        topic_set.say_lost(self.console, searched, "lack the query formula")
         return Retrieved(results, speed(len(searched), seconds), index.visual_ids)
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:

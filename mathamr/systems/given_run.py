@@ -21,7 +21,6 @@ from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
 from mathamr.evaluation.result_names import title
 from mathamr.evaluation.runs import Hit, Run, decreasing, official_order, read_run, repeated_lines
-from mathamr.stages.retrieval.searching import say_lost
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
 from mathamr.systems.settings.built_in import GivenRunSettings
@@ -45,7 +44,7 @@ class GivenRunSystem(System[GivenRunSettings]):
         """Return the rankings of the file."""
         run = self._read(settings, topic_set)
         with_results = [topic for topic in topic_set.topics if topic.topic_id in run.rankings]
-        say_lost(self.console, topic_set, with_results, "have no result in the run")
+        topic_set.say_lost(self.console, with_results, "have no result in the run")
         self._say_judged(topic_set, run)
         if topic_set.task == 1:
             return Retrieved(run.rankings)

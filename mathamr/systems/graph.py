@@ -45,19 +45,10 @@ from mathamr.stages.retrieval.formula_search import (
     search_formulas,
     searched_posts,
 )
-from mathamr.stages.retrieval.searching import check_search, index_posts, say_lost, search_posts
+from mathamr.stages.retrieval.searching import check_search, index_posts, search_posts
 from mathamr.stages.tensors import Preparation, Prepared
 from mathamr.stages.text_vectors import LabelText, SentenceText
-from mathamr.stages.topic_sets import (
-    EmbeddingSpace,
-    Encoded,
-    Indexed,
-    Log,
-    Retrieved,
-    SelectPosts,
-    TopicSet,
-    Trained,
-)
+from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Indexed, Log, Retrieved, SelectPosts, TopicSet, Trained
 from mathamr.stages.vectors import EncodedPosts, encode_missing, kinds_of
 from mathamr.systems.registry import system
 from mathamr.systems.searchable.graph import encode_query, keep_model
@@ -304,13 +295,13 @@ class GraphSystem(System[GraphSettings]):
         """Search the index with the topics; ``queries_per_second`` is of the search alone."""
         vectors: EncodedPosts = encoded.vectors
         topics = [topic for topic in topic_set.topics if vectors.encoded([topic.post.post_id])]
-        say_lost(self.console, topic_set, topics, "have no graph")
+        topic_set.say_lost(self.console, topics, "have no graph")
         if topic_set.task == 2:
             prepared = self._preparation.of(settings)
             with Collection(prepared.topic_graphs) as source:
                 maps = {t.topic_id: list(source.get(t.post.post_id).formula_map.values()) for t in topics}
             with_formula = [topic for topic in topics if topic.formula_id in maps[topic.topic_id]]
-            say_lost(self.console, topic_set, with_formula, "have no graph, or it lacks the query formula")
+            topic_set.say_lost(self.console, with_formula, "have no graph, or it lacks the query formula")
             formulas = self._formulas(prepared)
             return search_formulas(settings.retrieval, vectors, indexed, with_formula, maps, formulas)
         return search_posts(settings, vectors, indexed, topics)

@@ -12,8 +12,7 @@ from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
 from mathamr.evaluation.runs import check_k
 from mathamr.stages.retrieval.indexed_formulas import IndexedFormulas
-from mathamr.stages.retrieval.searching import speed
-from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, speed
 from mathamr.structure.latent import LatentIndex
 from mathamr.systems.registry import system
 from mathamr.systems.settings.ranking import LatentSettings

@@ -30,8 +30,7 @@ from mathamr.model.encoding import device_of
 from mathamr.ranking.text_models import Encode, open_sparse_encoder
 from mathamr.retrieval.index import Ranking
 from mathamr.search.searchable import Searchable
-from mathamr.stages.retrieval.searching import speed
-from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, speed
 from mathamr.systems.registry import system
 from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, entry
 from mathamr.systems.settings.ranking import SparseSettings

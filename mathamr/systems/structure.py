@@ -23,13 +23,12 @@ from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.efficiency import Stopwatch, peak_memory, reset_peak_memory
 from mathamr.evaluation.runs import MAX_PER_TOPIC, check_k
 from mathamr.retrieval.bm25 import tokens_of_post, tokens_of_text
-from mathamr.retrieval.formulas import TABLE
+from mathamr.retrieval.folder import FORMULA_TABLE
 from mathamr.retrieval.index import Ranking, ranked
 from mathamr.search.searchable import Searchable
 from mathamr.search.structured import StructuredFormulas
 from mathamr.stages.retrieval.indexed_formulas import IndexedFormulas
-from mathamr.stages.retrieval.searching import speed
-from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
+from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, speed
 from mathamr.structure.context import Context, with_similar_posts
 from mathamr.structure.index import StructureIndex
 from mathamr.structure.posts import FormulasOfPosts, searched_formulas
@@ -169,7 +168,7 @@ class StructureSearch(Searchable):
         Raises:
             StoreError: a file is missing or damaged.
         """
-        structured = StructuredFormulas.open(folder) if (folder / TABLE).is_file() else None
+        structured = StructuredFormulas.open(folder) if (folder / FORMULA_TABLE).is_file() else None
         index = read_index(folder) if structured is None else structured.index
         fault = "cannot be read as the posts of formulas: {}; build the index again"
         with faults_as(StoreError, fault, folder / _POSTS):

@@ -26,7 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from inspect import getattr_static
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 from graphs.corpus.corpus import Corpus, topics_may_be_posts
 from graphs.corpus.leaks import PairsApart, questions_of_topics
@@ -45,8 +45,10 @@ from mathamr.stages.needed import NeededPosts, needed_posts
 from mathamr.stages.retrieval.threads import Threads
 from mathamr.stages.settings import JobSettings, thread_of
 from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Indexed, Log, Retrieved, SelectPosts, TopicSet, Trained
-from mathamr.stages.vectors import EncodedPosts
 from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
+
+if TYPE_CHECKING:
+    from mathamr.stages.vectors import EncodedPosts
 
 Settings = TypeVar("Settings", bound=JobSettings)
 
@@ -267,8 +269,8 @@ class System(ABC, Generic[Settings]):
 
     def searchable(self, encoded: Encoded, post_ids: Sequence[str]) -> Sequence[str]:
         """Return the searched posts among ``post_ids``: those with a vector, or with a text if there are no vectors."""
-        if isinstance(encoded.vectors, EncodedPosts):
-            return encoded.vectors.encoded(post_ids)
+        if (vectors := _encoded_posts(encoded)) is not None:
+            return vectors.encoded(post_ids)
         if self._texts is None:
             return post_ids
         if not self._texts.is_file():  # no post is needed
@@ -289,7 +291,8 @@ class System(ABC, Generic[Settings]):
 
     def readable(self, encoded: Encoded, post_ids: Sequence[str]) -> Sequence[str]:
         """Return the post ids of the topics that the system can search with."""
-        return encoded.vectors.encoded(post_ids) if isinstance(encoded.vectors, EncodedPosts) else post_ids
+        vectors = _encoded_posts(encoded)
+        return post_ids if vectors is None else vectors.encoded(post_ids)
 
     def tags(self, post_ids: Iterable[str]) -> Mapping[str, Sequence[str]]:
         """Return the tags of posts that have any; an answer has those of its question."""
@@ -307,3 +310,12 @@ class System(ABC, Generic[Settings]):
             return {}
         with PostTexts(self._texts) as texts:
             return texts.get(post_ids)
+
+
+def _encoded_posts(encoded: Encoded) -> EncodedPosts | None:
+    """Return the vectors of posts, if these are vectors of posts; without any, torch is not imported."""
+    if encoded.vectors is None:
+        return None
+    from mathamr.stages.vectors import EncodedPosts
+
+    return encoded.vectors if isinstance(encoded.vectors, EncodedPosts) else None

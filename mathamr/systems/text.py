@@ -46,18 +46,9 @@ from mathamr.stages.learning.passages import text_lines
 from mathamr.stages.learning.reporting import training_stage
 from mathamr.stages.learning.text_encoder import pretrained
 from mathamr.stages.needed import NeededPosts, extent_of, needed_posts
-from mathamr.stages.retrieval.searching import check_search, index_posts, say_lost, search_posts
+from mathamr.stages.retrieval.searching import check_search, index_posts, search_posts
 from mathamr.stages.text_vectors import TextsToEncode, encode_texts
-from mathamr.stages.topic_sets import (
-    EmbeddingSpace,
-    Encoded,
-    Indexed,
-    Log,
-    Retrieved,
-    SelectPosts,
-    TopicSet,
-    Trained,
-)
+from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Indexed, Log, Retrieved, SelectPosts, TopicSet, Trained
 from mathamr.stages.vectors import EncodedPosts
 from mathamr.systems.registry import system
 from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
@@ -328,7 +319,7 @@ class TextSystem(System[TextSettings]):
         """Search the index with the topics."""
         vectors: EncodedPosts = encoded.vectors
         topics = [topic for topic in topic_set.topics if vectors.encoded([topic.post.post_id])]
-        say_lost(self.console, topic_set, topics, "have no text")
+        topic_set.say_lost(self.console, topics, "have no text")
         return search_posts(settings, vectors, indexed, topics)
 
     def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:

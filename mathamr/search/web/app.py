@@ -43,10 +43,10 @@ from graphs.errors import ConfigError, MathAMRError, UnknownPostError
 from mathamr.retrieval.index import Strategy
 from mathamr.search.answer import MAX_RESULTS, TASKS, Answer
 from mathamr.search.comparison import compare
-from mathamr.search.query import MAX_CHARACTERS
 from mathamr.search.searchable import SearchEngine
 from mathamr.search.selection import CANDIDATES, FORMULAS, KINDS, Selection, typed
 from mathamr.search.settings import Settings
+from mathamr.search.typed_query import MAX_CHARACTERS
 from mathamr.search.web import answers, export, katex, mathlive
 from mathamr.search.web.guard import Guard
 from mathamr.search.web.operation import Counts, Watched

@@ -17,9 +17,9 @@ from graphs.ids import Ids
 from graphs.stores.collection import Collection
 from mathamr.evaluation.efficiency import Stopwatch, bytes_on_disk
 from mathamr.retrieval.formulas import FormulaIndex, formula_points, query_vectors
-from mathamr.stages.retrieval.searching import index_options, search_once, speed
+from mathamr.stages.retrieval.searching import index_options, search_once
 from mathamr.stages.settings import RetrievalConfig, SearchSettings
-from mathamr.stages.topic_sets import Indexed, Retrieved, TopicSet
+from mathamr.stages.topic_sets import Indexed, Retrieved, TopicSet, speed
 from mathamr.stages.vectors import EncodedPosts
 
 

@@ -23,7 +23,6 @@ from graphs.graph.graph_maker import FormulaTrees
 from mathamr.evaluation.runs import Hit
 from mathamr.retrieval.lexical import distinct_formulas, query_formula
 from mathamr.stages.console import Console
-from mathamr.stages.retrieval.searching import say_lost
 from mathamr.stages.topic_sets import TopicSet
 
 
@@ -73,8 +72,8 @@ class IndexedFormulas:
         """Return the query formula of each topic that has one; the console names the others."""
         queries = {topic.topic_id: query_formula(topic, self.trees.of) for topic in topic_set.topics}
         found = {topic_id: query for topic_id, query in queries.items() if query is not None}
-        say_lost(
-            console, topic_set, [one for one in topic_set.topics if one.topic_id in found], "lack the query formula"
+        topic_set.say_lost(
+            console, [one for one in topic_set.topics if one.topic_id in found], "lack the query formula"
         )
         return found
 

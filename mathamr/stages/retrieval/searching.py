@@ -16,17 +16,14 @@ from torch import Tensor
 
 from graphs.corpus.post import Topic
 from graphs.errors import ConfigError
-from mathamr.evaluation.completeness import SHOWN
 from mathamr.evaluation.efficiency import Stopwatch
-from mathamr.evaluation.result_names import title
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval import Strategy, search
 from mathamr.retrieval import build as build_index
 from mathamr.retrieval.backends import check as check_index
 from mathamr.retrieval.index import Hnsw, Index
-from mathamr.stages.console import Console
 from mathamr.stages.settings import RetrievalConfig, SearchSettings
-from mathamr.stages.topic_sets import Indexed, Retrieved, TopicSet
+from mathamr.stages.topic_sets import Indexed, Retrieved, speed
 from mathamr.stages.vectors import EncodedPosts
 
 
@@ -135,16 +132,3 @@ def search_once(search_some: Callable[[Tensor], object], queries: int) -> None:
     """Search once, unmeasured: the first search opens files and allocates buffers."""
     if queries:
         search_some(torch.tensor([0]))
-
-
-def speed(topics: int, seconds: float) -> dict[str, float]:
-    """Return the cost of a search."""
-    return {"queries_per_second": topics / max(seconds, 1e-9)}
-
-
-def say_lost(console: Console, topic_set: TopicSet, searched: Sequence[Topic], why: str) -> None:
-    """Print the number of topics that cannot be searched, and the first ones; those without judgments do not count."""
-    lost = sorted({topic.topic_id for topic in topic_set.topics} - {topic.topic_id for topic in searched})
-    if lost:
-        first = f"{', '.join(lost[:SHOWN])}{' ...' * (len(lost) > SHOWN)}"
-        console.say(f"  {title(topic_set.test_name)}: topics that {why} ({len(lost)}): {first}")

@@ -19,7 +19,8 @@ from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
 from graphs.stores.store import GraphStore
 from mathamr.maxsim import VectorSets
-from mathamr.search.query import TYPED, QueryEncoder
+from mathamr.search.query import QueryEncoder
+from mathamr.search.typed_query import TYPED
 from mathamr.stages import parsers
 from mathamr.systems.searchable.kept import entry, keep_formulas
 from mathamr.systems.searchable.vectors import EncodeQuery

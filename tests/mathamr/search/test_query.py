@@ -27,7 +27,8 @@ from mathamr.model.encoder import Encoder
 from mathamr.model.encoding import encode
 from mathamr.retrieval.explanation import explain
 from mathamr.search import words
-from mathamr.search.query import MAX_CHARACTERS, EncodedQuery, QueryEncoder, typed_post
+from mathamr.search.query import EncodedQuery, QueryEncoder
+from mathamr.search.typed_query import MAX_CHARACTERS, typed_post
 from mathamr.systems.searchable.graph import encode_query
 from mathamr.training import checkpoint
 from tests.mathamr.tiny_model import save_model
