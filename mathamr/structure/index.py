@@ -36,7 +36,7 @@ from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
 from mathamr.evaluation.order import best_numbers
 from mathamr.structure.alignment import Floats, Integers, Query, align, aligned_weights
 from mathamr.structure.forest import KINDS, Forest, ForestBuilder, Names, forests_of
-from mathamr.structure.postings import Keys, Postings, keys_of
+from mathamr.structure.postings import Keys, Postings, keys_of, symbol_keys
 from mathamr.structure.scoring import VARIABLE, Scoring, may_be_renamed, symbol_class
 
 SMALLEST_BATCH, LARGEST_BATCH = 64, 2048  # formulas aligned together
@@ -86,8 +86,9 @@ class StructureIndex:
         self.names, self.forests, self.postings, self.scoring = names, forests, postings, scoring
         self._symbols, self._edges = names.symbols(), names.edges()
         self._variable = names.symbol(VARIABLE)
+        numbers = np.arange(len(self._symbols), dtype=np.int32)
         sizes = [
-            np.bincount(forest.owner, weights=self._weights_of(forest, place), minlength=len(forest))
+            np.bincount(forest.owner, weights=self._weights_of(numbers, place)[forest.symbols], minlength=len(forest))
             for place, forest in enumerate(forests)
         ]
         self._sizes = [np.maximum(own, 1e-9) ** scoring.size for own in sizes]
@@ -201,11 +202,11 @@ class StructureIndex:
             builder.add(tree)
             forest = builder.finish()
             credits = np.array([self.scoring.credit(label) for label in tree.labels])
-            trees.append(_Tree(Query(forest, self._weights_of(forest, place), credits), keys_of(forest, place)))
+            trees.append(_Tree(Query(forest, self._weights_of(forest.symbols, place), credits), keys_of(forest, place)))
         return trees
 
-    def _weights_of(self, forest: Forest, place: int) -> Floats:
-        return self.postings.rarity_of(keys_of(forest, place).symbols)
+    def _weights_of(self, symbols: npt.NDArray[np.int32], place: int) -> Floats:
+        return self.postings.rarity_of(symbol_keys(symbols, place))
 
     def _pairs(self, trees: list[_Tree | None]) -> Floats:
         keys = _keys_of(trees)

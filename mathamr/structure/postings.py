@@ -63,13 +63,17 @@ def keys_of(forest: Forest, kind: int) -> Keys:
     top = parents[near]
     nodes, ancestors = np.concatenate([lower, far]), np.concatenate([upper, top])
     paths = np.concatenate([edges[lower], edges[near] * MAX_EDGES + edges[far]])
-    # 64 bits: kind (1), table (2), upper symbol (23), lower symbol (23), path (14)
-    symbols = _key(kind, 0, forest.symbols, forest.symbols, np.zeros(len(parents), np.int64))
+    symbols = symbol_keys(forest.symbols, kind)
     pairs = _key(kind, 1, forest.symbols[ancestors], forest.symbols[nodes], paths)
     class_pairs = _key(kind, 2, forest.classes[ancestors], forest.classes[nodes], paths)
     owner = forest.owner
     owners = (owner, owner[nodes], owner[nodes])
     return Keys(symbols, pairs, class_pairs, class_pairs[: len(lower)], owners)
+
+
+def symbol_keys(symbols: npt.NDArray[np.int32], kind: int) -> Keyed:
+    """Return the keys of symbols in trees of a kind."""
+    return _key(kind, 0, symbols, symbols, 0)
 
 
 def tables_of(forests: Sequence[Forest]) -> Iterator[tuple[Keyed, Keyed]]:
@@ -84,7 +88,10 @@ def all_keys(forests: Sequence[Forest]) -> tuple[Keyed, Keyed]:
     return np.concatenate(keys), np.concatenate(owners)
 
 
-def _key(kind: int, table: int, upper: npt.NDArray[np.int32], lower: npt.NDArray[np.int32], paths: Keyed) -> Keyed:
+def _key(
+    kind: int, table: int, upper: npt.NDArray[np.int32], lower: npt.NDArray[np.int32], paths: Keyed | int
+) -> Keyed:
+    # 64 bits: kind (1), table (2), upper symbol (23), lower symbol (23), path (14)
     place = ((kind << 2) + table) << 46
     pair = upper.astype(np.int64) * MAX_NAMES + lower.astype(np.int64)
     return ((place + pair) << 14) + paths
