@@ -25,7 +25,7 @@ import math
 import os
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -163,7 +163,7 @@ def repeated_lines(run: Run) -> str:
 def decreasing(hits: Sequence[Hit]) -> list[Hit]:
     """Return the results, best first, with scores that strictly decrease."""
     scores = strictly_decreasing([hit.score for hit in hits])
-    return [replace(hit, score=score) for hit, score in zip(hits, scores, strict=True)]
+    return [Hit(hit.doc_id, score, hit.post_id) for hit, score in zip(hits, scores, strict=True)]
 
 
 def strictly_decreasing(scores: Sequence[float]) -> list[float]:
@@ -175,7 +175,8 @@ def strictly_decreasing(scores: Sequence[float]) -> list[float]:
     values = np.asarray(scores, dtype=np.float32)
     if not np.isfinite(values).all():
         raise EvaluationError(f"score {scores[int(np.argmin(np.isfinite(values)))]} does not fit a float32")
-    for place in range(1, len(values)):
+    equal = np.flatnonzero(values[1:] >= values[:-1])
+    for place in range(equal[0] + 1, len(values)) if len(equal) else ():
         if values[place] >= values[place - 1]:
             values[place] = np.nextafter(values[place - 1], np.float32(-np.inf))
     return [float(str(value)) for value in values]  # the shortest decimal of the float32, as the file has it
