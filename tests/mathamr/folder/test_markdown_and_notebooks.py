@@ -101,7 +101,7 @@ def test_a_statement_of_myst_has_its_name_if_an_empty_line_follows() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("```{note}\nLet $a+1$ be.\n```", [("1", "a", "Let $a+1$ be.")]),
+        ("```{note}\nLet $a+1$ be.\n```", [("2", "a", "Let $a+1$ be.")]),
         ("```{tip}\n:class: wide\n\nTake $x$.\n```\nThen.", [("4", "a", "Take $x$. Then.")]),
         ("```{exercise}\n:label: one\nFind $x$.\n```", [("1", "Exercise. a", "Find $x$.")]),
         (
@@ -110,7 +110,7 @@ def test_a_statement_of_myst_has_its_name_if_an_empty_line_follows() -> None:
         ),
         ("```{exercise}\n---\nlabel: one\n---\nFind $x$.\n```", [("1", "Exercise. a", "Find $x$.")]),
         ("```{math}\n---\nlabel: one\n---\nx\n```", [("4", "a", "$$ x $$")]),
-        ("````{note}\nA word.\n```python\nx\n```\n````\nEnd.", [("1", "a", "A word. End.")]),
+        ("````{note}\nA word.\n```python\nx\n```\n````\nEnd.", [("2", "a", "A word. End.")]),
     ],
 )
 def test_blocks_of_myst_are_read_unless_they_are_code(text: str, expected: list[tuple[str, str, str]]) -> None:
@@ -136,6 +136,8 @@ def test_words_in_blocks_of_html_are_read(text: str, expected: list[tuple[str, s
         (":::{admonition} Satz von $x$\n:class: tip\nEs gilt.\n:::", "a", "Satz von $x$ Es gilt."),
         ("```{dropdown} A hint\n\nTake it.\n```", "a", "A hint Take it."),
         (":::{figure} a.png\nA long caption.\n:::", "a", "A long caption."),
+        ("> [!NOTE]\n> It holds.", "a", "It holds."),
+        ("See {ref}`there <a>`, {eq}`b` and {cite:t}`C`, for {term}`rings`.", "a", "See there, and, for rings."),
         (":::{prf:axiom} Peano\nIt holds.\n:::", "Axiom (Peano). a", "It holds."),
         ('::: {#one .lemma name="Zorn"}\nIt holds.\n:::', "Lemma (Zorn). a", "It holds."),
         ("**Claim.** It holds.", "Claim. a", "It holds."),
@@ -146,6 +148,33 @@ def test_words_in_blocks_of_html_are_read(text: str, expected: list[tuple[str, s
 )
 def test_titles_of_blocks_and_names_of_statements_in_bold_are_read(text: str, title: str, words: str) -> None:
     assert [(passage.title, passage.text) for passage in read_markdown("a.md", text)] == [(title, words)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```{prf:lemma} Zorn\n:label: a\n\nOne $x$.\n\n- Two.\n```",
+        "::::{prf:lemma} Zorn\nOne $x$.\n:::{tip}\nTwo.\n:::\n::::",
+        ':::: {#a .lemma name="Zorn"}\nOne $x$.\n\nTwo.\n:::',
+        "::: lemma Zorn\nOne $x$.\n\nTwo.\n:::",
+        "```{lemma-start} Zorn\n:label: a\n```\nOne $x$.\n\n```\ncode\n```\n\nTwo.\n```{lemma-end}\n```",
+        "> [!lemma] Zorn\n> One $x$.\n>\n> Two.\n",
+    ],
+)
+def test_a_block_is_a_statement_up_to_its_end(text: str) -> None:
+    found = [
+        (passage.title, passage.text) for passage in read_markdown("a.md", f"Words before\n{text}\nWords after it.")
+    ]
+    assert found == [("a", "Words before"), ("Lemma (Zorn). a", "One $x$. Two."), ("a", "Words after it.")]
+
+
+def test_a_block_without_an_end_ends_at_the_next_heading_or_statement() -> None:
+    found = read_markdown("a.md", ":::{lemma}\nOne.\n:::{lemma}\nTwo.\n# More\nWords after it.")
+    assert [(one.title, one.text) for one in found] == [
+        ("Lemma. a", "One."),
+        ("Lemma. a", "Two."),
+        ("More", "Words after it."),
+    ]
 
 
 @pytest.mark.parametrize(
