@@ -25,6 +25,7 @@ import re
 from collections.abc import Callable
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
 
 from graphs.corpus.text.text_formulas import find
 from mathamr.folder.passages import Outline, Passage
@@ -38,6 +39,8 @@ STATEMENTS = (
     "|Théorème|Lemme|Corollaire|Définition|Remarque|Exemple|Exercice|Preuve|Démonstration"
 )
 """Words that a statement begins with, in bold."""
+
+MAX_LAZY = 10_000  # lines without > that continue quotes, counted each time that they are read
 
 _HEADER = re.compile(r"---[ \t]*\n(?P<yaml>(?:(?!(?:---|\.{3})[ \t]*$).*\n){0,198})(?:---|\.{3})[ \t]*$", re.MULTILINE)
 _TITLE = re.compile(r"(?m)^title:[ \t]*(?P<title>[^\s|>].*)")  # in YAML
@@ -207,6 +210,15 @@ def _edge(first: str) -> str:
         return f"\x03{named['name']}\x03{name[1] if name else first[named.end() :]}"
     unnamed = _UNNAMED.match(first)
     return f"\x03\x03{first[unnamed.end() :] if unnamed else ''}"
+
+
+def _ends_quote(state: StateBlock, _start: int, _end: int, silent: bool) -> bool:
+    """Return whether a line without ``>`` ends its quote: each quote above could read all such lines."""
+    state.env["lazy"] = state.env.get("lazy", 0) + silent
+    return silent and state.env["lazy"] > MAX_LAZY
+
+
+_BLOCKS.block.ruler.push("lazy", _ends_quote, {"alt": ["blockquote"]})
 
 
 def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:

@@ -229,6 +229,7 @@ def test_statements_in_german_and_french_are_recognised() -> None:
         "\\(" * 9_999,
         "`a ``b " * 9_999,
         "> ```math\n" * 20_000,
+        "> > > ```math\nx\n" * 20_000,
         "````{note}\n" * 20_000,
         "<div><!-<script" * 20_000,
         "::: {.lemma" * 20_000,
