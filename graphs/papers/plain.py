@@ -66,6 +66,12 @@ _BOOKMARK = re.compile(rf"\\texorpdfstring\s*(?P<shown>{_ARGUMENT})\s*{_ARGUMENT
 _ARGUMENTS = re.compile(rf"\\[a-zA-Z]{{2,}}\*?\s*{_ARGUMENT}(?:{_ARGUMENT}){{1,8}}")
 _FLOAT = re.compile(r"\\begin\{(figure|table|tikzpicture|tikzcd|wrapfigure)\*?\}.{0,20000}?\\end\{\1\*?\}", re.DOTALL)
 _EDGE = re.compile(r"\\begin\s*\{[^{}]*\}(?:\s*\[[^\]]{0,500}\])?|\\end\s*\{[^{}]*\}")
+# Columns of tables, and other arguments of a layout
+_OPTIONAL = r"(?:\s*\[[^\]]{0,500}\])*\s*"
+_LAYOUT = re.compile(
+    rf"\\(?:begin\s*\{{(?:tabular|longtable|minipage|multicols\*?)\}}|cline|cmidrule(?:\([lr]*\))?){_OPTIONAL}{_ARGUMENT}"
+    rf"|\\(?:begin\s*\{{tabular[xy*]\}}|rule|multicolumn){_OPTIONAL}{_ARGUMENT}{_OPTIONAL}{_ARGUMENT}"
+)
 _ITEM = re.compile(r"\\item\b\s*(?:\[(?P<mark>[^\]]{0,500})\])?")
 _ACCENT = re.compile(
     r"\\(?P<mark>[`'^\"~=.]|[uvHtcdbrk](?![a-zA-Z]))\s*(?:\{\s*(?P<a>\\?[a-zA-Z])\s*\}|(?P<b>\\?[a-zA-Z]))"
@@ -171,7 +177,7 @@ def _first(latex: str, start: int, closing: str) -> int:
 
 def _prose(text: str) -> str:
     """Return text between formulas without commands."""
-    text = _without_dropped(text)
+    text = _without_dropped(_LAYOUT.sub(" ", text))
     text = _ITEM.sub(lambda match: f" {match['mark'] or ''} ", text)
     text = _EDGE.sub(" ", text)
     text = _ACCENT.sub(_accented, text)
