@@ -54,7 +54,7 @@ _ENSURE = re.compile(r"\\ensuremath\s*(?=\{)")
 # Commands removed with all their arguments, or, after the last bar, with one argument before the text that stays.
 _DROPPED = re.compile(
     r"\\(?:[a-zA-Z]*label|index[a-zA-Z]*|gls(?:add|reset|unset)[a-z]*|cite[a-zA-Z]*|[a-zA-Z]*ref|footnote(?:mark|text)?|url|thanks|vspace|hspace|vskip|hskip|includegraphics"
-    r"|bibitem|pagestyle|setcounter|addtocounter|pageref|input|include|todo|marginpar|phantomsection|pdfbookmark"
+    r"|bibitem|pagestyle|setcounter|addtocounter|pageref|input|include|subfile|todo|marginpar|phantomsection|pdfbookmark"
     r"|fontsize|color)\*?\s*(?:\[[^\]]{0,500}\]\s*){0,3}(?=\{|\b)"
     r"|\\(?:href|hyperref|hyperlink|hypertarget|textcolor|glslink|glsdisp)\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)"
 )

@@ -82,6 +82,9 @@ _NAMED = re.compile(
 )
 _UNNAMED = re.compile(rf"\{{(?!{_NO_TEXT})[^{{}}\n]{{1,200}}\}}(?![ \t]*:)")
 _EDGE = re.compile("\x03(?:(?P<name>[^\x03]*)\x03(?P<title>.*))?(?P<text>)", re.DOTALL)  # begins or ends a block
+_TARGET = re.compile(
+    r"(?m)^(?:\([\w:. -]+\)=|\+{3}(?: \{.*\})?)[ \t]*(?:\n|\Z)"
+)  # (label)= and +++ between cells of MyST
 _OPTION = re.compile(r"[ \t]*:[\w-]+:")  # of a block of MyST
 _YAML = re.compile(  # options of a block of MyST between ---
     r"(?m)^( {0,3}[`~:]{3,}[ \t]*\{[^}\n]{1,200}\}[^\n]*)((?:\n---[ \t]*)(?:\n[^\n]*){0,20}?\n---[ \t]*)$"
@@ -95,7 +98,8 @@ _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r" ?\{(?:[\w:]*(?:ref|eq|cite)[\w:]*|doc)\}`[^`\n]*`|\{[\w:+-]+\}(?=`)"), ""),
     (re.compile(r"(?:# )?\x03|\A\[![\w-]+\][+-]?"), ""),  # edges of blocks, and [!note]
     (re.compile(r"!\[[^\[\]]{0,1000}\]\([^()]{0,2000}\)"), ""),
-    (re.compile(r"\[([^\[\]]{0,1000})\](?:\([^()]{0,2000}\)|\[[^\[\]]{0,200}\])"), r"\1"),
+    (re.compile(r" ?\[\^[\w-]+\]:?"), ""),  # of a footnote
+    (re.compile(r"\[([^\[\]]{0,1000})\](?:\((?:[^()]|\([^()]{0,500}\)){0,2000}\)|\[[^\[\]]{0,200}\])"), r"\1"),
     (_TAG, ""),
     (re.compile(r"(?<![\w*])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?![\w*])"), ""),
     (re.compile(r"(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)"), ""),
@@ -136,7 +140,7 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
         if token.type == "heading_open":
             level = int(token.tag[1:])
         elif token.type in ("inline", "html_block") and token.map is not None:
-            content = token.content
+            content = _TARGET.sub("", token.content)
             if token.type == "html_block":
                 content = _TAG.sub("", _BLOCK_TAG.sub(" ", _UNSEEN.sub("", content))).strip()
             where = place(token.map[0] + bisect.bisect_left(joined, token.map[0]) + 1)
@@ -228,6 +232,7 @@ def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
     the list has the number, from 0, of the line with the mark.
     """
     text = re.sub(r"\$`([^`$\n]{1,2000})`\$|\{math\}`([^`$\n]{1,2000})`", r"$\1\2$", text)  # GitHub, MyST
+    text = re.sub(r"(?m)\$\$[ \t]*\([\w:.-]+\)[ \t]*$", "$$", text)  # the label of an equation of MyST
     text = _CODE.sub(_with_escaped_dollars, text)
     text = re.sub(r"\\\\([()])", r"\\\1", text)  # MathJax: the backslash of \( is escaped
     text = re.sub(r"(?m)^([ \t>]*)\\\\([\[\]])[ \t]*$", r"\1\\\2", text)

@@ -137,6 +137,12 @@ def test_words_in_blocks_of_html_are_read(text: str, expected: list[tuple[str, s
         ("```{dropdown} A hint\n\nTake it.\n```", "a", "A hint Take it."),
         (":::{figure} a.png\nA long caption.\n:::", "a", "A long caption."),
         ("> [!NOTE]\n> It holds.", "a", "It holds."),
+        ("(thm-one)=\n**Lemma.** Let\n$$\nx\n$$ (eq:x)\nbe.", "Lemma. a", "Let $$ x $$ be."),
+        (
+            "A [space](https://x.org/Space_(mathematics)) here[^1].\n\n+++\n\n[^1]: A note.",
+            "a",
+            "A space here. A note.",
+        ),
         ("See {ref}`there <a>`, {eq}`b` and {cite:t}`C`, for {term}`rings`.", "a", "See there, and, for rings."),
         (":::{prf:axiom} Peano\nIt holds.\n:::", "Axiom (Peano). a", "It holds."),
         ('::: {#one .lemma name="Zorn"}\nIt holds.\n:::', "Lemma (Zorn). a", "It holds."),
