@@ -5,8 +5,8 @@ r"""LaTeX prose as plain text with formulas in ``$...$``.
 >>> plain(r"\begin{itemize}\item Erd\H{o}s -- \'Elie's ``proof''\item $x_{\text{in $A$}}$\end{itemize}")
 'Erdős – Élie\'s "proof" $x_{\\text{in $A$}}$'
 
->>> plain(r"of \PMlinkname{characteristic}{Characteristic} zero")
-'of characteristic Characteristic zero'
+>>> plain(r"of \PMlinkname{characteristic}{Characteristic} zero, by \own{one}{two}")
+'of characteristic zero, by one two'
 
 >>> sentences_of(r"Let $f(x) = x. y$ be e.g. a map. Then $f'(x) = \text{1. If $x$}$. It is.")
 ['Let $f(x) = x. y$ be e.g. a map.', "Then $f'(x) = \\text{1. If $x$}$.", 'It is.']
@@ -58,10 +58,10 @@ _DROPPED = re.compile(
     r"|fontsize|color)\*?\s*(?:\[[^\]]{0,500}\]\s*){0,3}(?=\{|\b)"
     r"|\\(?:href|hyperref|hyperlink|hypertarget|textcolor|glslink|glsdisp)\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)"
 )
-# \hyperref[sec:a]{text}, and \texorpdfstring{text}{bookmark}
+# \hyperref[sec:a]{text}; \texorpdfstring{text}{bookmark}, and links of PlanetMath
 _REFERENCE = re.compile(r"\\hyperref\s*\[[^\]]{0,500}\](?=\s*\{)")
 _ARGUMENT = r"\{(?:[^{}]|\{[^{}]{0,500}+\}){0,500}+\}"
-_BOOKMARK = re.compile(rf"\\texorpdfstring\s*(?P<shown>{_ARGUMENT})\s*{_ARGUMENT}")
+_BOOKMARK = re.compile(rf"\\(?:texorpdfstring|PMlink(?:name|id|external))\s*(?P<shown>{_ARGUMENT})\s*{_ARGUMENT}")
 # Of a macro of the author's, what is between its arguments is unknown; a space keeps their words apart.
 _ARGUMENTS = re.compile(rf"\\[a-zA-Z]{{2,}}\*?\s*{_ARGUMENT}(?:{_ARGUMENT}){{1,8}}")
 _FLOAT = re.compile(r"\\begin\{(figure|table|tikzpicture|tikzcd|wrapfigure)\*?\}.{0,20000}?\\end\{\1\*?\}", re.DOTALL)

@@ -79,7 +79,8 @@ _NO_TEXT = re.compile(
 )
 _EVENT = re.compile(
     r"\\begin\s*\{(?P<begin>[a-zA-Z]{1,60}\*?)\}|\\end\s*\{(?P<end>[a-zA-Z]{1,60}\*?)\}|(?P<blank>\n[ \t]*\n)"
-    rf"|\\(?:(?P<heading>{'|'.join(_LEVELS)})|[a-z]{{1,8}}(?P<own>chapter|section))\*?\s*"
+    rf"|\\(?:(?P<heading>{'|'.join(_LEVELS)})|[a-z]{{1,8}}(?P<own>chapter|section)"
+    r"|(?P<lecture>lecture)\s*\{\d+\}\s*\{[^{}]{0,100}\})\*?\s*"  # \lecture{1}{Mon 1 May}{Primes} of notes
     r"(?:\[[^\]]{0,300}\]\s*)?(?=\{)"
 )
 # \newcommand{\bt}{\begin{theorem}}: the edge of an environment under another name
@@ -176,7 +177,9 @@ class _Reader:
         for event in _EVENT.finditer(text, start, end):
             if event.start() < position:
                 continue
-            if level := event["heading"] or event["own"]:  # a book may have its own \olsection
+            if (
+                level := event["heading"] or event["own"] or ("chapter" if event["lecture"] else "")
+            ):  # a book may have its own \olsection
                 self._paragraph(position, event.start())
                 title = group(text, event.end())
                 position = event.end() + len(title) + 2

@@ -272,6 +272,7 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
 @pytest.mark.parametrize(
     ("latex", "expected"),
     [
+        (r"\lecture{3}{Mon 1 May}{Rings}\section{Ideals} Words of it.", ("Rings: Ideals", "Words of it.")),
         (r"Words of it.\subfile{lectures/one.tex}", ("a", "Words of it.")),
         (r"\setcounter{page}{1}{\large Words} of it. \title{T}{\bf Bold} words.", ("T", "Words of it. Bold words.")),
         (
