@@ -85,18 +85,25 @@ _EDGE = re.compile("\x03(?:(?P<name>[^\x03]*)\x03(?P<title>.*))?(?P<text>)", re.
 _TARGET = re.compile(
     r"(?m)^(?:\([\w:. -]+\)=|\+{3}(?: \{.*\})?)[ \t]*(?:\n|\Z)"
 )  # (label)= and +++ between cells of MyST
+_FIRST = re.compile(r"(?m)^(?:# |==+[ \t]*$)")  # heading of the first level
 _OPTION = re.compile(r"[ \t]*:[\w-]+:")  # of a block of MyST
 _YAML = re.compile(  # options of a block of MyST between ---
     r"(?m)^( {0,3}[`~:]{3,}[ \t]*\{[^}\n]{1,200}\}[^\n]*)((?:\n---[ \t]*)(?:\n[^\n]*){0,20}?\n---[ \t]*)$"
 )
-_NAME = re.compile(r'\bname="([^"\n]*)"')
+_NAME = re.compile(r'\b(?:name|title)="([^"\n]*)"')
 _TAG = re.compile(r"</?[a-zA-Z!][^<>]{0,2000}>")
 _UNSEEN = re.compile(r"(?is)<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<(script|style|pre|textarea|svg)\b.*?(?:</\1\s*>|\Z)")
 _BLOCK_TAG = re.compile(r"(?i)(?=</?(?:br|dd|details|div|dt|h[1-6]|li|p|summary|t[dhr])\b)")
 _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\{[\w:+-]+\}`([^`<>\n]*?) ?<[^`<>\n]*>`"), r"\1"),  # {ref}`words <label>` of MyST
     (re.compile(r" ?\{(?:[\w:]*(?:ref|eq|cite)[\w:]*|doc)\}`[^`\n]*`|\{[\w:+-]+\}(?=`)"), ""),
-    (re.compile(r"(?:# )?\x03|\A\[![\w-]+\][+-]?"), ""),  # edges of blocks, and [!note]
+    (re.compile(r"(?:# )?\x03|\A\[(?:![\w|-]+\][+-]?|[ xX]\] )"), ""),  # edges of blocks, [!note], and [ ] of a task
+    (re.compile(r"(?m)!\[\[[^\[\]\n]*\]\]|(?:^|[ \t]+)(?:\{[#.][^{}\n]*\}|\^[\w-]+)[ \t]*$"), ""),  # ids: {#a} and ^a
+    (  # [[note#section|words]] and [[folder/note]] of Obsidian
+        re.compile(r"\[\[(?:[^\[\]|\n]*\|([^\[\]\n]*)|(?:[^\[\]|#\n]*/)?#?([^\[\]|#\n]*)[^\[\]|\n]*)\]\]"),
+        r"\1\2",
+    ),
+    (re.compile(r"==(?=\S)([^=\n]+)(?<=\S)=="), r"\1"),
     (re.compile(r"!\[[^\[\]]{0,1000}\]\([^()]{0,2000}\)"), ""),
     (re.compile(r" ?\[\^[\w-]+\]:?"), ""),  # of a footnote
     (re.compile(r"\[([^\[\]]{0,1000})\](?:\((?:[^()]|\([^()]{0,500}\)){0,2000}\)|\[[^\[\]]{0,200}\])"), r"\1"),
@@ -111,6 +118,8 @@ _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
 def read_markdown(file: str, text: str) -> list[Passage]:
     """Return the passages of a Markdown file; ``file`` is its path below the folder."""
     outline = Outline(file)
+    if _FIRST.search(text) is None:  # a note of Obsidian has the title of its file
+        outline.heading(0, outline.name)
     read_into(outline, text, str)
     return outline.close()
 
@@ -155,7 +164,8 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
             elif statement := edge if edge and edge["name"] else _STATEMENT.match(content) or _CALLOUT.match(content):
                 end()
                 parts = {name: _plain(part, formulas) for name, part in statement.groupdict("").items()}
-                name, title = (parts.get(part, "").strip(". ") for part in ("name", "title"))
+                name, title = (parts.get(part, "").strip(".: ") for part in ("name", "title"))
+                title = re.sub(rf"(?i)\A{re.escape(name)}\b[\s.:]*", "", title)  # > [!lemma] Lemma: Zorn
                 begun = where, f"{name[:1].upper()}{name[1:]}" + f" ({title})" * bool(title)
                 until = 0 if statement.re is _STATEMENT else depth
                 body.append(parts["text"].strip())

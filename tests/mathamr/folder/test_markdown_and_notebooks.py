@@ -137,6 +137,9 @@ def test_words_in_blocks_of_html_are_read(text: str, expected: list[tuple[str, s
         ("```{dropdown} A hint\n\nTake it.\n```", "a", "A hint Take it."),
         (":::{figure} a.png\nA long caption.\n:::", "a", "A long caption."),
         ("> [!NOTE]\n> It holds.", "a", "It holds."),
+        ("> [!lemma] **Lemma:** Zorn\n> It holds.\n\n^lem", "Lemma (Zorn). a", "It holds."),
+        ("[ ] See [[b/Rings#^c|the rings]], [[b/Sets]] ==now==.\n\n![[d.png]] ^e", "a", "See the rings, Sets now."),
+        ("# Rings {#sec:a .b}\n$$\nx\n$$ {#eq:x}\n", "Rings", "$$ x $$"),
         ("(thm-one)=\n**Lemma.** Let\n$$\nx\n$$ (eq:x)\nbe.", "Lemma. a", "Let $$ x $$ be."),
         (
             "A [space](https://x.org/Space_(mathematics)) here[^1].\n\n+++\n\n[^1]: A note.",
@@ -172,6 +175,11 @@ def test_a_block_is_a_statement_up_to_its_end(text: str) -> None:
         (passage.title, passage.text) for passage in read_markdown("a.md", f"Words before\n{text}\nWords after it.")
     ]
     assert found == [("a", "Words before"), ("Lemma (Zorn). a", "One $x$. Two."), ("a", "Words after it.")]
+
+
+def test_a_text_without_a_heading_of_the_first_level_has_the_title_of_its_file() -> None:
+    for text, title in (("## Proof\nIt holds.", "Rings vs. sets: Proof"), ("It holds.\n====\nIt holds.", "It holds.")):
+        assert read_markdown("notes/Rings vs. sets.md", text)[-1].title == title
 
 
 def test_a_block_without_an_end_ends_at_the_next_heading_or_statement() -> None:
