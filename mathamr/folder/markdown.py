@@ -98,7 +98,7 @@ _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\{[\w:+-]+\}`([^`<>\n]*?) ?<[^`<>\n]*>`"), r"\1"),  # {ref}`words <label>` of MyST
     (re.compile(r" ?\{(?:[\w:]*(?:ref|eq|cite)[\w:]*|doc)\}`[^`\n]*`|\{[\w:+-]+\}(?=`)"), ""),
     (re.compile(r"(?:# )?\x03|\A\[(?:![\w|-]+\][+-]?|[ xX]\] )"), ""),  # edges of blocks, [!note], and [ ] of a task
-    (re.compile(r"(?m)!\[\[[^\[\]\n]*\]\]|(?:^|[ \t]+)(?:\{[#.][^{}\n]*\}|\^[\w-]+)[ \t]*$"), ""),  # ids: {#a} and ^a
+    (re.compile(r"(?m)!\[\[[^\[\]\n]*\]\]|(?:^|[ \t])(?:\{[#.][^{}\n]*\}|\^[\w-]+)[ \t]*$"), ""),  # ids: {#a} and ^a
     (  # [[note#section|words]] and [[folder/note]] of Obsidian
         re.compile(r"\[\[(?:[^\[\]|\n]*\|([^\[\]\n]*)|(?:[^\[\]|#\n]*/)?#?([^\[\]|#\n]*)[^\[\]|\n]*)\]\]"),
         r"\1\2",

@@ -236,6 +236,7 @@ def test_statements_in_german_and_french_are_recognised() -> None:
     "text",
     [
         "[" * 20_000,
+        "x" + "\t" * 50_000 + "x",
         "> " * 5_000,
         "*" * 50_000,
         "$$ " * 20_001,
