@@ -83,8 +83,8 @@ class _Reader:
         for event, element in walk:
             tag = element.tag if isinstance(element.tag, str) else "script"
             classes = set(_classes(element))  # a tag of LaTeXML is left out, but "Theorem 1" names a statement
-            left_out = tag in _LEFT_OUT or classes >= _ROW
-            left_out = left_out or (_LEFT_OUT_CLASSES & classes and "ltx_tag_theorem" not in classes)
+            unread = tag in _LEFT_OUT or classes >= _ROW
+            left_out = unread or (_LEFT_OUT_CLASSES & classes and "ltx_tag_theorem" not in classes)
             if event == "start":
                 if left_out:
                     walk.skip_subtree()
