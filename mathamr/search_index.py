@@ -265,4 +265,5 @@ def open_engine(settings: Settings) -> tuple[SearchEngine, str]:
             of += f" ({', '.join(f'{name}=' for name in unused)} has no effect: only graph models have strategies)"
         of = printable(of)  # an index may come from anywhere
     loaded = f"{counted(len(engine), 'post')}{of}, loaded in {time.perf_counter() - start:.1f} s"
-    return engine, f"{loaded}\nnote: {engine.note}" if engine.note else loaded
+    noted = engine.note and settings.task == "answers"  # of formulas, scores are not relative
+    return engine, f"{loaded}\nnote: {engine.note}" if noted else loaded

@@ -99,14 +99,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def file_to_write(words: Sequence[str]) -> tuple[list[str], Path | None]:
     """Return the other words, and the file of ``--export FILE``.
 
-    >>> file_to_write(["index=index", "--export", "found.bib", "$x$"])[0]
-    ['index=index', '$x$']
+    >>> file_to_write(["index=index", "--export", "found.bib", "$x$"])
+    (['index=index', '$x$'], PosixPath('found.bib'))
     """
     from graphs.errors import ConfigError
 
+    words = [part for word in words for part in (word.split("=", 1) if word.startswith("--export=") else [word])]
     if "--export" not in words:
-        return list(words), None
-    place = list(words).index("--export")
+        return words, None
+    place = words.index("--export")
     if place + 1 == len(words):
         raise ConfigError("--export needs a file, FILE.json or FILE.bib")
     return [*words[:place], *words[place + 2 :]], Path(words[place + 1])

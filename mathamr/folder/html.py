@@ -34,6 +34,7 @@ _LEFT_OUT_CLASSES = frozenset(
     """katex-html MathJax MathJax_Preview MathJax_Display MathJax_SVG MathJax_CHTML MJX_Assistive_MathML toc ltx_tag
     ltx_note reference mw-editsection""".split()  # noqa: SIM905
 )
+_ROW = frozenset(("ltx_equation", "ltx_eqn_row"))  # of align in LaTeXML, whose cells have parts of a formula
 _INLINE = frozenset(
     """a abbr b bdi bdo big cite code del dfn em font i ins kbd label mark q s samp small span strike strong sub sup
     time tt u var wbr""".split()  # noqa: SIM905
@@ -82,7 +83,8 @@ class _Reader:
         for event, element in walk:
             tag = element.tag if isinstance(element.tag, str) else "script"
             classes = set(_classes(element))  # a tag of LaTeXML is left out, but "Theorem 1" names a statement
-            left_out = tag in _LEFT_OUT or (_LEFT_OUT_CLASSES & classes and "ltx_tag_theorem" not in classes)
+            unread = tag in _LEFT_OUT or classes >= _ROW
+            left_out = unread or (_LEFT_OUT_CLASSES & classes and "ltx_tag_theorem" not in classes)
             if event == "start":
                 if left_out:
                     walk.skip_subtree()
@@ -160,5 +162,7 @@ def _formula(element: etree._Element, tag: str) -> str:
         latex = element.text or ""
     elif tag == "img" and {"latex", "tex"} & set(_classes(element)):
         latex = element.get("alt") or ""
+    elif _ROW.issubset(_classes(element)):
+        latex = " ".join(str(one.get("alttext", "")).removeprefix(r"\displaystyle") for one in element.iter("math"))
     latex = " ".join(latex.split()).removeprefix("$").removesuffix("$")
     return rf"\({latex}\)" if latex and r"\)" not in latex else ""

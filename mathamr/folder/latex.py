@@ -28,7 +28,7 @@ from graphs.papers.macros import Expander
 from graphs.papers.plain import plain
 from mathamr.folder.passages import Outline, Passage
 from mathamr.folder.preambles import Preambles
-from mathamr.text.statements import Kind, environment_kinds, optional_title, restated
+from mathamr.text.statements import Kind, boxes, environment_kinds, optional_title, restated, title_of_box
 
 SUFFIXES = (".tex", ".ltx", ".latex")
 
@@ -60,20 +60,27 @@ _INNER = r"[^{}]"
 for _ in range(3):  # pairs of braces within each other, as in \texorpdfstring{$x_{1}$}{x1}
     _INNER = rf"(?:[^{{}}]|\{{{_INNER}{{0,500}}+\}})"
 _ARGUMENT = rf"\s*\{{{_INNER}{{0,500}}+\}}"
-# Titles that repeat those of headings; commands of a preamble and of a title page; the space after a line end.
+# Titles that repeat those of headings, and commands of a preamble and of a title page, by the number of their arguments
+_WITHOUT_TEXT = {
+    1: r"documentclass|usepackage|RequirePackage|declaretheorem|theoremstyle|newcounter|bibliography(?:style)?"
+    r"|pagenumbering|hypersetup|captionsetup|tikzset|lstset|graphicspath|title|author|date|address|email|affiliation"
+    r"|institute|subjclass|PMlinkescape(?:word|phrase)|markright",
+    2: r"(?:set|addto)length(?:\s*\\[a-zA-Z]+)?|newtheorem|setcounter|numberwithin|addtocontents|markboth",
+    3: r"addcontentsline|[cC]refname|(?:re)?newenvironment|definecolor",
+}
+_OPTIONAL = r"(?:\[[^\]]{0,500}\])*"
 _NO_TEXT = re.compile(
-    rf"\\addcontentsline(?:{_ARGUMENT}){{3}}|\\(?:addtocontents|markboth)(?:{_ARGUMENT}){{2}}|\\markright{_ARGUMENT}"
-    r"|\\(?:documentclass|usepackage|RequirePackage|newtheorem|declaretheorem|theoremstyle|[cC]refname"
-    r"|(?:re)?newenvironment|newcounter|setlength|addtolength|setcounter|numberwithin|bibliography(?:style)?|pagenumbering"
-    r"|hypersetup|captionsetup|tikzset|lstset|graphicspath|definecolor|title|author|date|address|email"
-    r"|affiliation|institute|subjclass|PMlinkescape(?:word|phrase))(?![a-zA-Z])\*?(?:\\[a-zA-Z]+)?"
-    rf"(?:\[[^\]]{{0,500}}\]|\{{{_INNER}{{0,500}}+\}})*"
-    r"|\\allowdisplaybreaks(?![a-zA-Z])(?:\[\d\])?"
-    r"|(?<=\\\\)\*?\s*\[-?[\d.]+\s*(?:pt|cm|mm|em|ex|in)\]"
+    "|".join(
+        rf"\\(?:{names})(?![a-zA-Z])\*?(?:{_OPTIONAL}{_ARGUMENT}){{0,{count}}}{_OPTIONAL}"
+        for count, names in _WITHOUT_TEXT.items()
+    )
+    + r"|\\allowdisplaybreaks(?![a-zA-Z])(?:\[\d\])?"
+    r"|(?<=\\\\)\*?\s*\[-?[\d.]+\s*(?:pt|cm|mm|em|ex|in)\]"  # after a line end
 )
 _EVENT = re.compile(
     r"\\begin\s*\{(?P<begin>[a-zA-Z]{1,60}\*?)\}|\\end\s*\{(?P<end>[a-zA-Z]{1,60}\*?)\}|(?P<blank>\n[ \t]*\n)"
-    rf"|\\(?:(?P<heading>{'|'.join(_LEVELS)})|[a-z]{{1,8}}(?P<own>chapter|section))\*?\s*"
+    rf"|\\(?:(?P<heading>{'|'.join(_LEVELS)})|[a-z]{{1,8}}(?P<own>chapter|section)"
+    r"|(?P<lecture>lecture)\s*\{\d+\}\s*\{[^{}]{0,100}\})\*?\s*"  # \lecture{1}{Mon 1 May}{Primes} of notes
     r"(?:\[[^\]]{0,300}\]\s*)?(?=\{)"
 )
 # \newcommand{\bt}{\begin{theorem}}: the edge of an environment under another name
@@ -84,11 +91,20 @@ _EDGE = re.compile(
 # \newcommand{\sect}[2]{\section{#2}\label{sec:#1}}: a heading under another name
 _SECTION = re.compile(
     r"\\(?:re)?newcommand\*?\s*\{?\s*\\(?P<name>[a-zA-Z]+)\s*\}?\s*\[\d\]\s*"
-    r"\{[^\n]{0,200}?\\(?P<level>chapter|(?:sub){0,2}section)\*?\s*\{\s*#\d\s*\}"
+    r"(?:\[[^\]\n]{0,100}\]\s*)?\{[^\n]{0,200}?\\(?P<level>chapter|(?:sub){0,2}section)\*?\s*(?:\[[^\]\n]{0,100}\]\s*)?"
+    r"\{\s*#\d\s*\}"
 )
 _DECLARING = re.compile(r"\\(?:new|renewenv|declare)")
 _DECLARES = re.compile(r"\\(?:(?:re)?new|provide|[gex]?def(?![a-zA-Z])|let(?![a-zA-Z])|[dD]eclare|usepackage|Require)")
-_PRINTED = re.compile(r"\\newtheorem\*?\{([^{}\\]+)\}(?:\[[^\]]{0,500}\])?\{([^{}\\$]{1,200})\}")  # names of statements
+_PRINTED = re.compile(  # names of statements
+    r"\\new(?:tcb)?theorem\*?(?:\[[^\]]{0,2000}\])?\{([^{}\\]+)\}\s*(?:\[[^\]]{0,500}\])?\{([^{}\\$]{1,200})\}"
+)
+# Shorthands of babel in a German text: "a is ä
+_GERMAN = re.compile(
+    r"\\(?:usepackage\s*(?:\[[^\]]{0,500}german\s*\]\s*\{babel\}|\{n?german\})|documentclass\s*\[[^\]]{0,500}german)"
+)
+_SHORTHAND = re.compile(r"""(?<!\\)"([aouAOUsz`'=~|"-])""")
+_SIGNS = dict(zip("aouAOUsz`'=~|\"-", [*"äöüÄÖÜßß„“--", "", "", ""], strict=True))
 _DEFINITION = re.compile("\\\\(?:newcommand|renewcommand|def)\\*?(?:\\s|\x1e\\d+\x1e)*\\{?(?:\\s|\x1e\\d+\x1e)*\\Z")
 _COMMAND = re.compile(r"\\(?:(?P<name>[a-zA-Z]+)|.)", re.DOTALL)
 _LABEL = re.compile(r"\A\s*\\label\s*\{[^{}]*\}")
@@ -141,6 +157,8 @@ class _Reader:
         known, kinds = _declared(declarations)
         self._expand = known.copy()
         own = environment_kinds(declarations, text) if _DECLARING.search(text) else kinds
+        self._boxes = boxes(declarations, text)
+        self._is_german = _GERMAN.search(f"{declarations}{text}") is not None
         printed = dict(_PRINTED.findall(f"{declarations}{text}"))
         self._names = (
             _OTHER_NAMES
@@ -159,7 +177,9 @@ class _Reader:
         for event in _EVENT.finditer(text, start, end):
             if event.start() < position:
                 continue
-            if level := event["heading"] or event["own"]:  # a book may have its own \olsection
+            if (
+                level := event["heading"] or event["own"] or ("chapter" if event["lecture"] else "")
+            ):  # a book may have its own \olsection
                 self._paragraph(position, event.start())
                 title = group(text, event.end())
                 position = event.end() + len(title) + 2
@@ -171,7 +191,7 @@ class _Reader:
             elif event["begin"] and event.start() in spans:
                 self._paragraph(position, event.start())
                 body, position = spans[event.start()]
-                self._statement(event["begin"].rstrip("*"), event.start(), text[event.end() : body])
+                self._statement(event["begin"], event.start(), text[event.end() : body])
             elif event["blank"]:
                 self._paragraph(position, event.start())
                 position = event.start()
@@ -193,10 +213,11 @@ class _Reader:
                 yield open_.pop()[1], (event.start(), event.end())
 
     def _statement(self, name: str, start: int, body: str) -> None:
-        if name in _LEFT_OUT:
+        if name.rstrip("*") in _LEFT_OUT:
             return
-        again = restated(body) if name == _RESTATABLE else None
-        name, title, body = again or (name, *optional_title(body))
+        again = restated(body) if name.rstrip("*") == _RESTATABLE else None
+        is_box = name.rstrip("*") in self._boxes
+        name, title, body = again or (name, *(title_of_box(body, name) if is_box else optional_title(body)))
         name = name.rstrip("*")
         kind, title = self._names.get(name, name).capitalize(), self._plain(title).strip(". ")
         if kind == "Proof":
@@ -214,6 +235,8 @@ class _Reader:
     def _plain(self, latex: str, *, in_group: bool = False) -> str:
         """Return LaTeX as plain text; ``in_group``: its definitions end with it."""
         latex = _NO_TEXT.sub("", latex[:MAX_PARAGRAPH])
+        if self._is_german:
+            latex = _SHORTHAND.sub(lambda match: _SIGNS[match[1]], latex)
         if in_group:
             return plain(self._expand(f"{{{latex}}}").removeprefix("{").removesuffix("}"))
         return plain(self._expand(latex)) if latex else ""

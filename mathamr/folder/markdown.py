@@ -25,6 +25,7 @@ import re
 from collections.abc import Callable
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
 
 from graphs.corpus.text.text_formulas import find
 from mathamr.folder.passages import Outline, Passage
@@ -39,11 +40,15 @@ STATEMENTS = (
 )
 """Words that a statement begins with, in bold."""
 
+MAX_LAZY = 10_000  # lines without > that continue quotes, counted each time that they are read
+
 _HEADER = re.compile(r"---[ \t]*\n(?P<yaml>(?:(?!(?:---|\.{3})[ \t]*$).*\n){0,198})(?:---|\.{3})[ \t]*$", re.MULTILINE)
 _TITLE = re.compile(r"(?m)^title:[ \t]*(?P<title>[^\s|>].*)")  # in YAML
 _BLOCKS = MarkdownIt("commonmark").enable("table")
 _BLOCKS.core.ruler.enableOnly(["normalize", "block"])
-_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}(?![^`\n]*`)|~{3,}|:{3,})[ \t]*(?P<brace>\{?)(?P<info>[^\s`},]*)")
+_FENCE = re.compile(
+    r"(?P<indent> {0,3}|[ \t]*(?=:))(?P<fence>`{3,}(?![^`\n]*`)|~{3,}|:{3,})[ \t]*(?P<brace>\{?)(?P<info>[^\s`},]*)"
+)
 _NO_TEXT = (  # blocks of MyST without sentences, and languages of notebooks
     r"(?i:[.#=]|(?:code(?:-block|-cell)?|sourcecode|literalinclude|include|figure|image|toctree|tableofcontents|contents"
     r"|bibliography|index|raw|mermaid|graphviz|digraph|plot|tikz|eval-rst|doctest|test\w+|jupyter-\w+|auto\w+|iframe|video"
@@ -67,30 +72,41 @@ _STATEMENT = re.compile(
     r"(?:[ \n]\((?P<title>[^()\n]{1,200})\)[.:])?(?P<text>.*)",
     re.DOTALL,
 )
-# :::{prf:theorem} Euclid of MyST, which may have backticks for colons, and > [!theorem] Euclid of Obsidian
-_DIRECTIVE = re.compile(
-    rf"(?::{{3,}}[ \t]*\{{(?:prf:)?|\[!)(?P<name>{STATEMENTS})[\]}}][+-]?[ \t]*(?P<title>[^\n]{{0,200}})"
-    r"(?:\n[ \t]*:[\w-]+:[^\n]*)*(?P<text>.*)",
-    re.DOTALL | re.IGNORECASE,
+_CALLOUT = re.compile(  # > [!theorem] Euclid of Obsidian
+    rf"\[!(?P<name>{STATEMENTS})\][+-]?[ \t]*(?P<title>[^\n]{{0,200}})(?P<text>.*)", re.DOTALL | re.IGNORECASE
 )
+# After :::, or ``` of MyST: {prf:theorem} Euclid, and {.lemma name="Zorn"} or lemma of Pandoc
+_NAMED = re.compile(
+    rf"(?P<brace>\{{(?:\w+:|[^{{}}\n]{{0,200}}?\.)?)?(?P<name>{STATEMENTS})(?:-start)?(?![\w-])(?(brace)[^{{}}\n]{{0,200}}\}})",
+    re.IGNORECASE,
+)
+_UNNAMED = re.compile(rf"\{{(?!{_NO_TEXT})[^{{}}\n]{{1,200}}\}}(?![ \t]*:)")
+_EDGE = re.compile("\x03(?:(?P<name>[^\x03]*)\x03(?P<title>.*))?(?P<text>)", re.DOTALL)  # begins or ends a block
+_TARGET = re.compile(
+    r"(?m)^(?:\([\w:. -]+\)=|\+{3}(?: \{.*\})?)[ \t]*(?:\n|\Z)"
+)  # (label)= and +++ between cells of MyST
+_FIRST = re.compile(r"(?m)^(?:# |==+[ \t]*$)")  # heading of the first level
 _OPTION = re.compile(r"[ \t]*:[\w-]+:")  # of a block of MyST
 _YAML = re.compile(  # options of a block of MyST between ---
     r"(?m)^( {0,3}[`~:]{3,}[ \t]*\{[^}\n]{1,200}\}[^\n]*)((?:\n---[ \t]*)(?:\n[^\n]*){0,20}?\n---[ \t]*)$"
 )
-_EDGE = re.compile(  # of a block of MyST or Pandoc, and options; the words after its name are kept
-    rf"(?m)^[ \t]*:{{3,}}(?:[ \t]*\{{(?!{_NO_TEXT})[^{{}}\n]{{1,200}}\}}(?![ \t]*:)(?P<title>[^\n]*)|[^\n]*)"
-    r"(?:\n[ \t]*:[\w-]+:[^\n]*)*$"
-)
-_DIV = re.compile(  # ::: {.lemma name="Zorn"} of Pandoc
-    rf"(?mi)^([ \t]*:{{3,}})[ \t]*\{{[^{{}}\n]{{0,200}}?\.({STATEMENTS})(?![\w-])[^{{}}\n]{{0,200}}\}}"
-)
-_NAME = re.compile(r'\bname="([^"\n]*)"')
+_NAME = re.compile(r'\b(?:name|title)="([^"\n]*)"')
 _TAG = re.compile(r"</?[a-zA-Z!][^<>]{0,2000}>")
 _UNSEEN = re.compile(r"(?is)<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<(script|style|pre|textarea|svg)\b.*?(?:</\1\s*>|\Z)")
 _BLOCK_TAG = re.compile(r"(?i)(?=</?(?:br|dd|details|div|dt|h[1-6]|li|p|summary|t[dhr])\b)")
 _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\{[\w:+-]+\}`([^`<>\n]*?) ?<[^`<>\n]*>`"), r"\1"),  # {ref}`words <label>` of MyST
+    (re.compile(r" ?\{(?:[\w:]*(?:ref|eq|cite)[\w:]*|doc)\}`[^`\n]*`|\{[\w:+-]+\}(?=`)"), ""),
+    (re.compile(r"(?:# )?\x03|\A\[(?:![\w|-]+\][+-]?|[ xX]\] )"), ""),  # edges of blocks, [!note], and [ ] of a task
+    (re.compile(r"(?m)!\[\[[^\[\]\n]*\]\]|(?:^|[ \t])(?:\{[#.][^{}\n]*\}|\^[\w-]+)[ \t]*$"), ""),  # ids: {#a} and ^a
+    (  # [[note#section|words]] and [[folder/note]] of Obsidian
+        re.compile(r"\[\[(?:[^\[\]|\n]*\|([^\[\]\n]*)|(?:[^\[\]|#\n]*/)?#?([^\[\]|#\n]*)[^\[\]|\n]*)\]\]"),
+        r"\1\2",
+    ),
+    (re.compile(r"==(?=\S)([^=\n]+)(?<=\S)=="), r"\1"),
     (re.compile(r"!\[[^\[\]]{0,1000}\]\([^()]{0,2000}\)"), ""),
-    (re.compile(r"\[([^\[\]]{0,1000})\](?:\([^()]{0,2000}\)|\[[^\[\]]{0,200}\])"), r"\1"),
+    (re.compile(r" ?\[\^[\w-]+\]:?"), ""),  # of a footnote
+    (re.compile(r"\[([^\[\]]{0,1000})\](?:\((?:[^()]|\([^()]{0,500}\)){0,2000}\)|\[[^\[\]]{0,200}\])"), r"\1"),
     (_TAG, ""),
     (re.compile(r"(?<![\w*])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?![\w*])"), ""),
     (re.compile(r"(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)"), ""),
@@ -102,6 +118,8 @@ _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
 def read_markdown(file: str, text: str) -> list[Passage]:
     """Return the passages of a Markdown file; ``file`` is its path below the folder."""
     outline = Outline(file)
+    if _FIRST.search(text) is None:  # a note of Obsidian has the title of its file
+        outline.heading(0, outline.name)
     read_into(outline, text, str)
     return outline.close()
 
@@ -114,77 +132,107 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
     """
     if header := (yaml := _HEADER.match(text)) and _TITLE.search(yaml["yaml"]):
         outline.heading(0, header["title"].strip().strip("\"'"))
-    text, formulas, joined = _without_formulas(_without_code(text.replace("\x02", " ")))
-    level = 0
-    begun: tuple[str, str] | None = None  # place and name of a statement whose text is in the next paragraph
+    text, formulas, joined = _without_formulas(_without_code(re.sub("[\x02\x03]", " ", text)))
+    level = depth = until = 0  # until: depth of blocks and quotes where the statement ends; 0: after a paragraph
+    begun: tuple[str, str] | None = None  # place and name of the statement
+    body: list[str] = []
+
+    def end() -> None:
+        nonlocal begun
+        if begun is not None:
+            outline.statement(*begun, " ".join(body))
+        begun = None
+        body.clear()
+
     for token in _BLOCKS.parse(text):
+        depth += (token.type == "blockquote_open") - (token.type == "blockquote_close")
         if token.type == "heading_open":
             level = int(token.tag[1:])
         elif token.type in ("inline", "html_block") and token.map is not None:
-            content = token.content
+            content = _TARGET.sub("", token.content)
             if token.type == "html_block":
                 content = _TAG.sub("", _BLOCK_TAG.sub(" ", _UNSEEN.sub("", content))).strip()
-                if not content:
-                    continue
             where = place(token.map[0] + bisect.bisect_left(joined, token.map[0]) + 1)
+            edge = _EDGE.match(content) if level else None
+            if edge is not None:
+                depth = max(depth - 1 if edge["title"] is None else depth + 1, 0)
+                level, content = 0, edge["title"] or ""
             if level:
+                end()
                 outline.heading(level, _plain(content, formulas))
-                level, begun = 0, None
-            elif (statement := _STATEMENT.match(content) or _DIRECTIVE.match(content)) is not None:
-                parts = {
-                    name: _plain(_EDGE.sub(r"\g<title>", part), formulas)
-                    for name, part in statement.groupdict("").items()
-                }
-                name, title = (parts.get(part, "").strip(". ") for part in ("name", "title"))
-                name = f"{name[:1].upper()}{name[1:]}" + f" ({title})" * bool(title)
-                begun = None if parts["text"].strip() else (where, name)
-                outline.statement(where, name, parts["text"])
+                level = 0
+            elif statement := edge if edge and edge["name"] else _STATEMENT.match(content) or _CALLOUT.match(content):
+                end()
+                parts = {name: _plain(part, formulas) for name, part in statement.groupdict("").items()}
+                name, title = (parts.get(part, "").strip(".: ") for part in ("name", "title"))
+                title = re.sub(rf"(?i)\A{re.escape(name)}\b[\s.:]*", "", title)  # > [!lemma] Lemma: Zorn
+                begun = where, f"{name[:1].upper()}{name[1:]}" + f" ({title})" * bool(title)
+                until = 0 if statement.re is _STATEMENT else depth
+                body.append(parts["text"].strip())
+            elif begun is not None:
+                body.append(_plain(content, formulas).strip())
             else:
-                paragraph = _plain(_EDGE.sub(r"\g<title>", content), formulas)
-                if begun is not None:
-                    outline.statement(*begun, paragraph)
-                else:
-                    outline.paragraph(where, paragraph)
-                begun = None
+                outline.paragraph(where, _plain(content, formulas))
+        if depth < until or (not until and any(body)):
+            end()
+    end()
 
 
 def _without_code(text: str) -> str:
     """Return a text with empty lines in place of code and of its header.
 
-    Blocks of ``math`` become formulas, and other blocks of MyST, such as ``{prf:theorem}``, blocks of colons.
+    Blocks of ``math`` become formulas. The edges of other blocks of MyST and Pandoc become headings (:data:`_EDGE`).
     """
-    text = _DIV.sub(_with_name, _QUOTED_MATH.sub(r"\1$$\n\2\1$$", text))
+    text = _QUOTED_MATH.sub(r"\1$$\n\2\1$$", text)
     lines = _YAML.sub(lambda block: block[1] + "\n:-:" * block[2].count("\n"), text).split("\n")
     if lines[0].strip() == "---":  # a header in YAML
         end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), -1)
         lines[: end + 1] = [""] * (end + 1)
     blocks = [("", "text")]  # fence and kind of the open blocks
-    opened, typed = 0, list(lines)
+    opened, options, typed = 0, -2, list(lines)
     for number, line in enumerate(lines):
         edge = _FENCE.match(line)
         fence, kind = blocks[-1]
         if edge is not None and fence and edge["fence"].startswith(fence) and not edge["info"]:
-            lines[number] = {"math": "$$", "text": ":::"}.get(kind, "")
+            lines[number] = {"math": "$$", "text": f"{edge['indent']}# \x03"}.get(kind, "")
             blocks.pop()
         elif kind == "math" and lines[number - 1] == "$$" and _OPTION.match(line):
-            lines[number - 1 : number + 1] = [":::" if number > 1 and lines[number - 2].strip() else "", "$$"]
-        elif kind == "code":
-            lines[number] = ""
-        elif kind == "text" and edge is not None and (edge["fence"][0] != ":" or edge["info"] == "math"):
-            opened, info = number, edge["info"]
-            kind = "text" if edge["brace"] and not re.match(_NO_TEXT, info) else "code"
+            lines[number - 1 : number + 1] = ["\x03" if number > 1 and lines[number - 2].strip() else "", "$$"]
+        elif kind == "code" or (options == number - 1 and _OPTION.match(line)):
+            lines[number], options = "", number
+        elif kind == "text" and edge is not None:
+            opened, info, colons = number, edge["info"], edge["fence"][0] == ":"
+            kind = "text" if colons or (edge["brace"] and not re.match(_NO_TEXT, info)) else "code"
             kind = "math" if info in ("math", "latex", "tex") else kind
-            lines[number] = {"math": "$$", "text": f":::{line.strip().lstrip(edge['fence'][0])}"}.get(kind, "")
-            blocks.append((edge["fence"], kind))
+            first = line.strip().lstrip(edge["fence"][0]).strip()
+            lines[number] = {"math": "$$", "text": f"{edge['indent']}# {_edge(first)}"}.get(kind, "")
+            options = number
+            if info or not colons:  # {solution-start} and {solution-end} are blocks without content
+                kind = "gate" if kind == "text" and info.endswith(("-start", "-end")) else kind
+                blocks.append((":::" if colons else edge["fence"], kind))
     if blocks[-1][1] == "code":  # without an end, it may be in a formula: four spaces are ~~~~
         lines[opened:] = typed[opened:]
     return "\n".join(lines)
 
 
-def _with_name(div: re.Match[str]) -> str:
-    """Return the first line of a block of Pandoc as that of a block of MyST."""
-    name = _NAME.search(div[0])
-    return f"{div[1]}{{{div[2]}}} {name[1] if name else ''}"
+def _edge(first: str) -> str:
+    """Return the mark of the first line of a block, without its fence; of the last line, which is empty."""
+    if not first or "-end}" in first:
+        return "\x03"
+    if (named := _NAMED.match(first)) is not None:
+        name = _NAME.search(named[0])
+        return f"\x03{named['name']}\x03{name[1] if name else first[named.end() :]}"
+    unnamed = _UNNAMED.match(first)
+    return f"\x03\x03{first[unnamed.end() :] if unnamed else ''}"
+
+
+def _ends_quote(state: StateBlock, _start: int, _end: int, silent: bool) -> bool:
+    """Return whether a line without ``>`` ends its quote: each quote above could read all such lines."""
+    state.env["lazy"] = state.env.get("lazy", 0) + silent
+    return silent and state.env["lazy"] > MAX_LAZY
+
+
+_BLOCKS.block.ruler.push("lazy", _ends_quote, {"alt": ["blockquote"]})
 
 
 def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
@@ -194,6 +242,7 @@ def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
     the list has the number, from 0, of the line with the mark.
     """
     text = re.sub(r"\$`([^`$\n]{1,2000})`\$|\{math\}`([^`$\n]{1,2000})`", r"$\1\2$", text)  # GitHub, MyST
+    text = re.sub(r"(?m)\$\$[ \t]*\([\w:.-]+\)[ \t]*$", "$$", text)  # the label of an equation of MyST
     text = _CODE.sub(_with_escaped_dollars, text)
     text = re.sub(r"\\\\([()])", r"\\\1", text)  # MathJax: the backslash of \( is escaped
     text = re.sub(r"(?m)^([ \t>]*)\\\\([\[\]])[ \t]*$", r"\1\\\2", text)

@@ -77,7 +77,7 @@ class Outline:
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._name = PurePosixPath(file).name.partition(".")[0]  # heading of a file without any
+        self.name = PurePosixPath(file).stem  # heading of a file without any
         self._headings: dict[int, str] = {}  # level -> title
         self._paragraphs: list[str] = []
         self._size = 0  # characters of the paragraphs
@@ -118,7 +118,7 @@ class Outline:
             self._paragraphs, self._size = [], 0
 
     def _add(self, place: str, name: str, text: str, *, is_statement: bool = False) -> None:
-        path = ": ".join(dict.fromkeys(self._headings[level] for level in sorted(self._headings))) or self._name
+        path = ": ".join(dict.fromkeys(self._headings[level] for level in sorted(self._headings))) or self.name
         title = ". ".join(filter(None, (name, path)))
         for part in [text] if len(text) <= MAX_CHARACTERS else _parts(text):
             if part:

@@ -125,7 +125,7 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
         max_characters: largest length; longer statements are dropped and counted as ``overlong``.
     """
     kinds = environment_kinds(declarations, text)
-    boxes = {name.strip() for latex in (declarations, text) for name in _BOX.findall(latex)}
+    in_braces = boxes(declarations, text)
     text = _first_stated(_ENVIRONMENT.sub("", text))
     context = _Context(text)
     statements: list[Statement] = []
@@ -142,7 +142,7 @@ def find_statements(text: str, declarations: str = "", *, max_characters: int = 
             dropped["nested"] += 1
             continue
         body = text[start:end]
-        title, body = _title_of_box(body, name) if name.rstrip("*") in boxes else optional_title(body)
+        title, body = title_of_box(body, name) if name.rstrip("*") in in_braces else optional_title(body)
         terms = emphasised(body)
         body = plain(body) if len(body) <= 4 * max_characters else body  # longer ones are dropped anyway
         if len(body) > max_characters:
@@ -292,10 +292,15 @@ def restated(body: str) -> tuple[str, str, str] | None:
     return None if found is None else (found["name"].strip(), title, rest[found.end() :])
 
 
-def _title_of_box(body: str, name: str) -> tuple[str, str]:
+def boxes(*texts: str) -> set[str]:
+    """Return the names of the environments that ``texts`` declare with a title in braces."""
+    return {name.strip() for text in texts for name in _BOX.findall(text)}
+
+
+def title_of_box(body: str, name: str) -> tuple[str, str]:
     r"""Split the title of a ``\newtcbtheorem``, in braces and followed by a label, from the rest.
 
-    >>> _title_of_box("[colback=red]{Euclid}{primes} Let", "thm"), _title_of_box("{Euclid} {Let}", "thm*")
+    >>> title_of_box("[colback=red]{Euclid}{primes} Let", "thm"), title_of_box("{Euclid} {Let}", "thm*")
     (('Euclid', ' Let'), ('Euclid', ' {Let}'))
     """
     options = re.match(r"\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)", body)

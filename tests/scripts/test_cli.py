@@ -43,6 +43,7 @@ def test_the_list_of_commands_imports_nothing_heavy() -> None:
         (["run", "+exp=trial", "nonsense=1"], "unknown key nonsense"),
         (["run", "--exp", "trial"], "--exp is not an option; write +exp=NAME"),
         (["run", "+exp=trial", "--root", "posts"], "--root is not an option; write data.root=DIR"),
+        (["run", "+exp=trial", "--track", "bm25"], "--track is not an option; write track=NAME"),
         (["run", "trial"], "'trial' is not a setting; write KEY=VALUE, or +exp=NAME for an experiment"),
         (["evaluate", "--task", "1", "--qrels", "gone.tsv", "--run", "gone.tsv"], "gone.tsv"),
     ],

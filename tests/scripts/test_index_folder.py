@@ -254,6 +254,8 @@ def test_notes_explain_relative_scores_and_an_index_without_formulas(
     printed = capsys.readouterr()
     assert "score 0.000" in printed.out
     assert f"\nnote: {relative}\n" in printed.err
+    assert scripts.search.main([*search, "task=formulas"]) == 0
+    assert relative not in capsys.readouterr().err
     write = StructureSearch.write
 
     def written_before(search: StructureSearch, folder: Path) -> None:

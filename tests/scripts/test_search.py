@@ -198,7 +198,7 @@ def test_results_are_written_to_a_file(index: Path, tmp_path: Path, capsys: pyte
     assert (tmp_path / "found.bib").read_text().startswith("@misc{post:14,\n")
     capsys.readouterr()
     for words, message in (
-        (["--export", str(tmp_path / "found.txt"), "$x$"], "unknown format 'txt'"),
+        (["--export=found.txt", "$x$"], "found.txt: the name of a file of results ends in .json or .bib"),
         (["--export", str(tmp_path / "found.bib")], "needs one query"),
         (["$x$", "--export"], "--export needs a file"),
     ):

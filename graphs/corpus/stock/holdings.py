@@ -97,9 +97,7 @@ class AcceptedAnswers:
 
     def missing(self) -> Missing | None:
         """Return the accepted answers that are not in the collection; None if all are."""
-        import numpy as np
-
-        absent = int(np.isin(np.array(self._accepted), np.array(self._answers), invert=True).sum())
+        absent = absent_ids(self._accepted, self._answers)
         if absent == self.count:
             what = f"accepted answers: none of {absent:,} is in the collection" if absent else "accepted answers"
             return Missing(what, "every answer makes a training pair with its question")
@@ -111,6 +109,13 @@ class AcceptedAnswers:
 def number(post_id: str) -> int:
     """Return 64 bits of an id."""
     return int.from_bytes(hashlib.blake2b(post_id.encode(errors="surrogatepass"), digest_size=8).digest(), "big")
+
+
+def absent_ids(named: array[int], known: array[int]) -> int:
+    """Return how many of the named ids are not known."""
+    import numpy as np
+
+    return int(np.isin(np.array(named), np.array(known), invert=True).sum())
 
 
 def repeated(ids: array[int]) -> int:

@@ -8,11 +8,12 @@
 >>> found.counts["topics.task1"] > 0, found.counts["posts.broken"], found.reason
 (True, 0, '')
 
-Posts are read one after the other. Kept are the ids of judged documents, and 8 bytes of each answer's id.
+Posts are read one after the other. Kept are the ids of judged documents, and 8 bytes of each other id.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from graphs.corpus.post import Judgment, Topic
 from graphs.corpus.qrels import relevant_grade
 from graphs.corpus.queries.collection import HeldOut, NamedTests
 from graphs.corpus.record_ids import identified
-from graphs.corpus.stock.holdings import AcceptedAnswers, Holdings, Missing, Step, missing_ids
+from graphs.corpus.stock.holdings import AcceptedAnswers, Holdings, Missing, Step, absent_ids, missing_ids, number
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import Failure, MathAMRError
 
@@ -64,6 +65,7 @@ class OpenedStock:
         self._tests: list[_Test] = []
         self._is_source = corpus.name in SOURCES
         self._accepted = AcceptedAnswers()
+        self._questions, self._answered = array("Q"), array("Q")
         self._texts: dict[str, dict[str, tuple[str, str]]] = {}  # title of a test -> texts of its topics
         self._failed: dict[str, str] = {}  # title of a test that cannot be scored -> what is missing
 
@@ -87,7 +89,7 @@ class OpenedStock:
         counts = self._counts
         keys = ("posts.question", "posts.answer", "posts.with_formulas", "posts.broken", "formulas")
         counts.update(dict.fromkeys(keys, 0))
-        has_threads, first = False, ""
+        first = ""
         try:
             for post in identified(self._corpus.posts(), texts=True):  # as experiments use them
                 progress(1)
@@ -101,9 +103,11 @@ class OpenedStock:
                 counts[f"posts.{post.kind}"] += 1
                 if post.kind == "question":
                     self._accepted.add_question(post.accepted_answer_id)
+                    self._questions.append(number(post.post_id))
                 else:
                     self._accepted.add_answer(post.post_id)
-                has_threads = has_threads or (post.kind == "answer" and post.parent_id is not None)
+                    if post.parent_id is not None:
+                        self._answered.append(number(post.parent_id))
                 formulas = [formula.formula_id for formula in extract(post).formulas]
                 counts["formulas"] += len(formulas)
                 counts["posts.with_formulas"] += bool(formulas)
@@ -117,7 +121,7 @@ class OpenedStock:
         if broken := counts["posts.broken"]:
             what = f"{broken:,} broken {'post' if broken == 1 else 'posts'} (the first: {first})"
             self._missing.append(Missing(what, "left out of every experiment"))
-        if has_threads and not self._is_source:
+        if self._answered and not self._is_source:
             counts["accepted"] = self._accepted.count
         if repeated := counts["posts.repeated"]:
             self._missing.append(missing_ids(repeated))
@@ -222,6 +226,9 @@ class OpenedStock:
             yield Missing("answers", f"nothing can be {'learned' if self._is_source else 'searched'}", stops=True)
         elif not counts["formulas"]:
             yield Missing("formulas", "graphs have sentences alone")
+        if lost := absent_ids(self._answered, self._questions):
+            what = f"questions of {lost:,} {'answer' if lost == 1 else 'answers'}"
+            yield Missing(what, "these answers make no training pair")
         if "accepted" in counts and (accepted := self._accepted.missing()):
             yield accepted
         if not counts["pairs"] and not self._is_source:

@@ -43,7 +43,9 @@ _ESCAPES = str.maketrans(
 
 def format_of(path: Path) -> str:
     """Return the format of a file by the end of its name; raise :class:`ConfigError` for another end."""
-    return check_format(path.suffix.removeprefix("."))
+    if (ending := path.suffix.removeprefix(".")) not in FORMATS:
+        raise ConfigError(f"{path}: the name of a file of results ends in {' or '.join(f'.{one}' for one in FORMATS)}")
+    return ending
 
 
 def check_format(name: str) -> str:

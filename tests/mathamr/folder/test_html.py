@@ -48,6 +48,16 @@ def test_formulas_lines_and_statements_are_found() -> None:
     ]
 
 
+def test_cells_of_an_equation_are_one_formula() -> None:
+    cells = (
+        r'<td><math alttext="\displaystyle a"><mi>a</mi></math></td><td><math alttext="\displaystyle=b"></math></td>'
+    )
+    page = (
+        f'<p>Let</p><table><tr class="ltx_equation ltx_eqn_row">{cells}<td>(1)</td></tr><tr class="ltx_eqn_row"><td>be'
+    )
+    assert [passage.text for passage in read_html("a.html", page)] == [r"Let \(a =b\) be"]
+
+
 def test_entities_of_a_document_are_not_expanded(tmp_path: object) -> None:
     secret = f"{tmp_path}/secret"
     with open(secret, "w") as file:  # noqa: PTH123

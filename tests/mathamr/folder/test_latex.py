@@ -267,3 +267,37 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
     assert passage.text == abstract
     macros = r"\newcommand{\R}{\mathbb{R}} Words between macros."
     assert read_latex("macros.tex", macros, f"{macros}\n\\documentclass{{article}}") == []
+
+
+@pytest.mark.parametrize(
+    ("latex", "expected"),
+    [
+        (r"\lecture{3}{Mon 1 May}{Rings}\section{Ideals} Words of it.", ("Rings: Ideals", "Words of it.")),
+        (r"Words of it.\subfile{lectures/one.tex}", ("a", "Words of it.")),
+        (r"\setcounter{page}{1}{\large Words} of it. \title{T}{\bf Bold} words.", ("T", "Words of it. Bold words.")),
+        (
+            r"\newcommand{\sect}[2][]{\section[#1]{#2}}\begin{document}\sect[a]{Rings} Words of it.",
+            ("Rings", "Words of it."),
+        ),
+        (
+            r"\newtcbtheorem[style=a]{box}{Fact}{}{f}\begin{document}\begin{box}{Euclid}{f:a}Words of it.\end{box}",
+            ("Fact (Euclid). a", "Words of it."),
+        ),
+        (
+            r"\newtcbtheorem{box}{Satz}{}{f}\begin{document}\begin{box*}[colback=red]{Euclid}Words of it.\end{box*}",
+            ("Theorem (Euclid). a", "Words of it."),
+        ),
+        (
+            r"""\usepackage[english,ngerman]{babel}\section{\"Uber "Ubungen}Ein \"a und "a, "s und "`F"ur"'.""",
+            ("Über Übungen", "Ein ä und ä, ß und „Für“."),
+        ),
+        (r'\usepackage[ngerman,english]{babel} Words in "quotes".', ("a", 'Words in "quotes".')),
+        (
+            r"\begin{tabular}[t]{|l|p{3cm}|}One&\multicolumn{2}{c}{Two}\\\cline{1-2}\end{tabular}"
+            r"\begin{tabularx}{\textwidth}{lX}Three\end{tabularx}\begin{minipage}{0.5\textwidth}Four\rule{1cm}{2pt}\end{minipage}",
+            ("a", "One& Two Three Four"),
+        ),
+    ],
+)
+def test_arguments_of_commands_are_titles_words_or_layout(latex: str, expected: tuple[str, str]) -> None:
+    assert [found[1:] for found in shown(latex)] == [expected]

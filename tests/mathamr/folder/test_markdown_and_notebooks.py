@@ -101,7 +101,7 @@ def test_a_statement_of_myst_has_its_name_if_an_empty_line_follows() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("```{note}\nLet $a+1$ be.\n```", [("1", "a", "Let $a+1$ be.")]),
+        ("```{note}\nLet $a+1$ be.\n```", [("2", "a", "Let $a+1$ be.")]),
         ("```{tip}\n:class: wide\n\nTake $x$.\n```\nThen.", [("4", "a", "Take $x$. Then.")]),
         ("```{exercise}\n:label: one\nFind $x$.\n```", [("1", "Exercise. a", "Find $x$.")]),
         (
@@ -110,7 +110,7 @@ def test_a_statement_of_myst_has_its_name_if_an_empty_line_follows() -> None:
         ),
         ("```{exercise}\n---\nlabel: one\n---\nFind $x$.\n```", [("1", "Exercise. a", "Find $x$.")]),
         ("```{math}\n---\nlabel: one\n---\nx\n```", [("4", "a", "$$ x $$")]),
-        ("````{note}\nA word.\n```python\nx\n```\n````\nEnd.", [("1", "a", "A word. End.")]),
+        ("````{note}\nA word.\n```python\nx\n```\n````\nEnd.", [("2", "a", "A word. End.")]),
     ],
 )
 def test_blocks_of_myst_are_read_unless_they_are_code(text: str, expected: list[tuple[str, str, str]]) -> None:
@@ -136,6 +136,17 @@ def test_words_in_blocks_of_html_are_read(text: str, expected: list[tuple[str, s
         (":::{admonition} Satz von $x$\n:class: tip\nEs gilt.\n:::", "a", "Satz von $x$ Es gilt."),
         ("```{dropdown} A hint\n\nTake it.\n```", "a", "A hint Take it."),
         (":::{figure} a.png\nA long caption.\n:::", "a", "A long caption."),
+        ("> [!NOTE]\n> It holds.", "a", "It holds."),
+        ("> [!lemma] **Lemma:** Zorn\n> It holds.\n\n^lem", "Lemma (Zorn). a", "It holds."),
+        ("[ ] See [[b/Rings#^c|the rings]], [[b/Sets]] ==now==.\n\n![[d.png]] ^e", "a", "See the rings, Sets now."),
+        ("# Rings {#sec:a .b}\n$$\nx\n$$ {#eq:x}\n", "Rings", "$$ x $$"),
+        ("(thm-one)=\n**Lemma.** Let\n$$\nx\n$$ (eq:x)\nbe.", "Lemma. a", "Let $$ x $$ be."),
+        (
+            "A [space](https://x.org/Space_(mathematics)) here[^1].\n\n+++\n\n[^1]: A note.",
+            "a",
+            "A space here. A note.",
+        ),
+        ("See {ref}`there <a>`, {eq}`b` and {cite:t}`C`, for {term}`rings`.", "a", "See there, and, for rings."),
         (":::{prf:axiom} Peano\nIt holds.\n:::", "Axiom (Peano). a", "It holds."),
         ('::: {#one .lemma name="Zorn"}\nIt holds.\n:::', "Lemma (Zorn). a", "It holds."),
         ("**Claim.** It holds.", "Claim. a", "It holds."),
@@ -146,6 +157,38 @@ def test_words_in_blocks_of_html_are_read(text: str, expected: list[tuple[str, s
 )
 def test_titles_of_blocks_and_names_of_statements_in_bold_are_read(text: str, title: str, words: str) -> None:
     assert [(passage.title, passage.text) for passage in read_markdown("a.md", text)] == [(title, words)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```{prf:lemma} Zorn\n:label: a\n\nOne $x$.\n\n- Two.\n```",
+        "::::{prf:lemma} Zorn\nOne $x$.\n:::{tip}\nTwo.\n:::\n::::",
+        ':::: {#a .lemma name="Zorn"}\nOne $x$.\n\nTwo.\n:::',
+        "::: lemma Zorn\nOne $x$.\n\nTwo.\n:::",
+        "```{lemma-start} Zorn\n:label: a\n```\nOne $x$.\n\n```\ncode\n```\n\nTwo.\n```{lemma-end}\n```",
+        "> [!lemma] Zorn\n> One $x$.\n>\n> Two.\n",
+    ],
+)
+def test_a_block_is_a_statement_up_to_its_end(text: str) -> None:
+    found = [
+        (passage.title, passage.text) for passage in read_markdown("a.md", f"Words before\n{text}\nWords after it.")
+    ]
+    assert found == [("a", "Words before"), ("Lemma (Zorn). a", "One $x$. Two."), ("a", "Words after it.")]
+
+
+def test_a_text_without_a_heading_of_the_first_level_has_the_title_of_its_file() -> None:
+    for text, title in (("## Proof\nIt holds.", "Rings vs. sets: Proof"), ("It holds.\n====\nIt holds.", "It holds.")):
+        assert read_markdown("notes/Rings vs. sets.md", text)[-1].title == title
+
+
+def test_a_block_without_an_end_ends_at_the_next_heading_or_statement() -> None:
+    found = read_markdown("a.md", ":::{lemma}\nOne.\n:::{lemma}\nTwo.\n# More\nWords after it.")
+    assert [(one.title, one.text) for one in found] == [
+        ("Lemma. a", "One."),
+        ("Lemma. a", "Two."),
+        ("More", "Words after it."),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -193,6 +236,7 @@ def test_statements_in_german_and_french_are_recognised() -> None:
     "text",
     [
         "[" * 20_000,
+        "x" + "\t" * 50_000 + "x",
         "> " * 5_000,
         "*" * 50_000,
         "$$ " * 20_001,
@@ -200,6 +244,7 @@ def test_statements_in_german_and_french_are_recognised() -> None:
         "\\(" * 9_999,
         "`a ``b " * 9_999,
         "> ```math\n" * 20_000,
+        "> > > ```math\nx\n" * 20_000,
         "````{note}\n" * 20_000,
         "<div><!-<script" * 20_000,
         "::: {.lemma" * 20_000,

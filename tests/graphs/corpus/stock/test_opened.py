@@ -63,6 +63,12 @@ def test_accepted_answers_that_are_not_in_the_collection_are_missing(tmp_path: P
     assert missing(found) == ["1 of 2 accepted answers"]
 
 
+def test_questions_that_are_not_in_the_collection_are_missing(tmp_path: Path) -> None:
+    root = write_form("jsonl", tmp_path)
+    add(root / "posts.jsonl", '{"post_id": "a8", "kind": "answer", "parent_id": "q8", "body": "Yes."}')
+    assert missing(holdings("jsonl", root)) == ["questions of 1 answer", "accepted answers"]
+
+
 def test_broken_and_repeated_posts_are_counted(tmp_path: Path) -> None:
     root = write_form("jsonl", tmp_path)
     add(root / "posts.jsonl", '{"post_id": "a1", "kind": "answer", "body": "Again."}')
