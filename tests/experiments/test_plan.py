@@ -219,6 +219,10 @@ def test_a_condition_names_the_run_files_of_tests(tmp_path: Path) -> None:
         ),
         ({"conditions": {"none": {"graph": "circular"}}}, "none.graph is a group of settings; write e.g. graph: {"),
         ({"conditions": {"none": "circular"}}, "none=circular changes no setting"),
+        (
+            {"conditions": {"none": {"track": "latent", "thread": {"read": "question"}}}},
+            "none.thread.read has no effect with track=latent, which reads retrieval, latent; remove it",
+        ),
         ({"conditions": {"none": {"train": {"seed": 7}}}}, "none.train.seed: seeds are those of experiment.seeds"),
         ({"conditions": {"none": {"data": {"root": "/x"}}}}, "none.data.root: all conditions share data"),
         ({"conditions": {"none": {}, "None": {}}}, "none and None would have one output"),
