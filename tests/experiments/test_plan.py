@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hydra import compose, initialize_config_dir
@@ -164,6 +164,8 @@ def test_a_part_of_the_key_of_a_ranking_hides_no_part_of_its_model_or_its_collec
 
     keys = {run_key(OwnSettings(**shared_fields(), size=size), data) for size in (1, 2) for data in (DATA, OTHER_DATA)}
     assert len(keys) == 4
+    with pytest.raises(ConfigError, match="a part of a key is not JSON: Object of type PosixPath"):
+        run_key(OwnSettings(**shared_fields(), size=cast(Any, Path())), DATA)
 
 
 def test_conditions_that_search_in_different_ways_share_a_model() -> None:
