@@ -28,7 +28,8 @@ def composed(
     """Return the configurations of jobs by condition and seed, as plain values, without the other conditions.
 
     Raises:
-        ConfigError: a condition changes a setting that is unknown, or that all conditions share.
+        ConfigError: a condition changes a setting that is unknown, that its system does not read, or that all
+            conditions share.
     """
     groups = (name for kind in registry.loadable().values() for name in kind.groups())
     changeable = [name for name in dict.fromkeys(["track", *groups]) if name in config]
@@ -76,14 +77,19 @@ def _check_changes(
     known: Collection[str],
     mappings: Sequence[str],
 ) -> None:
-    """Check that a condition changes only ``known`` settings of ``changeable`` groups, and entries of ``mappings``."""
+    """Check that a condition changes only ``known`` settings that its system reads, and entries of ``mappings``."""
     if not isinstance(changes, DictConfig):
         raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
+    track = changes.get("track", config.track)
+    kind = registry.loadable().get(track)  # None: another error names the reason
     for key in _leaves(changes):
         group = key.split(".")[0]
         if key == "train.seed":
             raise ConfigError(f"{place}.{key}: seeds are those of experiment.seeds, for every condition")
         if key in known or any(key.startswith(f"{mapping}.") for mapping in mappings):
+            if kind is not None and group not in ("track", *kind.groups()):
+                read = ", ".join(kind.groups())
+                raise ConfigError(f"{place}.{key} has no effect with track={track}, which reads {read}; remove it")
             continue
         if key in changeable or key in mappings:
             raise ConfigError(f"{place}.{key} is a group of settings; write e.g. {key}: {{...}}")

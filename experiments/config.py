@@ -175,7 +175,7 @@ def _files(kind: type[JobSettings]) -> dict[tuple[str, str], Any]:
                 values.pop("defaults", None)  # a list for Hydra
                 OmegaConf.merge(OmegaConf.structured(schema_of(kind.groups()[path.parent.name])), values)
             except OmegaConfBaseException as error:
-                raise ConfigError(str(error).splitlines()[0], path=path) from error
+                raise ConfigError(f"{error.full_key}: {str(error).splitlines()[0]}", path=path) from error
     return files
 
 

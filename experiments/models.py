@@ -252,12 +252,12 @@ class TrainingLog:
 
     def __call__(self, entry: dict[str, Any]) -> None:
         """Write a record; one of kind ``start`` drops the records that an earlier run wrote after its step."""
-        if entry["kind"] == "start":
+        if entry.get("kind") == "start":
             kept = [before for before in read_log(self._path) if before.get("step", 0) <= entry["step"]]
             self._file.close()
             write_whole(self._path, "".join(json.dumps(before) + "\n" for before in kept))
             self._file = self._path.open("a", encoding="utf-8", buffering=1)
-        self._file.write(json.dumps(entry) + "\n")
+        self._file.write(json.dumps(entry, default=float) + "\n")  # of NumPy or torch
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

@@ -37,7 +37,8 @@ from experiments.config import Config, ExperimentConfig, GeometryConfig, job_set
 from graphs import digests, shared_files
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError, suggestion
-from graphs.shared_files import is_locked, read_json
+from graphs.shared_files import is_locked, joined, read_json
+from mathamr.evaluation.metrics import measure_identity
 from mathamr.evaluation.result_file import read_result
 from mathamr.evaluation.result_names import check_titles
 from mathamr.stages.collection import file_identity
@@ -266,7 +267,7 @@ def model_key(settings: JobSettings, data: Fingerprints) -> str:
     if (parts := settings.model_key_parts()) is None:
         return ""
     own = {"collection": data.graphs, **registry.key_parts(settings.track)}
-    return shared_files.key({**own, **_made_elsewhere(settings), **parts})
+    return shared_files.key(joined(own, _made_elsewhere(settings), parts))
 
 
 def _made_elsewhere(settings: JobSettings) -> dict[str, str]:
@@ -285,17 +286,16 @@ def run_key(settings: JobSettings, data: Fingerprints, needs: Sequence[Job] = ()
 
     Rankings that combine others depend on the collection and the topics through these.
     """
-    own = {**registry.key_parts(settings.track), **(settings.model_key_parts() or {}), **settings.result_key_parts()}
+    own = joined(registry.key_parts(settings.track), settings.model_key_parts() or {}, settings.result_key_parts())
     if settings.learns_from_judgments:
-        own |= {"judgments": data.judgments, "grade": settings.data.relevant_grade}
+        own = joined(own, {"judgments": data.judgments, "grade": settings.data.relevant_grade})
     if needs:
-        return shared_files.key({**own, "parts": [job.run_key for job in needs]})
+        return shared_files.key(joined(own, {"parts": [job.run_key for job in needs]}))
     places = {name: value for name, value in asdict(settings.data).items() if name not in _PLACES} | {"texts": None}
-    content = {"collection": data.searches, "data": places, "tasks": list(settings.tasks)}
-    content |= _made_elsewhere(settings)
+    content = {"collection": data.searches, "data": places, "tasks": list(settings.tasks)} | _made_elsewhere(settings)
     if settings.data.regime == "judged":  # what is judged is what is searched
         content |= {"judgments": data.judgments, "example": asdict(settings.example)}
-    return shared_files.key({**content, **own})
+    return shared_files.key(joined(content, own))
 
 
 def job_key(rankings: str, config: Config, data: Fingerprints) -> str:
@@ -308,7 +308,7 @@ def job_key(rankings: str, config: Config, data: Fingerprints) -> str:
     assert experiment is not None
     measured: dict[str, Any] = {"tasks": experiment.tasks, "example": asdict(experiment.example)}
     if experiment.measures:
-        measured["measures"] = experiment.measures
+        measured["measures"] = {title: measure_identity(name) for title, name in experiment.measures.items()}
     if analyses := sorted(experiment.analyses):  # keys stay unchanged without analyses
         sampled = {"posts": config.geometry.posts}  # what the other analyses look at
         measured["analyses"] = [*analyses, _geometry_parts(config.geometry) if "geometry" in analyses else sampled]

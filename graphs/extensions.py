@@ -19,8 +19,9 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from graphs import digests
+from graphs.errors import ConfigError
 
-COLLECTIONS, SYSTEMS = "mathamr.collections", "mathamr.systems"
+COLLECTIONS, CONNECTIVITIES, SYSTEMS = "mathamr.collections", "mathamr.connectivities", "mathamr.systems"
 """Groups of entry points."""
 
 _BUILT_IN = ("experiments", "graphs", "mathamr")
@@ -42,6 +43,20 @@ def _changed(place: str) -> int:
         return Path(place).stat().st_mtime_ns
     except OSError:
         return 0
+
+
+def load(group: str, name: str) -> None:
+    """Import what an entry point of this name has, if there is one, so that its decorator registers it.
+
+    Raises:
+        ConfigError: it cannot be imported.
+    """
+    for point in (point for point in points(group) if point.name == name):
+        try:
+            point.load()
+        except Exception as error:
+            place = f"{group}: {name} of {distribution(point)} ({point.value})"
+            raise ConfigError(f"{place} cannot be imported: {error}; mend the package or uninstall it") from error
 
 
 def distribution(point: EntryPoint) -> str:
@@ -88,7 +103,7 @@ def package_at_fault(error: BaseException) -> str | None:
     """Return name and version of the extension whose code an exception went through; None without one."""
     owners = {
         point.module.partition(".")[0]: distribution(point)
-        for group in (SYSTEMS, COLLECTIONS)
+        for group in (SYSTEMS, COLLECTIONS, CONNECTIVITIES)
         for point in points(group)
     }
     modules = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)]

@@ -22,13 +22,13 @@ from __future__ import annotations
 import fcntl
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from graphs import digests
-from graphs.errors import StoreError
+from graphs.errors import ConfigError, StoreError
 from graphs.whole_file import write_whole
 
 # Seconds to try: :func:`is_locked` holds a lock for an instant, and a finished stage is skipped in some hundredths.
@@ -41,8 +41,27 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def key(content: Any) -> str:
-    """Return a hash of ``content``, which is JSON, for file names: 16 hexadecimal digits."""
-    return digests.of_json(content)[:16]
+    """Return a hash of ``content``, which is JSON, for file names: 16 hexadecimal digits.
+
+    Raises:
+        ConfigError: content that is not JSON, e.g. of a package.
+    """
+    try:
+        return digests.of_json(content)[:16]
+    except TypeError as error:
+        raise ConfigError(f"a part of a key is not JSON: {error}; use numbers, strings, lists and mappings") from error
+
+
+def joined(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of all parts; a name with different values keeps all of them.
+
+    >>> joined({"size": 1, "seed": 2}, {"seed": 2}, {"size": 3})
+    {'size': [1, 3], 'seed': 2}
+    """
+    whole: dict[str, Any] = {}
+    for name, value in (entry for part in parts for entry in part.items()):
+        whole[name] = value if whole.get(name, value) == value else [whole[name], value]
+    return whole
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

@@ -44,6 +44,7 @@ FORMAT = "mathamr-system"
 VERSION = 1
 POSTS, SYSTEM, PARTS, THREADS = "posts.db", "system", "parts", "threads.json"
 _RELATIVE = "scores of posts are relative: 0 is the mean of those that a query finds, and the score of a single one"
+_CHANGED = "the code of {} has changed since this index was made; run its experiment and mathamr index again"
 _OUTDATED = "this index finds no formulas, because an earlier version made it; build it again with mathamr index"
 
 
@@ -100,6 +101,7 @@ def keep(
         write_json(folder / THREADS, {"parents": known, "topics": topics})
     return {
         "system": system.name,
+        "code": registry.key_parts(system.name).get("code"),
         "record": record,
         "depth": search.depth,
         "limit": search.limit,
@@ -173,7 +175,8 @@ def _open(path: Path, device: str) -> tuple[SystemEngine, Mapping[str, Any]]:
     structured = next((one for one in found if one is not None), None)
     outdated = _OUTDATED if found and structured is None else ""
     relative = _RELATIVE if manifest["record"].get("how") == "standard" else ""
-    note = "; ".join(filter(None, (relative, outdated)))
+    changed = _CHANGED.format(", ".join(names)) if (names := sorted(set(_changed(manifest)))) else ""
+    note = "; ".join(filter(None, (relative, outdated, changed)))
     engine = SystemEngine(part, texts, system=name, posts=posts, structured=structured, note=note, outdated=outdated)
     return engine, header
 
@@ -184,6 +187,15 @@ def _structured(part: Part) -> Iterator[StructuredFormulas | None]:
         yield part.searchable.structured
     for own in part.parts.values():
         yield from _structured(own)
+
+
+def _changed(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each system of another package, once opened, whose code has changed since the index was made."""
+    code = registry.key_parts(manifest["system"]).get("code")
+    if manifest.get("code", code) != code:
+        yield manifest["system"]
+    for own in manifest["parts"].values():
+        yield from _changed(own)
 
 
 def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:

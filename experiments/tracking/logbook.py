@@ -51,9 +51,9 @@ _LEFT_OUT = {"step": ("kind", "epoch"), "epoch": ("kind", "temperature")}
 
 
 def measured(record: Mapping[str, Any]) -> dict[str, float]:
-    """Return the numbers of a training record (:mod:`mathamr.training.graph.trainer`) by W&B's names; none of kind
-    ``start``."""
-    kind = record["kind"]
+    """Return the numbers of a training record (:mod:`mathamr.training.graph.trainer`) by W&B's names; none of another
+    kind than step and epoch."""
+    kind = record.get("kind", "")
     if kind not in _NAMES:
         return {}
     names, left_out = _NAMES[kind], _LEFT_OUT[kind]
@@ -73,7 +73,7 @@ class Logbook:
 
     def record(self, record: Mapping[str, Any]) -> None:
         """A record of training, see :func:`measured`; of kind ``start`` it belongs to the run's configuration."""
-        if record["kind"] == "start":
+        if record.get("kind") == "start":
             facts = {key: value for key, value in record.items() if key not in ("kind", "step", "missing")}
             self._attempt(lambda run: run.config.update({"training": facts}, allow_val_change=True))
         else:

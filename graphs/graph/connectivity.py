@@ -8,8 +8,9 @@ Three members in document order, a sentence and its two formulas, as a chain and
 >>> [ends.tolist() for ends in auxiliary_pairs("circular", np.array([3]))]
 [[0, 1, 2], [1, 2, 0]]
 
-A connectivity is a function with the decorator :func:`connectivity`. It gets the numbers of members of several graphs
-and returns the positions of the sources and of the targets, counted over all graphs.
+A connectivity is a function with the decorator :func:`connectivity`, here or in a package with an entry point of the
+group ``mathamr.connectivities``. It gets the numbers of members of several graphs and returns the positions of the
+sources and of the targets, counted over all graphs.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy.typing as npt
 
 from graphs import digests
 from graphs.errors import ConfigError
+from graphs.extensions import CONNECTIVITIES, load, points
 
 Int64 = npt.NDArray[np.int64]
 Pairs = tuple[Int64, Int64]
@@ -117,7 +119,20 @@ def edge_identity(name: str) -> dict[str, str]:
 
 def connectivities() -> tuple[str, ...]:
     """Return the names of all connectivities."""
-    return tuple(_KNOWN)
+    return tuple(dict.fromkeys([*_KNOWN, *(point.name for point in points(CONNECTIVITIES))]))
+
+
+def _find(name: str) -> Connectivity:
+    """Return a connectivity; that of another package is imported when it is used.
+
+    Raises:
+        ConfigError: its package cannot be imported, or does not register it.
+    """
+    if name not in _KNOWN:
+        load(CONNECTIVITIES, name)
+    if name not in _KNOWN:
+        raise ConfigError(f'connectivity {name} is not registered; write @connectivity("{name}", ...) above it')
+    return _KNOWN[name]
 
 
 def auxiliary_pairs(name: str, members: Int64) -> Pairs:
@@ -127,7 +142,7 @@ def auxiliary_pairs(name: str, members: Int64) -> Pairs:
         name: connectivity.
         members: number of formulas and sentences of each graph, (B,).
     """
-    return _KNOWN[name].pairs(members)
+    return _find(name).pairs(members)
 
 
 def auxiliary_count(name: str, members: str) -> str:
@@ -136,7 +151,7 @@ def auxiliary_count(name: str, members: str) -> str:
     >>> auxiliary_count("sequential", "formulas + roots")
     '(max((formulas + roots) - 1, 0))'
     """
-    return f"({_KNOWN[name].count.format(n=f'({members})')})"
+    return f"({_find(name).count.format(n=f'({members})')})"
 
 
 def number_of_edges(name: str, members: int) -> int:

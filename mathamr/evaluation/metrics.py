@@ -42,6 +42,7 @@ import numpy as np
 from graphs.corpus.qrels import RELEVANT as RELEVANT
 from graphs.corpus.qrels import relevant_grade as relevant_grade
 from graphs.errors import EvaluationError
+from graphs.extensions import code_identity
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Qrels, Run, Task, official_order
 
 if TYPE_CHECKING:
@@ -160,6 +161,16 @@ def own_measure(name: str) -> Callable[[TopicMeasure], TopicMeasure]:
         return function
 
     return register
+
+
+def measure_identity(name: str) -> str:
+    """Return the name of a measure and, if it is of :func:`own_measure`, the identity of its code, for keys.
+
+    >>> measure_identity("nDCG@10")
+    'nDCG@10'
+    """
+    own = _OWN.get(name.partition("@")[0])
+    return name if own is None else f"{name} {code_identity(own)}"
 
 
 def measure_of(name: str) -> Measure:

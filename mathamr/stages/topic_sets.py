@@ -128,7 +128,8 @@ class Retrieved:
     """Up to 1,000 results for each topic, and the ``costs`` of the search (queries_per_second).
 
     Higher scores are better; the order of a list does not matter.
-    ``visual_ids`` (formula id -> visual id) covers all searched formulas in Task 2. There may be more results for
+    ``visual_ids`` (formula id -> visual id) covers all searched formulas in Task 2; None: those of the collection, of a
+    system in a separate package. There may be more results for
     conditions that learn from scores. ``records`` are JSON files for the job's folder, by name. ``cut`` are the topics
     whose list may lack further results (:meth:`mathamr.systems.thread_search.ThreadSearch.answers`).
     """

@@ -13,7 +13,7 @@ from graphs.corpus.post import PostKind
 from graphs.errors import ConfigError, RetrievalError
 from mathamr.evaluation.completeness import completeness
 from mathamr.evaluation.metrics import Evaluation, evaluate, restrict
-from mathamr.evaluation.runs import Hit, Qrels, Run, qrels_of
+from mathamr.evaluation.runs import Hit, Qrels, Run, Task, qrels_of
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet
 from mathamr.systems.system import System
 
@@ -53,8 +53,8 @@ def check_searched(system: System[Any], encoded: Encoded, topic_set: TopicSet) -
         )
 
 
-def check_results(track: str, retrieved: Retrieved) -> None:
-    """Check that a system returned a list of (id, score) or of hits for each topic.
+def check_results(track: str, retrieved: Retrieved, task: Task) -> None:
+    """Check that a system returned a list of (id, score) or of hits for each topic; in Task 2, of hits.
 
     Raises:
         ConfigError: a topic has something else.
@@ -62,21 +62,22 @@ def check_results(track: str, retrieved: Retrieved) -> None:
     if not isinstance(retrieved.results, Mapping):
         raise ConfigError(f"track={track}: results are a {type(retrieved.results).__name__}; map topic ids to lists")
     for topic_id, found in retrieved.results.items():
-        wrong = [hit for hit in found if not _is_hit(hit)] if isinstance(found, Sequence) else [found]
+        wrong = [hit for hit in found if not _is_hit(hit, task)] if isinstance(found, Sequence) else [found]
         if wrong:
+            form = "(post id, score), with strings as ids and numbers as scores"
             raise ConfigError(
                 f"track={track}: retrieve() returned {wrong[0]!r:.60} for the topic {topic_id!r}; return a list of "
-                "(post id, score), with strings as ids and numbers as scores"
+                f"{form if task == 1 else 'mathamr.evaluation.runs.Hit(formula id, score, post id)'}"
             )
 
 
-def _is_hit(hit: Any) -> bool:
+def _is_hit(hit: Any, task: Task) -> bool:
     pair = isinstance(hit, tuple | list) and len(hit) == 2 and isinstance(hit[0], str)
-    return isinstance(hit, Hit) or (pair and hasattr(hit[1], "__float__"))
+    return isinstance(hit, Hit) or (task == 1 and pair and hasattr(hit[1], "__float__"))
 
 
 def check_found(system: System[Any], retrieved: Retrieved, topic_set: TopicSet) -> None:
-    """Check that all results are posts of the collection; in Task 1, say how many are of the wrong kind.
+    """Check that results are posts or formulas of the collection; in Task 1, say how many are of the wrong kind.
 
     Raises:
         RetrievalError: with their number, and one of them.
@@ -95,6 +96,12 @@ def check_found(system: System[Any], retrieved: Retrieved, topic_set: TopicSet) 
         raise RetrievalError(
             f"track={system.name}: retrieve() returned {len(found):,} posts, of which {len(unknown):,} are not in "
             f"the collection, e.g. {first!r} for the topic {found[first]}; return values of post_id"
+        )
+    ids = {hit.doc_id for hits in retrieved.results.values() for hit in hits if isinstance(hit, Hit)}
+    if topic_set.task == 2 and (strange := ids - (retrieved.visual_ids or {}).keys()):
+        raise RetrievalError(
+            f"track={system.name}: retrieve() returned {len(ids):,} formulas, of which {len(strange):,} have no visual "
+            f"id, e.g. {min(strange)!r}; return values of formula_id"
         )
     if others:
         first = min(others)

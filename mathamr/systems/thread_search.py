@@ -55,9 +55,12 @@ class ThreadSearch:
         check_searched(system, encoded, self.queries)
         made = check_step(settings.track, "index", system.index(settings, encoded, self.queries, folder), Indexed)
         with closing(made) as indexed:
-            found = system.retrieve(settings, encoded, indexed, self.queries)
-        check_results(settings.track, check_step(settings.track, "retrieve", found, Retrieved))
+            own = system.retrieve(settings, encoded, indexed, self.queries)
+        found = check_step(settings.track, "retrieve", own, Retrieved)
+        check_results(settings.track, found, self.queries.task)
         if registry.is_installed(settings.track):
+            if self.queries.task == 2 and found.visual_ids is None:
+                found = replace(found, visual_ids=system.visual_ids(settings))
             check_found(system, found, self.queries)
             if repeated := repeats(found.results):
                 system.console.say(f"track={settings.track}: retrieve(): {repeated}; the best score of each counts")

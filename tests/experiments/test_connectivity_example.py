@@ -1,6 +1,8 @@
 """The connectivity of docs/extending.md: registered, added to graphs on loading, and compared with the others."""
 
 import re
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,31 @@ def test_a_star_joins_the_first_member_to_all_others() -> None:
     sources, targets = registry.auxiliary_pairs("star", np.array([3, 0, 1, 2]))
     assert (sources.tolist(), targets.tolist()) == ([0, 0, 4], [1, 2, 5])
     assert registry.auxiliary_count("star", "formulas") == "(max((formulas) - 1, 0))"
+
+
+def test_a_star_of_another_package_is_imported_when_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if '"star"' in block]
+    (points,) = re.findall(r"```toml\n(\[project\.entry-points.\"mathamr\.connectivities.*?)```", text, re.DOTALL)
+    ((group, named),) = tomllib.loads(points)["project"]["entry-points"].items()
+    (tmp_path / "star.dist-info").mkdir()
+    lines = [f"[{group}]", *(f"{name} = {place}" for name, place in named.items())]
+    (tmp_path / "star.dist-info" / "entry_points.txt").write_text("\n".join(lines))
+    (tmp_path / "star.dist-info" / "METADATA").write_text("Name: mathamr-star\nVersion: 1.0\n")
+    (tmp_path / "mathamr_star.py").write_text(code)
+    monkeypatch.setattr(registry, "_KNOWN", dict(registry._KNOWN))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert registry.connectivities()[-1] == "star"
+    assert GraphConfig(connectivity="star", **SHARED).key_parts()["auxiliary_edges"]
+    del registry._KNOWN["star"]  # imported already: nothing registers it again
+    with pytest.raises(ConfigError, match=r'connectivity star is not registered; write @connectivity\("star", '):
+        registry.number_of_edges("star", 3)
+    monkeypatch.delitem(sys.modules, "mathamr_star")
+    (tmp_path / "mathamr_star.py").write_text("import elephants")
+    with pytest.raises(
+        ConfigError, match=r"star of mathamr-star 1\.0 \(mathamr_star:star\) cannot be imported: No mod"
+    ):
+        registry.number_of_edges("star", 3)
 
 
 @pytest.mark.usefixtures("star")

@@ -1,6 +1,8 @@
 """The measure of docs/extending.md: registered, computed by hand, and reported by an experiment."""
 
 import re
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from experiments.run import run
 from graphs.errors import EvaluationError
 from mathamr.evaluation import metrics
-from mathamr.evaluation.metrics import check_measures, evaluate, measure_of, own_measure
+from mathamr.evaluation.metrics import check_measures, evaluate, measure_identity, measure_of, own_measure
 from mathamr.evaluation.runs import Run
 from tests.experiments.test_run import composed
 
@@ -32,6 +34,18 @@ def test_results_come_best_first_and_can_be_cut() -> None:
     scores = evaluate(found, {"A.1": {"a": 3, "b": 1, "c": 2}, "A.2": {"a": 2}}, measures=measures).per_topic
     assert scores["A.1"] == pytest.approx({"RankBiased": 0.2 + 0.2 * 0.64, "RankBiased@2": 0.2, "P@2": 1.0})
     assert scores["A.2"] == {"RankBiased": 0.0, "RankBiased@2": 0.0, "P@2": 0.0}
+
+
+def test_a_changed_measure_gives_other_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def identity(code: str) -> str:
+        (tmp_path / "own_module.py").write_text(code)
+        monkeypatch.delitem(sys.modules, "own_module", raising=False)
+        own_measure("RankBiased")(import_module("own_module").measure)
+        return measure_identity("RankBiased@10")
+
+    monkeypatch.syspath_prepend(tmp_path)
+    code = "def measure(qrels, run):\n    return 0"
+    assert identity(code) == identity(code) != identity(f"{code}.5")
 
 
 def test_a_name_of_ir_measures_and_a_wrong_cutoff_are_refused() -> None:

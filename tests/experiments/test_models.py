@@ -2,13 +2,16 @@
 
 import fcntl
 import json
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from experiments.job import Outcome
-from experiments.models import LOCK, Models, model_of
+from experiments.models import LOCK, Models, TrainingLog, model_of, read_log
 from experiments.plan import finished, status
+from experiments.tracking.logbook import measured
 from graphs.errors import TrainingError
 
 
@@ -52,6 +55,14 @@ def test_an_interrupted_training_goes_on_and_its_log_has_each_step_once(bench: A
     assert bench.track.found == [[LOCK, "code", "source"], [LOCK, "code", "source"]]
     log = [json.loads(line) for line in (bench.models.folder(bench.job()) / "log.jsonl").read_text().splitlines()]
     assert [entry["kind"] for entry in log] == ["start", "start", "step"]
+
+
+def test_a_record_of_training_needs_no_kind_and_may_have_numbers_of_numpy(tmp_path: Path) -> None:
+    record = {"loss": np.float32(0.5)}
+    with TrainingLog(tmp_path / "log.jsonl") as log:
+        log(record)
+    assert read_log(tmp_path / "log.jsonl") == [{"loss": 0.5}]
+    assert measured(record) == {}
 
 
 def test_a_failed_training_fails_each_of_its_jobs_and_is_not_tried_again_in_this_run(bench: Any) -> None:

@@ -5,9 +5,10 @@ import re
 import subprocess
 import sys
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hydra import compose, initialize_config_dir
@@ -15,15 +16,18 @@ from omegaconf import OmegaConf
 
 from experiments.conditions import composed
 from experiments.config import register
-from experiments.plan import Job, finished, plan, select, with_needs
+from experiments.plan import Job, finished, plan, run_key, select, with_needs
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
+from mathamr.stages.settings import JobSettings
 from mathamr.systems.settings.built_in import GivenRunSettings
 from mathamr.systems.settings.trained import GraphSettings
 from tests.experiments.tiny_settings import trial
+from tests.mathamr.job_settings import shared_fields
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Fingerprints(posts="posts", topics="topics", judgments="judgments")
+OTHER_DATA = Fingerprints(posts="others")
 
 
 def config(**experiment: Any) -> Any:
@@ -147,6 +151,23 @@ def test_the_number_of_posts_that_an_analysis_looks_at_is_part_of_its_result(ana
     assert keys[0] != keys[1]
 
 
+def test_a_part_of_the_key_of_a_ranking_hides_no_part_of_its_model_or_its_collection() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class OwnSettings(JobSettings):
+        size: int
+
+        def model_key_parts(self) -> dict[str, Any]:
+            return {"own": {"size": self.size}}
+
+        def result_key_parts(self) -> dict[str, Any]:
+            return {"own": {"weight": 1}, "collection": "own"}
+
+    keys = {run_key(OwnSettings(**shared_fields(), size=size), data) for size in (1, 2) for data in (DATA, OTHER_DATA)}
+    assert len(keys) == 4
+    with pytest.raises(ConfigError, match="a part of a key is not JSON: Object of type PosixPath"):
+        run_key(OwnSettings(**shared_fields(), size=cast(Any, Path())), DATA)
+
+
 def test_conditions_that_search_in_different_ways_share_a_model() -> None:
     ways = {name: {"retrieval": {"strategy": name}} for name in ("maxsim", "single_vector")}
     jobs = plan(config(conditions=ways, baseline="maxsim", seeds=[1, 2]), DATA)
@@ -200,6 +221,10 @@ def test_a_condition_names_the_run_files_of_tests(tmp_path: Path) -> None:
         ),
         ({"conditions": {"none": {"graph": "circular"}}}, "none.graph is a group of settings; write e.g. graph: {"),
         ({"conditions": {"none": "circular"}}, "none=circular changes no setting"),
+        (
+            {"conditions": {"none": {"track": "latent", "thread": {"read": "question"}}}},
+            "none.thread.read has no effect with track=latent, which reads retrieval, latent; remove it",
+        ),
         ({"conditions": {"none": {"train": {"seed": 7}}}}, "none.train.seed: seeds are those of experiment.seeds"),
         ({"conditions": {"none": {"data": {"root": "/x"}}}}, "none.data.root: all conditions share data"),
         ({"conditions": {"none": {}, "None": {}}}, "none and None would have one output"),

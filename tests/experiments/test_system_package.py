@@ -121,6 +121,12 @@ def test_a_system_of_another_package_is_searched(
     assert len(engine.answer("Is every ring finite?", k=10).results) == 7
     engine.close()
     assert found == expected
+    assert engine.note == ""
+    with (tmp_path / "site" / "mathamr_random" / "__init__.py").open("a") as code:
+        code.write("# changed\n")
+    changed, _ = open_index(tmp_path / "index")
+    changed.close()
+    assert changed.note.startswith("the code of random has changed since this index was made; run its experiment")
 
 
 def test_without_the_package_its_track_is_not_known(collection: Path) -> None:

@@ -1,14 +1,16 @@
 """Scores that the parts of a combination leave: which of their lists are cut, and what documents beyond them score."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from graphs.corpus.post import Post, Topic
-from graphs.errors import RetrievalError
+from graphs.errors import ConfigError, RetrievalError
 from graphs.shared_files import write_json
 from mathamr.evaluation.runs import Hit, Run, Task, write_run
 from mathamr.retrieval.scores import SCORES, write_scores
@@ -96,6 +98,26 @@ def test_a_job_and_its_index_leave_the_same_of_equal_scores(monkeypatch: pytest.
     results = cast(Any, retrieved.results)["A.1"]
     assert [name for name, _ in results] == ["d", "c", "b", "a"]
     assert Part(cast(Any, Fixed(equal)), depth=2).scores(TOPIC).scores == dict(results[:2])
+
+
+def test_formulas_of_an_installed_system_have_the_visual_ids_of_the_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "is_installed", lambda track: True)
+    headers = nullcontext(SimpleNamespace(known=lambda wanted, kind=None: wanted))
+    system: Any = SimpleNamespace(name="own", index=lambda *_: Indexed(None), visual_ids=lambda settings: {"f1": "v"})
+    system.post_files = SimpleNamespace(headers=lambda: headers)
+
+    def run(*hits: Any) -> tuple[Retrieved, dict[str, float]]:
+        system.retrieve = lambda *_: Retrieved({"A.1": hits}, {"bytes": np.int64(3)})
+        settings = cast(Any, SimpleNamespace(track="own"))
+        return searched(task=2).run(system, settings, Encoded(None), Path())
+
+    retrieved, costs = run(Hit("f1", 1.0, "p"))
+    assert retrieved.visual_ids == {"f1": "v"}
+    assert isinstance(costs["bytes"], int)
+    with pytest.raises(RetrievalError, match=r"2 formulas, of which 1 have no visual id, e\.g\. 'v'; return"):
+        run(Hit("f1", 1.0, "p"), Hit("v", 0.5, "p"))
+    with pytest.raises(ConfigError, match=r"return a list of mathamr.evaluation.runs.Hit\(formula id, score, post id"):
+        run(("f1", 1.0))
 
 
 def test_answers_of_questions_are_cut_where_questions_are() -> None:
