@@ -77,11 +77,12 @@ def _script(node: Script) -> Symbol:
     base = draw(at)
     for under, over in reversed(pairs["mid"]):
         base = layout.under_over(base, under, over)
-    before, after = ([(sub, sup) for sub, sup in found] for found in (pairs["pre"], reversed(pairs["post"])))
+    before, after = pairs["pre"], pairs["post"][::-1]
     if before or len(after) > 1:
-        return layout.multiscripts(base, after, before)
+        return layout.multiscripts(base, [(sub, sup) for sub, sup in after], [(sub, sup) for sub, sup in before])
     if after:
-        return layout.scripts(base, *after[0])
+        sub, sup = after[0]
+        return layout.scripts(base, sub, sup)
     return base if base is not None else Symbol(BLANK)
 
 
