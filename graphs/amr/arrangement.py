@@ -84,7 +84,7 @@ def _places(graph: penman.Graph) -> dict[str, str]:
     return parents
 
 
-def parents_of(graph: penman.Graph) -> dict[str, str]:
+def parents_of(graph: penman.Graph) -> dict[str, str]:  # noqa: C901
     """Return each variable's parent in the written tree (see :func:`arrange`); the top has none.
 
     Raises :class:`AMRError`: ``no_concept``, ``disconnected``.

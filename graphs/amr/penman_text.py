@@ -97,18 +97,15 @@ def decode(text: str, *, forest: bool = False) -> penman.Graph:
     append = triples.append
     concepts: dict[str, str] = {}
     loose: list[int] = []  # triples of an inverse role whose target may be a constant
-    position, top, step = 0, "", _STEP.match
-    while True:
-        opening = _OPEN.match(text, position)
-        if opening is None:
-            break
+    position, step = 0, _STEP.match
+    while (forest or not triples) and (opening := _OPEN.match(text, position)):
         here, concept = opening.groups()
-        top = top or here
         _declare(concepts, here, concept, text, opening.start(1))
         append((here, INSTANCE, concept))
         stack = [here]
         position = opening.end()
         while stack:
+            here = stack[-1]
             match = step(text, position)
             if match is None:
                 raise _error(text, position)
@@ -116,8 +113,6 @@ def decode(text: str, *, forest: bool = False) -> penman.Graph:
             close, role, variable, concept, target = match.groups()
             if close:
                 stack.pop()
-                if stack:
-                    here = stack[-1]
             elif variable:
                 if variable in concepts:
                     _declare(concepts, variable, concept, text, match.start(_VARIABLE))
@@ -125,15 +120,12 @@ def decode(text: str, *, forest: bool = False) -> penman.Graph:
                 append((variable, role[:-3], here) if role[-3:] == "-of" else (here, role, variable))
                 append((variable, INSTANCE, concept))
                 stack.append(variable)
-                here = variable
             else:
                 if role[-3:] == "-of":
                     loose.append(len(triples))
                 append((here, role, target))
-        if not forest:
-            break
     rest = text[position:].strip()
-    if not top:
+    if not triples:
         raise AMRError(
             f"no graph in {_excerpt(text, 0)}; Penman text begins with '(variable / concept'", kind="no_graph"
         )
@@ -143,7 +135,7 @@ def decode(text: str, *, forest: bool = False) -> penman.Graph:
         source, role, target = triples[index]
         if target in concepts:
             triples[index] = (target, role[:-3], source)
-    return penman.Graph(triples, top=top, metadata=metadata)
+    return penman.Graph(triples, top=triples[0][0], metadata=metadata)
 
 
 def _declare(concepts: dict[str, str], variable: str, concept: str, text: str, position: int) -> None:

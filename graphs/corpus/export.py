@@ -81,14 +81,7 @@ def export_beir(
         raise ConfigError("task 2 finds formulas in posts, which BEIR's form cannot tell; export task 1")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", split) or split == "train":
         raise ConfigError(f"split {split!r} is no name for the test; use letters, digits and . _ -, and not 'train'")
-    if isinstance(corpus, NamedTests):
-        held_out = corpus.test(str(task))
-    else:
-        assert isinstance(task, int)
-        tests = benchmark(corpus)
-        held_out = HeldOut(tests.topics(task, years), tests.judgments(task, years))
-    if not held_out.topics or not held_out.judgments:
-        raise CorpusError(f"collection {corpus.name} has no judged topics for task {task} and years {list(years)}")
+    held_out = _held_out(corpus, task, years)
     check_ids(corpus, held_out.topics)
     found, topics = training_pairs(corpus, "accepted", 0), () if held_out.learned else held_out.topics
     pairs = pairs_without_topics(found, corpus.posts(), topics, answers=answers_ask(corpus)).kept
@@ -138,6 +131,19 @@ def export_beir(
     queries_written = len(topics_by_id) + len({pair.question_id for pair in written})
     left_out = len(topic_ids) - len(topics_by_id), len(held_out.judgments) - judged
     return Exported(exported, queries_written, judged, len(written), failures, *left_out)
+
+
+def _held_out(corpus: Corpus, task: int | str, years: Sequence[int]) -> HeldOut:
+    """Return the topics and judgments of a task or a named test. Raises CorpusError for a task without them."""
+    if isinstance(corpus, NamedTests):
+        held_out = corpus.test(str(task))
+    else:
+        assert isinstance(task, int)
+        tests = benchmark(corpus)
+        held_out = HeldOut(tests.topics(task, years), tests.judgments(task, years))
+    if not held_out.topics or not held_out.judgments:
+        raise CorpusError(f"collection {corpus.name} has no judged topics for task {task} and years {list(years)}")
+    return held_out
 
 
 def plain_text(post: Post) -> str:

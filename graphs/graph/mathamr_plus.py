@@ -121,7 +121,7 @@ def build(amr: penman.Graph, formulas: Sequence[FormulaRef], trees: Sequence[Par
     return MathAMRPlus(
         penman=text,
         formula_map={name: formula.formula_id for name, formula in zip(names, formulas, strict=True)},
-        attachments={name: attachments[i] for i, name in enumerate(names)},
+        attachments={name: attachments[f"F{i}"] for i, name in enumerate(names)},
     )
 
 
@@ -147,75 +147,60 @@ def _rename_clashes(amr: penman.Graph) -> penman.Graph:
     return penman.Graph(triples, top=names.get(amr.top, amr.top))
 
 
-def _attach(amr: penman.Graph, num_formulas: int) -> tuple[penman.Graph, list[str]]:
-    """Make one node ``F{i}`` with concept ``FORMULA_i`` for every formula; return how each is attached."""
+def _attach(amr: penman.Graph, num_formulas: int) -> tuple[penman.Graph, dict[str, str]]:
+    """Make one node ``F{i}`` with concept ``FORMULA_i`` for every formula; return how each node is attached."""
     variables = amr.variables()
-    how = [""] * num_formulas
+    mentions = [
+        _mentioned(target or "", num_formulas) if role == ":instance" or target not in variables else []
+        for _, role, target in amr.triples
+    ]
+    how: dict[str, str] = {}
     renamed: dict[str, str] = {}  # variable of a placeholder concept -> formula variable
-    hosted: dict[str, list[int]] = {}  # variable -> formulas that its constants, or its mixed concept, mention
-    for source, role, target in amr.triples:
-        mentioned = _mentioned(target, num_formulas) if target is not None else []
-        if not mentioned or (role != ":instance" and target in variables):
-            continue
+    hosted: dict[str, list[str]] = {}  # variable -> formulas that its constants, or its mixed concept, mention
+    for (source, role, _), mentioned in zip(amr.triples, mentions, strict=True):
         if role == ":instance" and len(mentioned) == 1 and source not in renamed:  # a second concept is a constant
-            renamed[source] = f"F{mentioned[0]}"
+            renamed[source] = mentioned[0]
             how[mentioned[0]] = "concept"
-        else:
+        elif mentioned:
             hosted.setdefault(source, []).extend(mentioned)
-            for i in mentioned:
-                how[i] = how[i] or "string"
+            for formula in mentioned:
+                how.setdefault(formula, "string")
 
-    triples: list[Triple] = []
-    seen: set[Triple] = set()
+    triples: dict[Triple, None] = {}  # each once, in order
 
-    def add(source: str, role: str, target: str) -> None:
-        if (triple := (source, role, target)) not in seen:
-            seen.add(triple)
-            triples.append(triple)
+    def define(formula: str) -> None:
+        triples[formula, ":instance", f"FORMULA_{formula[1:]}"] = None
 
-    defined: set[str] = set()
-
-    def define(formula: int) -> str:
-        variable = f"F{formula}"
-        if variable not in defined:
-            defined.add(variable)
-            add(variable, ":instance", f"FORMULA_{formula}")
-        return variable
-
-    for source, role, target in amr.triples:
-        if role == ":instance":
-            if source in renamed:
-                define(int(renamed[source][1:]))
-            else:
-                mixed = target is not None and bool(_mentioned(target, num_formulas))
-                add(source, ":instance", "formula" if mixed else target or "thing")  # Penman writes no empty concept
-                for i in hosted.get(source, ()):
-                    add(source, ":math", f"F{i}")
-                    define(i)
-            continue
-        if target not in variables and _mentioned(target, num_formulas):
-            continue  # the host's :math edge stands for this constant
-        source, target = renamed.get(source, source), renamed.get(target, target)
-        if source != target:  # two mentions of one formula that were joined are no loop
-            add(source, role, target)
-    for host in renamed:  # a placeholder concept that also has placeholder constants
-        for i in hosted.get(host, ()):
-            if renamed[host] != f"F{i}":
-                add(renamed[host], ":math", define(i))
+    for (source, role, target), mentioned in zip(amr.triples, mentions, strict=True):
+        if role != ":instance":
+            source, target = renamed.get(source, source), renamed.get(target, target)
+            # The host's :math edge stands for a constant; two mentions of one formula that were joined are no loop.
+            if not mentioned and source != target:
+                triples[source, role, target] = None
+        elif source in renamed:
+            define(renamed[source])
+        else:  # Penman writes no empty concept
+            triples[source, role, "formula" if mentioned else target or "thing"] = None
+            for formula in hosted.get(source, ()):
+                triples[source, ":math", formula] = None
+                define(formula)
+    loose = [formula for i in range(num_formulas) if (formula := f"F{i}") not in how]
+    # A placeholder concept may have placeholder constants, too.
+    below = [(variable, formula) for host, variable in renamed.items() for formula in hosted.get(host, ())]
     top = renamed.get(amr.top, amr.top)
-    for i in range(num_formulas):
-        if not how[i]:
-            how[i] = "root"
-            add(top, ":math", define(i))
-    return penman.Graph(triples, top=top), how
+    for variable, formula in below + [(top, formula) for formula in loose]:
+        if variable != formula:
+            define(formula)
+            triples[variable, ":math", formula] = None
+    return penman.Graph([*triples], top=top), how | dict.fromkeys(loose, "root")
 
 
-def _mentioned(text: str, num_formulas: int) -> list[int]:
-    """Return this post's placeholders in a concept or constant, in any case: ``Formula_0-th`` mentions 0."""
+def _mentioned(text: str, num_formulas: int) -> list[str]:
+    """Return variables of this post's placeholders in a concept or constant, in any case: F0 of ``Formula_0-th``."""
     if "ormula" not in text and "ORMULA" not in text:
         return []
     numbers = (int(number) for number in _PLACEHOLDER.findall(text))
-    return [i for i in dict.fromkeys(numbers) if i < num_formulas]
+    return [f"F{i}" for i in dict.fromkeys(numbers) if i < num_formulas]
 
 
 def _tree_triples(formula: str, tree: FormulaTree) -> list[Triple]:

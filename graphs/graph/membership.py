@@ -36,7 +36,7 @@ class NodeKind(IntEnum):
     SLT = 3
 
 
-def mark_trees(edges: Sequence[Edge], kinds: list[NodeKind], formula: list[int], root: int) -> None:
+def mark_trees(edges: Sequence[Edge], kinds: list[NodeKind], formula: list[int], root: int) -> None:  # noqa: C901
     """Mark the nodes of formula trees in ``kinds`` and ``formula``, where only formula nodes are marked so far.
 
     Takes time linear in the graph. ``root`` is in no tree.

@@ -351,30 +351,18 @@ def _bridge_formula_nodes(graph: DocumentGraph) -> DocumentGraph:
     for start in neighbours:
         if start in stand_in:
             continue
-        group, stack = {start}, [start]
-        incident: list[Edge] = []
-        while stack:
-            node = stack.pop()
-            for edge in neighbours[node]:
-                other = edge[0] if edge[2] == node else edge[2]
-                if is_amr[other]:
-                    incident.append(edge)
-                elif other not in group:
-                    group.add(other)
-                    stack.append(other)
-        parents = [s for s, _, _ in incident if is_amr[s]]
-        hub = parents[0] if parents else incident[0][2] if incident else -1
+        group = _touching(start, neighbours)
+        incident = [edge for node in group for edge in neighbours[node] if is_amr[edge[0]] or is_amr[edge[2]]]
+        hub = next((s for s, _, _ in incident if is_amr[s]), incident[0][2] if incident else -1)
         for source, role, target in incident:
-            end = source if is_amr[source] else target
-            if find(end) != find(hub):
-                edges.append((hub, role, target) if end == target else (source, role, hub))
-                leader[find(end)] = find(hub)
+            upper, lower = source if is_amr[source] else hub, target if is_amr[target] else hub
+            if find(upper) != find(lower):
+                edges.append((upper, role, lower))
+                leader[find(upper)] = find(lower)
         stand_in.update(dict.fromkeys(group, hub))
 
-    first: dict[int, int] = {}  # sentence -> its first AMR node
-    for node, number in enumerate(graph.sentence):
-        if is_amr[node]:
-            first.setdefault(number, node)
+    nodes = range(len(is_amr))
+    first = {graph.sentence[node]: node for node in reversed(nodes) if is_amr[node]}  # sentence -> its first AMR node
     roots = {n: node if is_amr[node] else first.get(n, -1) for n, node in enumerate(graph.sentence_roots)}
     kept = [number for number, node in roots.items() if node >= 0]
     renumbered = {number: i for i, number in enumerate(kept)}
@@ -386,3 +374,18 @@ def _bridge_formula_nodes(graph: DocumentGraph) -> DocumentGraph:
         sentence=[renumbered.get(number, -1) for number in graph.sentence],
         sentence_roots=[roots[number] for number in kept],
     )
+
+
+def _touching(start: int, neighbours: Mapping[int, Sequence[Edge]]) -> list[int]:
+    """Return ``start`` and the formula nodes that edges between formula nodes connect with it."""
+    group: list[int] = []
+    stack, seen = [start], {start}
+    while stack:
+        node = stack.pop()
+        group.append(node)
+        for source, _, target in neighbours[node]:
+            other = source if target == node else target
+            if other in neighbours and other not in seen:
+                seen.add(other)
+                stack.append(other)
+    return group

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -176,29 +176,35 @@ def of_statements(
     of_paper: dict[str, list[str]] = {}
     for document in texts:
         of_paper.setdefault(document.rpartition("/")[0], []).append(document)
-    tests = {}
-    for part in ("regular", "unseen"):
-        done: set[str] = set()
-        asking: dict[str, list[TextPair]] = {}  # one query may belong to several statements
-        for pair in parts[part]:
-            if pair.document_id in done:
-                continue
-            if folded(pair.query) in trained_queries:
-                left_out["queries that training asks, too"] += 1
-            elif folded(pair.query) in folded(pair.document):
-                left_out["queries that stand in their statement"] += 1
-            else:
-                done.add(pair.document_id)
-                asking.setdefault(folded(pair.query), []).append(pair)
-        tests[part] = test = QuerySet()
-        for first, *others in asking.values():
-            grades = {document: SAME_GROUP for pair in (first, *others) for document in of_paper[pair.group]}
-            grades |= {pair.document_id: OWN for pair in (first, *others)}
-            test.queries[first.query_id] = first.query
-            test.judgments += [Judgment(first.query_id, document, grade) for document, grade in grades.items()]
+    tests = {part: _query_set(parts[part], trained_queries, of_paper, left_out) for part in ("regular", "unseen")}
     if written:
         tests["written"] = asked
     return _checked(Benchmark({"answers": texts}, train, None, tests, left_out))
+
+
+def _query_set(
+    pairs: Sequence[TextPair], trained: Container[str], of_paper: Mapping[str, Sequence[str]], left_out: Counter[str]
+) -> QuerySet:
+    """Return the first query of each statement that neither training asks nor the statement contains."""
+    done: set[str] = set()
+    asking: dict[str, list[TextPair]] = {}  # one query may belong to several statements
+    for pair in pairs:
+        if pair.document_id in done:
+            continue
+        if folded(pair.query) in trained:
+            left_out["queries that training asks, too"] += 1
+        elif folded(pair.query) in folded(pair.document):
+            left_out["queries that stand in their statement"] += 1
+        else:
+            done.add(pair.document_id)
+            asking.setdefault(folded(pair.query), []).append(pair)
+    test = QuerySet()
+    for same in asking.values():
+        grades = {document: SAME_GROUP for pair in same for document in of_paper[pair.group]}
+        grades |= {pair.document_id: OWN for pair in same}
+        test.queries[same[0].query_id] = same[0].query
+        test.judgments += [Judgment(same[0].query_id, document, grade) for document, grade in grades.items()]
+    return test
 
 
 def of_passages(

@@ -140,28 +140,37 @@ class TextConfig(Opening):
         for name in ("validation_fraction", "pretraining_mask"):
             if not 0 < getattr(self, name) < 1:
                 raise ConfigError(f"text.{name}={getattr(self, name)} must lie between 0 and 1, both excluded")
-        if not 0 <= self.warmup < 1:
-            raise ConfigError(
-                f"text.warmup={self.warmup} is a share of all steps; it must be at least 0 and less than 1"
-            )
-        if self.loss in _HARD_NEGATIVES and not self.negatives:
-            raise ConfigError(
+        hard, tokens = self.loss in _HARD_NEGATIVES, self.learns_tokens
+        for wrong, message in (
+            (
+                not 0 <= self.warmup < 1,
+                f"text.warmup={self.warmup} is a share of all steps; it must be at least 0 and less than 1",
+            ),
+            (
+                hard and not self.negatives,
                 f"text.loss={self.loss} compares a document with hard negatives, but text.negatives=0 draws none; "
-                "use at least 1"
-            )
-        if self.guide == "tiny":
-            raise ConfigError("text.guide=tiny is made on the collection and knows nothing; use a trained encoder")
-        if self.guide is not None and self.loss in _HARD_NEGATIVES:
-            raise ConfigError(
+                "use at least 1",
+            ),
+            (
+                self.guide == "tiny",
+                "text.guide=tiny is made on the collection and knows nothing; use a trained encoder",
+            ),
+            (
+                hard and self.guide is not None,
                 f"text.guide={self.guide} selects negatives among the documents of a batch, which "
-                f"text.loss={self.loss} does not use; use another loss, or no guide"
-            )
-        for name in ("mini_batch", "matryoshka"):
-            if self.learns_tokens and getattr(self, name) is not None:
-                raise ConfigError(
+                f"text.loss={self.loss} does not use; use another loss, or no guide",
+            ),
+            *(
+                (
+                    tokens and getattr(self, name) is not None,
                     f"text.{name}={getattr(self, name)} does not work with text.loss=maxsim, whose texts have several "
-                    f"vectors; use text.{name}=null"
+                    f"vectors; use text.{name}=null",
                 )
+                for name in ("mini_batch", "matryoshka")
+            ),
+        ):
+            if wrong:
+                raise ConfigError(message)
         check_negatives("text", self)
         cuts = self.matryoshka
         if cuts is not None and not (cuts and all(0 < cut < math.inf for cut in cuts)):

@@ -256,16 +256,15 @@ def count_roles(parser: EmbeddedParser, gold: list[tuple[str, penman.Graph]]) ->
         if (count >= 2 and count >= 0.5 * total) or (count >= 8 and count >= 0.35 * total):
             roles[key] = role
     # A key that says what the more general keys say is not needed.
+    backoffs = [list(link.backoff()) for link in links]
     for level in range(6):
-        needed: set[str] = set()
-        for link in links:
-            keys = list(link.backoff())
-            if level < len(keys) and keys[level] in roles:
-                general = next((roles[key] for key in keys[level + 1 :] if key in roles), None)
-                if general != roles[keys[level]]:
-                    needed.add(keys[level])
-        at_level = {keys[level] for keys in map(list, (link.backoff() for link in links)) if level < len(keys)}
-        for key in at_level - needed:
+        at_level = [keys[level:] for keys in backoffs if level < len(keys)]
+        needed = {
+            key
+            for key, *general in at_level
+            if roles.get(key) != next((roles[other] for other in general if other in roles), None)
+        }
+        for key in {key for key, *_ in at_level} - needed:
             roles.pop(key, None)
     return roles
 

@@ -59,10 +59,9 @@ def _place(draft: Draft, lexicon: Lexicon, token: Token, pronouns: dict[str, int
         or (pos in ("PUNCT", "SPACE", "PART") and dep != "ROOT")
         or lower in (SUCH_THAT, IFF)
         or (lower in ORDINAL_ENDINGS and _follows_formula(draft, token))
+        or (lower == "that" and token.tag in ("WDT", "IN"))  # a relative pronoun or a conjunction
     ):
         pass
-    elif lower == "that" and (token.tag == "WDT" or token.tag == "IN"):
-        pass  # a relative pronoun or a conjunction
     elif lower in UNKNOWN and token.tag.startswith("W"):
         _place_question_word(draft, token)
     elif dep in ("aux", "auxpass", "expl", "mark", "cc", "preconj", "prep", "agent", "case", "dative") and (
@@ -70,13 +69,7 @@ def _place(draft: Draft, lexicon: Lexicon, token: Token, pronouns: dict[str, int
     ):
         pass
     elif lower in PRONOUNS and (pos in ("PRON", "DET") or dep == "poss") and token.tag != "CD":
-        concept = PRONOUNS[lower]
-        if concept == "one":
-            draft.place(token, concept)
-        elif concept in pronouns:
-            token.node = token.inner = token.outer = pronouns[concept]
-        else:
-            pronouns[concept] = draft.place(token, concept)
+        _place_pronoun(draft, token, pronouns)
     elif pos == "DET" or token.tag in ("DT", "PDT"):
         _place_determiner(draft, token)
     elif pos == "NUM" or token.tag == "CD" or _NUMBER.fullmatch(token.text):
@@ -89,9 +82,7 @@ def _place(draft: Draft, lexicon: Lexicon, token: Token, pronouns: dict[str, int
         draft.place(token, lower)
     elif token.lemma == "be" and pos in ("AUX", "VERB"):
         pass  # the clause decides
-    elif pos in _WITH_CONCEPTS:
-        if dep in _FUNCTIONS and pos not in ("NOUN", "PROPN", "VERB"):
-            return
+    elif pos in ("NOUN", "PROPN", "VERB") or (pos in _WITH_CONCEPTS and dep not in _FUNCTIONS):
         _place_word(draft, lexicon, token)
 
 
@@ -181,6 +172,17 @@ def _place_question_word(draft: Draft, token: Token) -> None:
         draft.place(token, "thing" if token.lower != "who" else "person")
         return
     draft.place(token, "amr-unknown")
+
+
+def _place_pronoun(draft: Draft, token: Token, pronouns: dict[str, int]) -> None:
+    """Place the concept of a pronoun once in a sentence; each ``one`` is another."""
+    concept = PRONOUNS[token.lower]
+    if concept in pronouns:
+        token.node = token.inner = token.outer = pronouns[concept]
+        return
+    node = draft.place(token, concept)
+    if concept != "one":
+        pronouns[concept] = node
 
 
 def _place_determiner(draft: Draft, token: Token) -> None:

@@ -110,14 +110,11 @@ class Relater(Relations):
     def _hang_plain(self, head: Token, token: Token) -> None:
         draft, dep, source, target = self.draft, token.dep, head.inner, token.outer
         frame = draft.is_frame(source)
+        clauses = {"relcl": self.hang_relative, "acl": self.hang_participle, "advcl": self.hang_adverbial}
         if dep in SUBJECTS:
             self._hang_subject(head, token)
-        elif dep == "relcl":
-            self.hang_relative(head, token)
-        elif dep == "acl":
-            self.hang_participle(head, token)
-        elif dep == "advcl":
-            self.hang_adverbial(head, token)
+        elif dep in clauses:
+            clauses[dep](head, token)
         elif dep == "det" or dep == "predet":
             role = DETERMINERS.get(token.lower, (":mod", ""))[0]
             draft.edge(source if dep == "predet" else head.node, role, target)
@@ -131,13 +128,7 @@ class Relater(Relations):
         elif dep == "amod" and self.composer.degree(token):
             self._hang_compared(head, token)
         elif dep == "amod":
-            node = head.node if not frame or head.node != head.inner else source
-            default = ":mod"
-            if draft.is_frame(token.inner):
-                default = ":ARG1-of" if token.tag != "VBG" else ":ARG0-of"
-            draft.edge(node, self.role(node, "amod", token.inner, default), token.inner)
-            if token.outer != token.inner:
-                draft.edge(node, ":mod", token.outer)
+            self._hang_adjective(head, token)
         elif dep == "advmod":
             self._hang_adverb(head, token)
         elif dep == "xcomp" and not frame and not draft.is_frame(token.inner):
@@ -154,6 +145,14 @@ class Relater(Relations):
             if dep == "ccomp" and any(c.lower in ("whether", "if") for c in self.composer.children(token, "mark")):
                 draft.attribute(token.inner, ":mode", "interrogative")
             draft.edge(node, self.role(node, dep, target, default), target)
+
+    def _hang_adjective(self, head: Token, token: Token) -> None:
+        """Attach an adjective below its noun; the noun is what the participle of a frame acts on, or what acts."""
+        draft, inner = self.draft, token.inner
+        default = ":mod" if not draft.is_frame(inner) else ":ARG0-of" if token.tag == "VBG" else ":ARG1-of"
+        draft.edge(head.node, self.role(head.node, "amod", inner, default), inner)
+        if token.outer != inner:
+            draft.edge(head.node, ":mod", token.outer)
 
     def _hang_compared(self, head: Token, token: Token) -> None:
         """Relate noun and adjective by have-degree-91: ``the largest number``, ``a larger number``."""

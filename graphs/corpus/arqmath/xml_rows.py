@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from io import BufferedReader
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -90,35 +91,17 @@ class _Rows:
             raise CorpusError(f"encoding {encoding!r} is unknown; convert it to UTF-8", path=self._place) from error
         self._buffer = bytearray()
         self._line = 1  # of the start of the buffer
+        self._broken = ""  # reason why the file breaks off
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, str] | Failure]]:
-        buffer, broken = self._buffer, ""
-        has_begun, skipped, skipped_line, skipped_id = False, 0, 0, ""
+        buffer, blocks = self._buffer, self._blocks()
+        if not (yield from self._begin(blocks)):
+            self._read_without_rows()
+            return
+        skipped, skipped_line, skipped_id = 0, 0, ""
         searched = 0
-        blocks = self._blocks()
-        while True:
-            try:
-                buffer += next(blocks)
-            except StopIteration:
-                break
-            except CorpusError as error:
-                broken = str(error)
-                break
-            if not has_begun:
-                first = _STARTS.search(buffer, searched)
-                if first is None:
-                    searched = max(len(buffer) - 5, 0)
-                    if len(buffer) > MAX_ROW:
-                        raise CorpusError(f"has no <row> in its first {MAX_ROW:,} bytes", path=self._place)
-                    continue
-                if b"<!DOCTYPE" in buffer[_HEAD - 9 : first.start()]:
-                    raise CorpusError(_NO_DOCTYPE, path=self._place)
-                if lost := _unread(bytes(buffer[: first.start()])):
-                    message = f"{self._place}:{self._line}: broken XML before the first row that can be read"
-                    message = f"{message}; {lost:,} bytes are lost; {_AGAIN}"
-                    yield self._line, Failure("", "read", "broken_row", message)
-                self._drop(first.start())
-                has_begun, searched = True, 0
+        for block in chain([b""], blocks):  # the first row may have begun in the last block
+            buffer += block
             if skipped:
                 following = _STARTS.search(buffer)
                 if following is None:
@@ -136,9 +119,6 @@ class _Rows:
             if len(buffer) > MAX_ROW:
                 skipped_line, skipped_id = self._line, _id(buffer)
                 skipped = self._drop(len(buffer) - _KEPT)
-        if not has_begun:
-            self._read_without_rows(broken)
-            return
         end = _END.search(buffer, max(len(buffer) - _KEPT, 0))
         last = end.start() if end else len(buffer)
         rest: list[tuple[int, dict[str, str] | Failure]] = []
@@ -146,19 +126,41 @@ class _Rows:
             yield skipped_line, self._too_long(skipped_line, skipped + last, skipped_id)
         else:
             rest = list(self._read(bytes(buffer[:last]), self._line))
-        if end is not None and not broken:
+        if end is not None and not self._broken:
             yield from rest
             return
         yield from (found for found in rest if not isinstance(found[1], Failure))
-        message = broken or f"{self._place}:{self._line}: broken XML: the file ends within its rows; {_AGAIN}"
+        message = self._broken or f"{self._place}:{self._line}: broken XML: the file ends within its rows; {_AGAIN}"
         yield self._line, Failure("", "read", "broken_xml", message)
+
+    def _begin(self, blocks: Iterator[bytes]) -> Generator[tuple[int, Failure], None, bool]:
+        """Let the buffer start with the first row, and yield what is lost before it; return whether there is a row."""
+        buffer, searched = self._buffer, 0
+        for block in blocks:
+            buffer += block
+            if first := _STARTS.search(buffer, searched):
+                if b"<!DOCTYPE" in buffer[_HEAD - 9 : first.start()]:
+                    raise CorpusError(_NO_DOCTYPE, path=self._place)
+                if lost := _unread(bytes(buffer[: first.start()])):
+                    message = f"{self._place}:{self._line}: broken XML before the first row that can be read"
+                    message = f"{message}; {lost:,} bytes are lost; {_AGAIN}"
+                    yield self._line, Failure("", "read", "broken_row", message)
+                self._drop(first.start())
+                return True
+            searched = max(len(buffer) - 5, 0)
+            if len(buffer) > MAX_ROW:
+                raise CorpusError(f"has no <row> in its first {MAX_ROW:,} bytes", path=self._place)
+        return False
 
     def _blocks(self) -> Iterator[bytes]:
         """Decode the content from UTF-8, or from the declared encoding, which has ASCII's letters for tags."""
-        with readable(self._file), self._file.open() as stream:
-            decode = codecs.getincrementaldecoder(self._wide)("replace").decode if self._wide else None
-            while block := stream.read1(_BLOCK):
-                yield block if decode is None else decode(block).encode()
+        try:
+            with readable(self._file), self._file.open() as stream:
+                decode = codecs.getincrementaldecoder(self._wide)("replace").decode if self._wide else None
+                while block := stream.read1(_BLOCK):
+                    yield block if decode is None else decode(block).encode()
+        except CorpusError as error:
+            self._broken = str(error)
 
     def _drop(self, size: int) -> int:
         """Remove bytes from the start of the buffer, which are counted in lines; return how many they were."""
@@ -211,10 +213,10 @@ class _Rows:
         message = f"{self._place}:{at}: {error}; {lost:,} bytes are lost; {_AGAIN}"
         yield at, Failure("" if whole else _id(row), "read", "broken_row", message)
 
-    def _read_without_rows(self, broken: str) -> None:
+    def _read_without_rows(self) -> None:
         """Raise CorpusError unless the file is XML without a row."""
-        if broken:
-            raise CorpusError(broken)
+        if self._broken:
+            raise CorpusError(self._broken)
         if b"<!DOCTYPE" in self._buffer[_HEAD - 9 :]:
             raise CorpusError(_NO_DOCTYPE, path=self._place)
         try:

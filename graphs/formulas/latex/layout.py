@@ -57,42 +57,27 @@ def _root(node: nodes.Root) -> Symbol:
 
 def _script(node: Script) -> Symbol:
     """Draw a base with all its scripts: pairs of one level before it, over and under it, after it."""
-    before: list[Pair] = []
-    middle: list[Pair] = []
-    after: list[Pair] = []
-    levels = {"pre": -1, "mid": -1, "post": -1}
+    pairs: dict[str, list[Pair]] = {"pre": [], "mid": [], "post": []}  # from the outermost inwards
+    levels: dict[str, int] = {}
     at: Node = node
-    seen_middle = False
     while True:
         while isinstance(at, MathList | Dual):
             inner = at.node if isinstance(at, MathList) else at.layout
             if not isinstance(inner, Script | MathList | Dual):
                 break
             at = inner
-        if type(at) is not Script:
+        if type(at) is not Script or (at.place == "post" and pairs["mid"]):
             break
-        slot = 1 if at.sup else 0
-        place = at.place
-        if place == "pre":
-            if not before or levels["pre"] != at.level or before[-1][slot] is not None:
-                before.append([None, None])
-            before[-1][slot] = draw(at.script)
-        elif place == "mid":
-            seen_middle = True
-            if not middle or levels["mid"] != at.level or middle[0][slot] is not None:
-                middle.insert(0, [None, None])
-            middle[0][slot] = draw(at.script)
-        else:
-            if seen_middle:
-                break
-            if not after or levels["post"] != at.level or after[0][slot] is not None:
-                after.insert(0, [None, None])
-            after[0][slot] = draw(at.script)
-        levels[place] = at.level
+        of_place, slot = pairs[at.place], 1 if at.sup else 0
+        if levels.get(at.place) != at.level or of_place[-1][slot] is not None:
+            of_place.append([None, None])
+        of_place[-1][slot] = draw(at.script)
+        levels[at.place] = at.level
         at = at.base
     base = draw(at)
-    for under, over in middle:
+    for under, over in reversed(pairs["mid"]):
         base = layout.under_over(base, under, over)
+    before, after = pairs["pre"], pairs["post"][::-1]
     if before or len(after) > 1:
         return layout.multiscripts(base, [(sub, sup) for sub, sup in after], [(sub, sup) for sub, sup in before])
     if after:

@@ -99,7 +99,7 @@ class Reader:
 
     # ---- reading lists -------------------------------------------------------------------------------------------
 
-    def items(self, stop: frozenset[str]) -> list[Node]:
+    def items(self, stop: frozenset[str]) -> list[Node]:  # noqa: C901
         """Read the items up to a token of ``stop``, which is used up and kept in ``stopped``."""
         stack = self.stack
         out: list[Node] = []

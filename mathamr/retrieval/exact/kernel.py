@@ -180,7 +180,7 @@ def shared(run: Callable[[int, int], None], ends: np.ndarray) -> None:
                 other.result()
 
 
-def _kernel(first, rest, starts, counts, bounds, firsts, total, query, weights, owners, out, begin, end):
+def _kernel(first, rest, starts, counts, bounds, firsts, total, query, weights, owners, out, begin, end):  # noqa: C901
     """Add up the scores of blocks ``begin`` to ``end``; ``total`` is the number of vectors of all blocks.
 
     LLVM turns the loops over ``i`` into 16-bit vector instructions because every array in them is a contiguous slice

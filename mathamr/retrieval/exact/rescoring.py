@@ -81,7 +81,7 @@ def best(vectors: Tensor, rows: np.ndarray, ptr: np.ndarray, query: Tensor, k: i
     return numbers, scores(vectors, rows, ptr, query)
 
 
-def _kernel(vectors, half, rows, ptr, query, out, begin, end):
+def _kernel(vectors, half, rows, ptr, query, out, begin, end):  # noqa: C901
     """Compute the scores of sets ``begin`` to ``end`` in the precision of ``query``.
 
     ``vectors`` are the bits of float16 or float32. A float16 has its exponent and fraction at the place of a float32

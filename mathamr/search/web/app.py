@@ -166,7 +166,7 @@ async def _gone(request: Request) -> None:
         pass
 
 
-def create_app(
+def create_app(  # noqa: C901
     engine: SearchEngine,
     settings: Settings,
     *,

@@ -44,16 +44,13 @@ def mended(items: list[Node]) -> list[Node]:
         if role in _STOPS and (_in_bars(items, position) or _has_script(items, position)):
             out.append(Dual(symbol("UNKNOWN", item.value), item, role="UNKNOWN", value=item.value))
         elif role in _STOPS:
-            while run < end and items[run].role in _STOPS:
-                run += 1
+            run = next((i for i in range(run, end) if items[i].role not in _STOPS), end)
             out.append(_stops(items[position:run]))
         elif role in _RELATIONAL:
-            while run < end and _runs_on(items, run):
-                run += 1
+            run = next((i for i in range(run, end) if not _runs_on(items, i)), end)
             out.append(item if run == position + 1 else _relation(items[position:run]))
         elif role == "MULOP" and item.value in _STARS:
-            while run < end and items[run].role == "MULOP" and items[run].value in _STARS:
-                run += 1
+            run = next((i for i in range(run, end) if items[i].role != "MULOP" or items[i].value not in _STARS), end)
             out.append(item if run == position + 1 else _run("MULOP", items[position:run]))
         elif _begins_system(items, position):
             run = position + 2

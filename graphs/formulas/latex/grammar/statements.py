@@ -112,10 +112,8 @@ class Grammar(Terms):
                 return self.more_formulae(result) if self.lenient else result
             self.at = 0
         operator = self.any_op()
-        if operator is not None:
-            listed = self._side_by_side(operator, self.any_op)
-            if len(listed) > 1:
-                return listing(listed)
+        if operator is not None and len(listed := self._side_by_side(operator, self.any_op)) > 1:
+            return listing(listed)
         self.at = 0
         if role in FLOATS:
             script = Script(ABSENT, self.mark(0), "post")
@@ -125,10 +123,8 @@ class Grammar(Terms):
                 self.at = 2
             return script
         operator = self.any_op()
-        if operator is not None:
-            operand = self.expression()
-            if operand is not None:
-                return applied(operator, [ABSENT, operand])
+        if operator is not None and (operand := self.expression()) is not None:
+            return applied(operator, [ABSENT, operand])
         self.at = 0
         return None
 
