@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -308,6 +310,17 @@ def test_documents_are_indexed_without_a_model(
     assert sorted(path.name for path in (out / "folder").iterdir() if not path.name.startswith(".")) == [
         "failures.tsv", "files.json", "posts.jsonl", "read.json",
     ]  # fmt: skip
+
+
+def test_words_and_formulas_are_searched_without_torch(tmp_path: Path) -> None:
+    """It takes longer to import than such a search."""
+    write_notes(tmp_path / "notes")
+    assert scripts.index.main([str(tmp_path / "notes"), "--out", str(tmp_path / "index")]) == 0
+    words = [f"index={tmp_path / 'index'}", "the integral of $x$"]
+    program = f"import sys, scripts.search; scripts.search.main({words}); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    first, *_, imported = done.stdout.splitlines()
+    assert (first, imported) == ("1. Integrals", "False")
 
 
 def test_vectors_of_unchanged_passages_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

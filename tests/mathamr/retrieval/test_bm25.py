@@ -12,12 +12,20 @@ import pytest
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Post, Topic
-from graphs.errors import ConfigError, RetrievalError
+from graphs.errors import ConfigError, Failure, RetrievalError
 from graphs.formulas.latex import parse_latex
 from mathamr.evaluation.metrics import evaluate
 from mathamr.evaluation.runs import Run, qrels_of
-from mathamr.retrieval.bm25 import METHODS, BM25Index, Weighting, _bm25s, tokens_of_formula, tokens_of_post
-from mathamr.retrieval.lexical import LexicalIndex, Tokens
+from mathamr.retrieval.bm25 import (
+    METHODS,
+    BM25Index,
+    Weighting,
+    _bm25s,
+    tokens_of_formula,
+    tokens_of_post,
+    tokens_of_text,
+)
+from mathamr.retrieval.lexical import LexicalIndex, Tokens, distinct_formulas
 from mathamr.stages.settings import RetrievalConfig
 from mathamr.systems.bm25 import BM25System
 from mathamr.systems.searchable.kept import KeptSearch
@@ -103,6 +111,26 @@ def test_of_answers_with_one_id_the_first_is_found() -> None:
     assert len(index) == 2
     asked = Tokens("text").of_post(Post("q", "topic", body="A ring or a group?"))
     assert [name for name, _ in index.search([asked], 10)[0]] == ["a"]
+
+
+def test_every_post_is_noted_while_the_formulas_of_wanted_posts_are_read() -> None:
+    posts = [
+        Post("p", "answer", body="a ring $x$", markup="text"),
+        Failure("broken", "read", "xml", "cannot be read"),
+        Post("q", "answer", body="a group", markup="text"),
+        Post("r", "answer", body="a field $y$", markup="text"),
+    ]
+    noted: list[tuple[str, list[str]]] = []
+    words = Tokens("text")
+    found = distinct_formulas(
+        posts,
+        words.of_formulas,
+        {},
+        wanted={"r:0"},
+        note=lambda post_id, text: noted.append((post_id, tokens_of_text(text))),
+    )
+    assert list(found) == [("r:0", "r", ["y"])]
+    assert noted == [("p", ["a", "ring", "x"]), ("q", ["a", "group"]), ("r", ["a", "field", "y"])]
 
 
 def test_k1_and_b_are_settings_and_keys_stay_without_them() -> None:

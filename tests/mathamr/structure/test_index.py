@@ -1,5 +1,6 @@
 """Structure search: the search with bounds against scores of all formulas, and what is found."""
 
+import math
 import random
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ import pytest
 
 from graphs.errors import ConfigError, RetrievalError
 from graphs.formulas.latex import parse_latex
-from graphs.formulas.tree import ParsedFormula
+from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
 from mathamr.structure import index as index_module
 from mathamr.structure.alignment import Integers, Query, align
 from mathamr.structure.forest import Forest
@@ -68,6 +69,20 @@ def test_an_equal_formula_in_other_letters_precedes_another_one_in_the_same_lett
     common = [f"a_{{{n}}}=b^{{{m}}}" for n in (1, 2) for m in range(20)]  # numbers weigh little
     index = index_of("h(x)=1", "g(z)=0", *common)
     assert [number for number, _ in index.search(parse_latex("h(x)=0"), 2)] == [1, 0]
+
+
+@pytest.mark.parametrize(("layout", "kind"), [(1.0, "slt"), (0.0, "opt")])
+def test_a_larger_formula_has_the_share_that_the_query_has_of_its_weight(layout: float, kind: TreeKind) -> None:
+    latex = ("x+1", "x+1=x", "y", "2y")
+    trees = [getattr(parse_latex(one), kind) for one in latex]
+    index = index_of(*latex, rules=replace(RULES, layout=layout, pairs=0.0, size=1.0))
+
+    def weight(tree: FormulaTree) -> float:
+        frequencies = [sum(label in other.labels for other in trees) for label in tree.labels]
+        return sum(math.log(1 + (len(trees) - n + 0.5) / (n + 0.5)) for n in frequencies)
+
+    scores = index.scores(parse_latex("x+1"))
+    assert scores[:2] == pytest.approx([1.0, weight(trees[0]) / weight(trees[1])])
 
 
 @pytest.mark.parametrize("k", [1, 3, 5, 9])

@@ -101,6 +101,19 @@ def test_a_run_is_scored_as_the_official_protocol_scores_its_file(tmp_path: Path
     assert of_track_and_file(tmp_path / "formulas.tsv", formulas, grades[1], 2) == pytest.approx((1.0, 1.0))
 
 
+def test_topics_that_a_run_lacks_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run.tsv").write_text("A.1\tp\t1\t2.0\tme\n")
+    track = GivenRunSystem(cast(Corpus, SimpleNamespace()), tmp_path, Console())
+    own = settings([1], path=str(tmp_path / "run.tsv"))
+    topics = [Topic(f"A.{number}", Post(f"A.{number}", "topic")) for number in range(1, 9)]
+    for few in (1, 2, 8):
+        track.retrieve(own, Encoded(None), Indexed(None), TopicSet(1, topics[:few], [], "full"))
+    assert [line for line in capsys.readouterr().err.splitlines() if "topics" in line] == [
+        "  Task 1: topics that have no result in the run (1): A.2",
+        "  Task 1: topics that have no result in the run (7): A.2, A.3, A.4, A.5, A.6 ...",
+    ]
+
+
 def of_track_and_file(path: Path, lines: list[str], grades: dict[str, int], task: Task) -> tuple[float, float]:
     """Return nDCG' of the run as ``track=run`` leaves it, and as ``mathamr evaluate`` reads it."""
     body = " ".join(f'<span class="math-container" id="f{number}">$x$</span>' for number in (1, 2, 3))
