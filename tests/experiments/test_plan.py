@@ -249,6 +249,15 @@ def test_a_plan_that_makes_no_sense_is_refused(change: dict[str, Any], message: 
         plan(config(**change), DATA)
 
 
+def test_a_condition_changes_a_setting_that_others_refer_to() -> None:
+    epochs: dict[str, Any] = {str(count): {"track": "bm25", "train": {"epochs": count}} for count in (1, 2)}
+    named = config(conditions=epochs, baseline="1")
+    named.bm25.k1 = "${train.epochs}"
+    assert len({job.key for job in plan(named, DATA)}) == 2
+    own = {name: {**one, "bm25": {"k1": "${train.epochs}"}} for name, one in epochs.items()}
+    assert len({job.key for job in plan(config(conditions=own, baseline="1"), DATA)}) == 2
+
+
 def test_parts_of_an_array_cover_every_job_once() -> None:
     jobs = plan(config(), DATA)
     parts = [select(jobs, f"{k}/4") for k in (1, 2, 3, 4)]
