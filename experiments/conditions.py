@@ -19,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from experiments.config import fault_of, plain
 from graphs.errors import ConfigError, suggestion
+from mathamr.stages.settings import JobSettings
 from mathamr.systems import registry
 
 
@@ -31,7 +32,8 @@ def composed(
         ConfigError: a condition changes a setting that is unknown, that its system does not read, or that all
             conditions share.
     """
-    groups = (name for kind in registry.loadable().values() for name in kind.groups())
+    kinds = registry.loadable()
+    groups = (name for kind in kinds.values() for name in kind.groups())
     changeable = [name for name in dict.fromkeys(["track", *groups]) if name in config]
     # Copying takes longer than all else: conditions are left out, and of the groups each has those that it changes.
     base = deepcopy(config, {id(config.experiment._get_node("conditions")): OmegaConf.create({})})
@@ -47,7 +49,7 @@ def composed(
     for condition in conditions:
         changes = config.experiment.conditions[condition] or OmegaConf.create({})
         place = f"experiment.conditions.{condition}"
-        _check_changes(config, changes, place, changeable, known, mappings)
+        _check_changes(config, changes, place, changeable, known, mappings, {} if refers else kinds)
         own = OmegaConf.create({})
         for name in base if refers or _refers(changes) else changes:
             own[name] = base._get_node(name)  # makes a copy
@@ -76,12 +78,16 @@ def _check_changes(
     changeable: Sequence[str],
     known: Collection[str],
     mappings: Sequence[str],
+    kinds: Mapping[str, type[JobSettings]],
 ) -> None:
-    """Check that a condition changes only ``known`` settings that its system reads, and entries of ``mappings``."""
+    """Check that a condition changes only ``known`` settings that its system reads, and entries of ``mappings``.
+
+    A setting that others may refer to is not known to have no effect: without ``kinds``, each may be changed.
+    """
     if not isinstance(changes, DictConfig):
         raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
     track = changes.get("track", config.track)
-    kind = registry.loadable().get(track)  # None: another error names the reason
+    kind = None if _refers(changes) else kinds.get(track)  # None for a missing package, which another error names
     for key in _leaves(changes):
         group = key.split(".")[0]
         if key == "train.seed":

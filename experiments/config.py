@@ -161,7 +161,7 @@ def _files(kind: type[JobSettings]) -> dict[tuple[str, str], Any]:
     """Return the contents of the files of a system's groups, by group and name.
 
     Raises:
-        ConfigError: a file is not YAML.
+        ConfigError: a file is not YAML, or has wrong settings.
     """
     files = {}
     for path in [] if kind.conf is None else sorted(kind.conf.glob("*/*.yaml")):
@@ -170,12 +170,15 @@ def _files(kind: type[JobSettings]) -> dict[tuple[str, str], Any]:
                 files[path.parent.name, path.stem] = loaded = OmegaConf.load(path)
             except Exception as error:
                 raise ConfigError(f"not YAML: {error}", path=path) from error
+            if not isinstance(loaded, DictConfig):
+                raise ConfigError("a list; write a line NAME: VALUE for each setting", path=path)
             try:
                 values = cast(dict[str, Any], OmegaConf.to_container(loaded))
                 values.pop("defaults", None)  # a list for Hydra
                 OmegaConf.merge(OmegaConf.structured(schema_of(kind.groups()[path.parent.name])), values)
             except OmegaConfBaseException as error:
-                raise ConfigError(f"{error.full_key}: {str(error).splitlines()[0]}", path=path) from error
+                place = f"{error.full_key}: " if error.full_key else ""
+                raise ConfigError(f"{place}{str(error).splitlines()[0]}", path=path) from error
     return files
 
 

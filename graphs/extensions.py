@@ -56,7 +56,8 @@ def load(group: str, name: str) -> None:
             point.load()
         except Exception as error:
             place = f"{group}: {name} of {distribution(point)} ({point.value})"
-            raise ConfigError(f"{place} cannot be imported: {error}; mend the package or uninstall it") from error
+            reason = f"{type(error).__name__}: {error}"
+            raise ConfigError(f"{place} cannot be imported: {reason}; mend the package or uninstall it") from error
 
 
 def distribution(point: EntryPoint) -> str:

@@ -60,7 +60,7 @@ def joined(*parts: Mapping[str, Any]) -> dict[str, Any]:
     """
     whole: dict[str, Any] = {}
     for name, value in (entry for part in parts for entry in part.items()):
-        whole[name] = value if whole.get(name, value) == value else [whole[name], value]
+        whole[name] = [whole[name], value] if name in whole and whole[name] != value else value
     return whole
 
 

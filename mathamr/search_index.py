@@ -44,7 +44,7 @@ FORMAT = "mathamr-system"
 VERSION = 1
 POSTS, SYSTEM, PARTS, THREADS = "posts.db", "system", "parts", "threads.json"
 _RELATIVE = "scores of posts are relative: 0 is the mean of those that a query finds, and the score of a single one"
-_CHANGED = "the code of {} has changed since this index was made; run its experiment and mathamr index again"
+_CHANGED = "the code of {} has changed since this index was made; build it again with mathamr index"
 _OUTDATED = "this index finds no formulas, because an earlier version made it; build it again with mathamr index"
 
 

@@ -183,4 +183,6 @@ class _Maker:
 
 
 def _key(settings: JobSettings) -> str:
-    return shared_files.key([settings.model_key_parts(), settings.result_key_parts()])
+    """Return the hash of what vectors depend on apart from the documents; it has code of other packages only."""
+    code = [registry.key_parts(settings.track)["code"]] if registry.is_installed(settings.track) else []
+    return shared_files.key([settings.model_key_parts(), settings.result_key_parts(), *code])

@@ -127,11 +127,11 @@ class Indexed:
 class Retrieved:
     """Up to 1,000 results for each topic, and the ``costs`` of the search (queries_per_second).
 
-    Higher scores are better; the order of a list does not matter.
-    ``visual_ids`` (formula id -> visual id) covers all searched formulas in Task 2; None: those of the collection, of a
-    system in a separate package. There may be more results for
-    conditions that learn from scores. ``records`` are JSON files for the job's folder, by name. ``cut`` are the topics
-    whose list may lack further results (:meth:`mathamr.systems.thread_search.ThreadSearch.answers`).
+    Higher scores are better; the order of a list does not matter. ``visual_ids`` (formula id -> visual id) covers all
+    searched formulas in Task 2; None, for a system of a separate package: those of the collection. There may be more
+    results for conditions that learn from scores. ``records`` are JSON files for the job's folder, by name. ``cut`` are
+    the topics whose list may lack further results
+    (:meth:`mathamr.systems.thread_search.ThreadSearch.answers`).
     """
 
     results: Mapping[str, Sequence[tuple[str, float]]] | Mapping[str, Sequence[Hit]]

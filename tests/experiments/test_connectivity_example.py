@@ -59,7 +59,7 @@ def test_a_star_of_another_package_is_imported_when_it_is_used(tmp_path: Path, m
     monkeypatch.delitem(sys.modules, "mathamr_star")
     (tmp_path / "mathamr_star.py").write_text("import elephants")
     with pytest.raises(
-        ConfigError, match=r"star of mathamr-star 1\.0 \(mathamr_star:star\) cannot be imported: No mod"
+        ConfigError, match=r"star of mathamr-star 1\.0 \(mathamr_star:star\) cannot be imported: ModuleNotF"
     ):
         registry.number_of_edges("star", 3)
 

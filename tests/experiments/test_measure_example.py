@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from experiments.config import read
+from experiments.plan import job_key
 from experiments.run import run
 from graphs.errors import EvaluationError
 from mathamr.evaluation import metrics
-from mathamr.evaluation.metrics import check_measures, evaluate, measure_identity, measure_of, own_measure
+from mathamr.evaluation.metrics import check_measures, evaluate, measure_of, own_measure
 from mathamr.evaluation.runs import Run
+from tests.experiments.test_plan import DATA, config
 from tests.experiments.test_run import composed
 
 pytestmark = pytest.mark.usefixtures("without_plots", "rank_biased")
@@ -37,15 +40,15 @@ def test_results_come_best_first_and_can_be_cut() -> None:
 
 
 def test_a_changed_measure_gives_other_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def identity(code: str) -> str:
+    def key(code: str) -> str:
         (tmp_path / "own_module.py").write_text(code)
         monkeypatch.delitem(sys.modules, "own_module", raising=False)
         own_measure("RankBiased")(import_module("own_module").measure)
-        return measure_identity("RankBiased@10")
+        return job_key("rankings", read(config(measures={"RBP": "RankBiased@10"})), DATA)
 
     monkeypatch.syspath_prepend(tmp_path)
     code = "def measure(qrels, run):\n    return 0"
-    assert identity(code) == identity(code) != identity(f"{code}.5")
+    assert key(code) == key(code) != key(f"{code}.5")
 
 
 def test_a_name_of_ir_measures_and_a_wrong_cutoff_are_refused() -> None:

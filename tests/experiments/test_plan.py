@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
@@ -19,6 +20,7 @@ from experiments.config import register
 from experiments.plan import Job, finished, plan, run_key, select, with_needs
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
+from graphs.shared_files import joined
 from mathamr.stages.settings import JobSettings
 from mathamr.systems.settings.built_in import GivenRunSettings
 from mathamr.systems.settings.trained import GraphSettings
@@ -157,15 +159,17 @@ def test_a_part_of_the_key_of_a_ranking_hides_no_part_of_its_model_or_its_collec
         size: int
 
         def model_key_parts(self) -> dict[str, Any]:
-            return {"own": {"size": self.size}}
+            return {"own": {"size": self.size}, "size": self.size}
 
         def result_key_parts(self) -> dict[str, Any]:
             return {"own": {"weight": 1}, "collection": "own"}
 
     keys = {run_key(OwnSettings(**shared_fields(), size=size), data) for size in (1, 2) for data in (DATA, OTHER_DATA)}
     assert len(keys) == 4
-    with pytest.raises(ConfigError, match="a part of a key is not JSON: Object of type PosixPath"):
-        run_key(OwnSettings(**shared_fields(), size=cast(Any, Path())), DATA)
+    for size, kind in ((Path(), "PosixPath"), (np.arange(2), "ndarray")):
+        with pytest.raises(ConfigError, match=f"a part of a key is not JSON: Object of type {kind}"):
+            run_key(OwnSettings(**shared_fields(), size=cast(Any, size)), DATA)
+    assert list(joined({"weight": float("nan")})) == ["weight"]
 
 
 def test_conditions_that_search_in_different_ways_share_a_model() -> None:
@@ -243,6 +247,15 @@ def test_a_condition_names_the_run_files_of_tests(tmp_path: Path) -> None:
 def test_a_plan_that_makes_no_sense_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         plan(config(**change), DATA)
+
+
+def test_a_condition_changes_a_setting_that_others_refer_to() -> None:
+    epochs: dict[str, Any] = {str(count): {"track": "bm25", "train": {"epochs": count}} for count in (1, 2)}
+    named = config(conditions=epochs, baseline="1")
+    named.bm25.k1 = "${train.epochs}"
+    assert len({job.key for job in plan(named, DATA)}) == 2
+    own = {name: {**one, "bm25": {"k1": "${train.epochs}"}} for name, one in epochs.items()}
+    assert len({job.key for job in plan(config(conditions=own, baseline="1"), DATA)}) == 2
 
 
 def test_parts_of_an_array_cover_every_job_once() -> None:

@@ -1,6 +1,7 @@
 """The system of docs/extending.md: installed as a separate package, and run beside the others."""
 
 import csv
+import json
 import shlex
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from hydra import compose, initialize_config_dir
 
 from experiments.config import register, validated
 from experiments.indexes.kept_jobs import index_job
+from experiments.indexes.untrained import index_documents
 from experiments.plan import Job, plan
 from experiments.run import run
 from graphs.corpus.corpus import open_corpus
@@ -19,6 +21,7 @@ from graphs.corpus.jsonl import JsonLines
 from graphs.errors import ConfigError
 from mathamr.evaluation.runs import read_run
 from mathamr.search_index import open_index
+from mathamr.stages.console import Console
 from mathamr.systems import registry
 from mathamr.systems.searchable.kept import Part
 from tests.documents.blocks import blocks_of
@@ -122,11 +125,30 @@ def test_a_system_of_another_package_is_searched(
     engine.close()
     assert found == expected
     assert engine.note == ""
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_index_of_documents_depends_on_the_code_of_another_package(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "rings.md").write_text("Every finite integral domain is a field.")
+    out = tmp_path / "index"
+
+    def built() -> str:
+        index_documents(tmp_path / "notes", ["bm25", "random"], out, Console())
+        return str(json.loads((out / "index.json").read_text())["manifest"]["parts"]["random"]["settings"])
+
+    def note() -> str:
+        engine, _ = open_index(out)
+        engine.close()
+        return engine.note
+
+    before, relative = built(), note()
     with (tmp_path / "site" / "mathamr_random" / "__init__.py").open("a") as code:
         code.write("# changed\n")
-    changed, _ = open_index(tmp_path / "index")
-    changed.close()
-    assert changed.note.startswith("the code of random has changed since this index was made; run its experiment")
+    changed = "the code of random has changed since this index was made; build it again with mathamr index"
+    assert note() == f"{relative}; {changed}"
+    assert built() != before
+    assert note() == relative
 
 
 def test_without_the_package_its_track_is_not_known(collection: Path) -> None:

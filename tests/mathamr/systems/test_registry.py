@@ -235,7 +235,12 @@ def register_own(folder: Path, **files: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("size: [1,", "not YAML: while parsing"), ("sise: 1", "Key 'sise' not in"), ("size: x", "size: Value 'x'")],
+    [
+        ("size: [1,", "not YAML: while parsing"),
+        ("sise: 1", "Key 'sise' not in"),
+        ("size: x", "size: Value 'x'"),
+        ("- size", "a list; write a line NAME: VALUE for each setting"),
+    ],
 )
 def test_faulty_settings_of_a_system_are_named_and_stop_no_other(tmp_path: Path, text: str, message: str) -> None:
     register_own(tmp_path, default=text)
