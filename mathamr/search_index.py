@@ -277,5 +277,5 @@ def open_engine(settings: Settings) -> tuple[SearchEngine, str]:
             of += f" ({', '.join(f'{name}=' for name in unused)} has no effect: only graph models have strategies)"
         of = printable(of)  # an index may come from anywhere
     loaded = f"{counted(len(engine), 'post')}{of}, loaded in {time.perf_counter() - start:.1f} s"
-    noted = engine.note and settings.task == "answers"  # of formulas, scores are not relative
-    return engine, f"{loaded}\nnote: {engine.note}" if noted else loaded
+    note = engine.note if settings.task == "answers" else engine.note.removeprefix(_RELATIVE).removeprefix("; ")
+    return engine, f"{loaded}\nnote: {note}" if note else loaded
