@@ -5,8 +5,8 @@ r"""LaTeX prose as plain text with formulas in ``$...$``.
 >>> plain(r"\begin{itemize}\item Erd\H{o}s -- \'Elie's ``proof''\item $x_{\text{in $A$}}$\end{itemize}")
 'Erdős – Élie\'s "proof" $x_{\\text{in $A$}}$'
 
->>> plain(r"of \PMlinkname{characteristic}{Characteristic} zero, by \own{one}{two}")
-'of characteristic zero, by one two'
+>>> plain(r"of \PMlinkname{characteristic}{Characteristic} zero")
+'of characteristic Characteristic zero'
 
 >>> sentences_of(r"Let $f(x) = x. y$ be e.g. a map. Then $f'(x) = \text{1. If $x$}$. It is.")
 ['Let $f(x) = x. y$ be e.g. a map.', "Then $f'(x) = \\text{1. If $x$}$.", 'It is.']
@@ -54,24 +54,18 @@ _ENSURE = re.compile(r"\\ensuremath\s*(?=\{)")
 # Commands removed with all their arguments, or, after the last bar, with one argument before the text that stays.
 _DROPPED = re.compile(
     r"\\(?:[a-zA-Z]*label|index[a-zA-Z]*|gls(?:add|reset|unset)[a-z]*|cite[a-zA-Z]*|[a-zA-Z]*ref|footnote(?:mark|text)?|url|thanks|vspace|hspace|vskip|hskip|includegraphics"
-    r"|bibitem|pagestyle|setcounter|addtocounter|pageref|input|include|subfile|todo|marginpar|phantomsection|pdfbookmark"
+    r"|bibitem|pagestyle|setcounter|addtocounter|pageref|input|include|todo|marginpar|phantomsection|pdfbookmark"
     r"|fontsize|color)\*?\s*(?:\[[^\]]{0,500}\]\s*){0,3}(?=\{|\b)"
     r"|\\(?:href|hyperref|hyperlink|hypertarget|textcolor|glslink|glsdisp)\s*(?:\[[^\]]{0,500}\]\s*)?(?=\{)"
 )
-# \hyperref[sec:a]{text}; \texorpdfstring{text}{bookmark}, and links of PlanetMath
+# \hyperref[sec:a]{text}, and \texorpdfstring{text}{bookmark}
 _REFERENCE = re.compile(r"\\hyperref\s*\[[^\]]{0,500}\](?=\s*\{)")
 _ARGUMENT = r"\{(?:[^{}]|\{[^{}]{0,500}+\}){0,500}+\}"
-_BOOKMARK = re.compile(rf"\\(?:texorpdfstring|PMlink(?:name|id|external))\s*(?P<shown>{_ARGUMENT})\s*{_ARGUMENT}")
+_BOOKMARK = re.compile(rf"\\texorpdfstring\s*(?P<shown>{_ARGUMENT})\s*{_ARGUMENT}")
 # Of a macro of the author's, what is between its arguments is unknown; a space keeps their words apart.
 _ARGUMENTS = re.compile(rf"\\[a-zA-Z]{{2,}}\*?\s*{_ARGUMENT}(?:{_ARGUMENT}){{1,8}}")
 _FLOAT = re.compile(r"\\begin\{(figure|table|tikzpicture|tikzcd|wrapfigure)\*?\}.{0,20000}?\\end\{\1\*?\}", re.DOTALL)
 _EDGE = re.compile(r"\\begin\s*\{[^{}]*\}(?:\s*\[[^\]]{0,500}\])?|\\end\s*\{[^{}]*\}")
-# Columns of tables, and other arguments of a layout
-_OPTIONAL = r"(?:\s*\[[^\]]{0,500}\])*\s*"
-_LAYOUT = re.compile(
-    rf"\\(?:begin\s*\{{(?:tabular|longtable|minipage|multicols\*?)\}}|cline|cmidrule(?:\([lr]*\))?){_OPTIONAL}{_ARGUMENT}"
-    rf"|\\(?:begin\s*\{{tabular[xy*]\}}|rule|multicolumn){_OPTIONAL}{_ARGUMENT}{_OPTIONAL}{_ARGUMENT}"
-)
 _ITEM = re.compile(r"\\item\b\s*(?:\[(?P<mark>[^\]]{0,500})\])?")
 _ACCENT = re.compile(
     r"\\(?P<mark>[`'^\"~=.]|[uvHtcdbrk](?![a-zA-Z]))\s*(?:\{\s*(?P<a>\\?[a-zA-Z])\s*\}|(?P<b>\\?[a-zA-Z]))"
@@ -177,7 +171,7 @@ def _first(latex: str, start: int, closing: str) -> int:
 
 def _prose(text: str) -> str:
     """Return text between formulas without commands."""
-    text = _without_dropped(_LAYOUT.sub(" ", text))
+    text = _without_dropped(text)
     text = _ITEM.sub(lambda match: f" {match['mark'] or ''} ", text)
     text = _EDGE.sub(" ", text)
     text = _ACCENT.sub(_accented, text)

@@ -64,7 +64,7 @@ _ARGUMENT = rf"\s*\{{{_INNER}{{0,500}}+\}}"
 _WITHOUT_TEXT = {
     1: r"documentclass|usepackage|RequirePackage|declaretheorem|theoremstyle|newcounter|bibliography(?:style)?"
     r"|pagenumbering|hypersetup|captionsetup|tikzset|lstset|graphicspath|title|author|date|address|email|affiliation"
-    r"|institute|subjclass|PMlinkescape(?:word|phrase)|markright",
+    r"|institute|subjclass|PMlinkescape(?:word|phrase)|markright|subfile",
     2: r"(?:set|addto)length(?:\s*\\[a-zA-Z]+)?|newtheorem|setcounter|numberwithin|addtocontents|markboth",
     3: r"addcontentsline|[cC]refname|(?:re)?newenvironment|definecolor",
 }
@@ -77,6 +77,12 @@ _NO_TEXT = re.compile(
     + r"|\\allowdisplaybreaks(?![a-zA-Z])(?:\[\d\])?"
     r"|(?<=\\\\)\*?\s*\[-?[\d.]+\s*(?:pt|cm|mm|em|ex|in)\]"  # after a line end
 )
+# Columns of tables, and other arguments of a layout; links of PlanetMath, whose second argument is their target
+_LAYOUT = re.compile(
+    rf"\\(?:begin\s*\{{(?:tabular|longtable|minipage|multicols\*?)\}}|cline|cmidrule(?:\([lr]*\))?)\s*{_OPTIONAL}{_ARGUMENT}"
+    rf"|\\(?:begin\s*\{{tabular[xy*]\}}|rule|multicolumn)\s*{_OPTIONAL}{_ARGUMENT}{_OPTIONAL}{_ARGUMENT}"
+)
+_LINK = re.compile(rf"\\PMlink(?:name|id|external)(?P<shown>{_ARGUMENT}){_ARGUMENT}")
 _EVENT = re.compile(
     r"\\begin\s*\{(?P<begin>[a-zA-Z]{1,60}\*?)\}|\\end\s*\{(?P<end>[a-zA-Z]{1,60}\*?)\}|(?P<blank>\n[ \t]*\n)"
     rf"|\\(?:(?P<heading>{'|'.join(_LEVELS)})|[a-z]{{1,8}}(?P<own>chapter|section)"
@@ -238,8 +244,10 @@ class _Reader:
         if self._is_german:
             latex = _SHORTHAND.sub(lambda match: _SIGNS[match[1]], latex)
         if in_group:
-            return plain(self._expand(f"{{{latex}}}").removeprefix("{").removesuffix("}"))
-        return plain(self._expand(latex)) if latex else ""
+            latex = self._expand(f"{{{latex}}}").removeprefix("{").removesuffix("}")
+        elif latex:
+            latex = self._expand(latex)
+        return plain(_LAYOUT.sub(" ", _LINK.sub(lambda link: link["shown"], latex)))
 
     def _place(self, position: int) -> str:
         """Return the line of a position."""
