@@ -147,6 +147,11 @@ def test_words_in_blocks_of_html_are_read(text: str, expected: list[tuple[str, s
             "A space here. A note.",
         ),
         ("See {ref}`there <a>`, {eq}`b` and {cite:t}`C`, for {term}`rings`.", "a", "See there, and, for rings."),
+        (
+            r"`\frac{x}{2x}`, `parse([[a, b]])` and `a==b or c==d` are code.",
+            "a",
+            r"\frac{x}{2x}, parse([[a, b]]) and a==b or c==d are code.",
+        ),
         (":::{prf:axiom} Peano\nIt holds.\n:::", "Axiom (Peano). a", "It holds."),
         ('::: {#one .lemma name="Zorn"}\nIt holds.\n:::', "Lemma (Zorn). a", "It holds."),
         ("**Claim.** It holds.", "Claim. a", "It holds."),
