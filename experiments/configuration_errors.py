@@ -32,11 +32,11 @@ CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException, MarkedYAMLError,
 """Errors that a wrong setting or a wrong file of settings causes."""
 
 _PACKAGE = "# @package _global_"
-_SETTINGS = {
+_SETTINGS = {  # --exp is an abbreviation of another option of Hydra
     "--exp": "+exp=NAME",
     "--root": "data.root=DIR",
     "--track": "track=NAME",
-}  # --exp is an abbreviation of another option of Hydra
+}
 
 
 def refusal(error: Exception, known: Callable[[], Iterable[str]]) -> ConfigError:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
 from graphs import digests
 from graphs.errors import ConfigError
@@ -45,19 +46,22 @@ def _changed(place: str) -> int:
         return 0
 
 
-def load(group: str, name: str) -> None:
-    """Import what an entry point of this name has, if there is one, so that its decorator registers it.
+def described(kind: str, point: EntryPoint) -> str:
+    """Return the place that a message about an entry point begins with."""
+    return f"{kind} {point.name} of {distribution(point)} ({point.value})"
+
+
+def loaded(point: EntryPoint, place: str) -> Any:
+    """Import what an entry point names.
 
     Raises:
         ConfigError: it cannot be imported.
     """
-    for point in (point for point in points(group) if point.name == name):
-        try:
-            point.load()
-        except Exception as error:
-            place = f"{group}: {name} of {distribution(point)} ({point.value})"
-            reason = f"{type(error).__name__}: {error}"
-            raise ConfigError(f"{place} cannot be imported: {reason}; mend the package or uninstall it") from error
+    try:
+        return point.load()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"{place} cannot be imported: {reason}; mend the package or uninstall it") from error
 
 
 def distribution(point: EntryPoint) -> str:

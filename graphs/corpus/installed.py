@@ -24,7 +24,7 @@ from graphs import digests
 from graphs.corpus.files import Fingerprints
 from graphs.corpus.post import Judgment, Markup, Pair, Post, PostKind, Topic, is_id
 from graphs.errors import ConfigError, CorpusError, Failure
-from graphs.extensions import COLLECTIONS, code_identity, distribution, points
+from graphs.extensions import COLLECTIONS, code_identity, described, distribution, loaded, points
 
 Found = TypeVar("Found")
 _KINDS = [kind for kind in get_args(PostKind) if kind != "topic"]
@@ -200,13 +200,8 @@ def opener(name: str, built_in: Container[str] = ()) -> Opener | None:
         owners = " and ".join([*(["mathamr-plus"] if name in built_in else []), *map(distribution, named)])
         raise ConfigError(f"two collections are called {name}: of {owners}; uninstall one")
     first = named[0]
-    place = f"collection {name} of {distribution(first)} ({first.value})"
-    try:
-        loaded = first.load()
-    except Exception as error:
-        raise ConfigError(
-            f"{place} cannot be imported: {type(error).__name__}: {error}; mend the package or uninstall it"
-        ) from error
-    if not callable(loaded):
+    place = described("collection", first)
+    opener = loaded(first, place)
+    if not callable(opener):
         raise ConfigError(f"{place} is not a class or a function")
-    return Opener(place, loaded, code_identity(loaded, first))
+    return Opener(place, opener, code_identity(opener, first))

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from graphs import digests
 from graphs.errors import ConfigError
-from graphs.extensions import CONNECTIVITIES, load, points
+from graphs.extensions import CONNECTIVITIES, described, loaded, points
 
 Int64 = npt.NDArray[np.int64]
 Pairs = tuple[Int64, Int64]
@@ -128,8 +128,9 @@ def _find(name: str) -> Connectivity:
     Raises:
         ConfigError: its package cannot be imported, or does not register it.
     """
-    if name not in _KNOWN:
-        load(CONNECTIVITIES, name)
+    for point in points(CONNECTIVITIES) if name not in _KNOWN else ():
+        if point.name == name:
+            loaded(point, described("connectivity", point))
     if name not in _KNOWN:
         raise ConfigError(f'connectivity {name} is not registered; write @connectivity("{name}", ...) above it')
     return _KNOWN[name]

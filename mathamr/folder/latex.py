@@ -183,9 +183,8 @@ class _Reader:
         for event in _EVENT.finditer(text, start, end):
             if event.start() < position:
                 continue
-            if (
-                level := event["heading"] or event["own"] or ("chapter" if event["lecture"] else "")
-            ):  # a book may have its own \olsection
+            # A book may have its own \olsection.
+            if level := event["heading"] or event["own"] or ("chapter" if event["lecture"] else ""):
                 self._paragraph(position, event.start())
                 title = group(text, event.end())
                 position = event.end() + len(title) + 2

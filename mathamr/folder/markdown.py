@@ -82,9 +82,8 @@ _NAMED = re.compile(
 )
 _UNNAMED = re.compile(rf"\{{(?!{_NO_TEXT})[^{{}}\n]{{1,200}}\}}(?![ \t]*:)")
 _EDGE = re.compile("\x03(?:(?P<name>[^\x03]*)\x03(?P<title>.*))?(?P<text>)", re.DOTALL)  # begins or ends a block
-_TARGET = re.compile(
-    r"(?m)^(?:\([\w:. -]+\)=|\+{3}(?: \{.*\})?)[ \t]*(?:\n|\Z)"
-)  # (label)= and +++ between cells of MyST
+# (label)= and +++ between cells of MyST
+_TARGET = re.compile(r"(?m)^(?:\([\w:. -]+\)=|\+{3}(?: \{.*\})?)[ \t]*(?:\n|\Z)")
 _FIRST = re.compile(r"(?m)^(?:# |==+[ \t]*$)")  # heading of the first level
 _OPTION = re.compile(r"[ \t]*:[\w-]+:")  # of a block of MyST
 _YAML = re.compile(  # options of a block of MyST between ---

@@ -97,12 +97,13 @@ def check_found(system: System[Any], retrieved: Retrieved, topic_set: TopicSet) 
             f"track={system.name}: retrieve() returned {len(found):,} posts, of which {len(unknown):,} are not in "
             f"the collection, e.g. {first!r} for the topic {found[first]}; return values of post_id"
         )
-    ids = {hit.doc_id for hits in retrieved.results.values() for hit in hits if isinstance(hit, Hit)}
-    if topic_set.task == 2 and (strange := ids - (retrieved.visual_ids or {}).keys()):
-        raise RetrievalError(
-            f"track={system.name}: retrieve() returned {len(ids):,} formulas, of which {len(strange):,} have no visual "
-            f"id, e.g. {min(strange)!r}; return values of formula_id"
-        )
+    if topic_set.task == 2:
+        ids = {hit.doc_id for hits in retrieved.results.values() for hit in hits if isinstance(hit, Hit)}
+        if strange := ids - (retrieved.visual_ids or {}).keys():
+            raise RetrievalError(
+                f"track={system.name}: retrieve() returned {len(ids):,} formulas, of which {len(strange):,} have no "
+                f"visual id, e.g. {min(strange)!r}; return values of formula_id"
+            )
     if others:
         first = min(others)
         system.console.say(

@@ -28,7 +28,7 @@ from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphs.errors import ConfigError, suggestion
-from graphs.extensions import SYSTEMS, code_identity, distribution, points
+from graphs.extensions import SYSTEMS, code_identity, described, distribution, loaded, points
 from mathamr.systems.settings.built_in import BUILT_IN
 
 if TYPE_CHECKING:
@@ -181,13 +181,8 @@ def _system_of(point: EntryPoint) -> type[System[Any]]:
     from mathamr.stages.settings import JobSettings
     from mathamr.systems.system import System
 
-    place = f"system {point.name} of {distribution(point)} ({point.value})"
-    try:
-        kind = point.load()
-    except Exception as error:
-        raise ConfigError(
-            f"{place} cannot be imported: {type(error).__name__}: {error}; mend the package or uninstall it"
-        ) from error
+    place = described("system", point)
+    kind = loaded(point, place)
     if not (isinstance(kind, type) and issubclass(kind, System)):
         raise ConfigError(f"{place} is not a subclass of mathamr.systems.system.System")
     if getattr(kind, "name", None) != point.name:

@@ -111,22 +111,15 @@ def test_a_statement_of_myst_has_its_name_if_an_empty_line_follows() -> None:
         ("```{exercise}\n---\nlabel: one\n---\nFind $x$.\n```", [("1", "Exercise. a", "Find $x$.")]),
         ("```{math}\n---\nlabel: one\n---\nx\n```", [("4", "a", "$$ x $$")]),
         ("````{note}\nA word.\n```python\nx\n```\n````\nEnd.", [("2", "a", "A word. End.")]),
-    ],
-)
-def test_blocks_of_myst_are_read_unless_they_are_code(text: str, expected: list[tuple[str, str, str]]) -> None:
-    assert [(passage.place, passage.title, passage.text) for passage in read_markdown("a.md", text)] == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
         ('A.\n\n<div class="rule">Let $h_1^3$ <b>b</b>e.</div>', [("1", "a", "A. Let $h_1^3$ be.")]),
         ("<details>\n<summary>Why</summary>We use $x_1$.\n</details>", [("1", "a", "Why We use $x_1$.")]),
         ("<div>\n**Lemma.** Let $x$.\n</div>", [("1", "Lemma. a", "Let $x$.")]),
         ("**Lemma.**\n\n<!-- $x$\n\n-->\n\n<script>\n$y$\n</script>\n\nIt is.", [("1", "Lemma. a", "It is.")]),
     ],
 )
-def test_words_in_blocks_of_html_are_read(text: str, expected: list[tuple[str, str, str]]) -> None:
+def test_words_in_blocks_of_myst_and_html_are_read_unless_they_are_code(
+    text: str, expected: list[tuple[str, str, str]]
+) -> None:
     assert [(passage.place, passage.title, passage.text) for passage in read_markdown("a.md", text)] == expected
 
 
