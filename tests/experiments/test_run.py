@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
-from experiments.config import register, validated
+from experiments.configuration.registration import register, validated
 from experiments.job import Outcome, run_job
 from experiments.plan import LOCK, Job
 from experiments.run import run

@@ -11,8 +11,8 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from experiments import run as runner
-from experiments.conditions import beaten
-from experiments.config import register, validated
+from experiments.configuration.registration import register, validated
+from experiments.notes import beaten, without_effect
 from experiments.plan import LOCK, Job, plan
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError, TrainingError
@@ -93,9 +93,9 @@ def test_a_setting_that_no_job_reads_is_noted() -> None:
     words = ["+exp=trial", "train.epochs=99", "train.seed=3", "train.validation_fraction=0.2", "text.max_length=8"]
     words += ["train.device=cpu", "model.hidden_dim=8", "data.root=a.b"]
     jobs = list(planned({"tuned": tuned, "words": BM25}).values())
-    assert runner.without_effect(words, jobs) == ["  train.epochs=99 has no effect with track=text; use text.epochs"]
+    assert without_effect(words, jobs) == ["  train.epochs=99 has no effect with track=text; use text.epochs"]
     with_graphs = planned({"tuned": tuned, "words": BM25, "graph": {}}).values()
-    assert runner.without_effect(words, list(with_graphs)) == []
+    assert without_effect(words, list(with_graphs)) == []
 
 
 def test_a_setting_that_conditions_set_themselves_is_noted() -> None:
