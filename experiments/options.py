@@ -34,11 +34,9 @@ def parser_of(text: str) -> argparse.ArgumentParser:
 
 
 def add_corpus(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add ``--corpus NAME`` (or ``--data``), ``--root DIR`` and ``--id NAME``, which :func:`corpus_of` reads."""
+    """Add ``--corpus NAME``, ``--root DIR`` and ``--id NAME``, which :func:`corpus_of` reads."""
     parser.add_argument(
         "--corpus",
-        "--data",
-        dest="corpus",
         required=required,
         metavar="NAME",
         help="collection: arqmath, beir, ir_datasets, jsonl, mathdocs, pairs, problems or titles",

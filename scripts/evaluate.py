@@ -57,10 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> str:
         parser.error("--visual-ids is an option of Task 2; Task 1 is judged by post id")
     if given.searched is not None and given.regime != "mini":
         parser.error(
-            f"--collection is an option of --regime mini; the regime {given.regime} uses all qrels; leave it out"
+            f"--searched is an option of --regime mini; the regime {given.regime} uses all qrels; leave it out"
         )
     if given.searched is None and given.regime == "mini" and given.task == 1:
-        parser.error("--regime mini restricts the qrels: add --collection FOLDER (or a file of ids)")
+        parser.error("--regime mini restricts the qrels: add --searched FOLDER (or a file of ids)")
 
     from mathamr.stages.retrieval.scoring import score_files
 

@@ -110,8 +110,8 @@ def _options() -> argparse.ArgumentParser:
     job = ("outputs/EXP", "CONDITION")
     parser.add_argument("--from", nargs=2, dest="job", metavar=job, help="a finished job of an experiment")
     parser.add_argument("--seed", type=int, help="seed of the finished job; default: the first one")
-    parser.add_argument("--tensors", "--graphs", dest="tensors", type=Path, help="preprocessed.db")
-    parser.add_argument("--graphs-db", "--collection", dest="graphs_db", type=Path, help="collection.db of the tensors")
+    parser.add_argument("--tensors", type=Path, help="preprocessed.db")
+    parser.add_argument("--graphs-db", type=Path, help="collection.db of the tensors")
     parser.add_argument(
         "--model", type=Path, help="folder of a checkpoint, e.g. model/best; with FOLDER, of a saved model"
     )

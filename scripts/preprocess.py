@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
     add_corpus(parser)
-    parser.add_argument("--graphs-db", "--collection", dest="graphs_db", type=Path, required=True, help="collection.db")
+    parser.add_argument("--graphs-db", type=Path, required=True, help="collection.db")
     parser.add_argument("--out", type=Path, required=True, help="output folder")
     parser.add_argument("--workers", type=int, default=1, help="number of converting processes")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="settings of the groups graph and train")

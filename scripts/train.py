@@ -35,7 +35,7 @@ from experiments.options import parser_of
 def main(arguments: Sequence[str] | None = None) -> str:
     """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
-    parser.add_argument("--tensors", "--graphs", dest="tensors", type=Path, required=True, help="preprocessed.db")
+    parser.add_argument("--tensors", type=Path, required=True, help="preprocessed.db")
     parser.add_argument("--pairs", type=Path, required=True, help="TSV of question ids and answer ids")
     default = "default: that of the file"
     parser.add_argument("--structure", help=f"virtual nodes: full, global or none; {default}")

@@ -1,6 +1,6 @@
 """Speed of building a collection, and the memory of all its processes.
 
-    python scripts/bench.py collection --data jsonl --root ../shared/data/mse-questions --out mse.db --workers 2
+    python scripts/bench.py collection --corpus jsonl --root ../shared/data/mse-questions --out mse.db --workers 2
 
 The collection is built as by scripts/build_collection.py (the same database, resumed if it exists), and then counted. A
 line is printed for each tenth of the posts: posts done, and in that tenth posts per second of wall time, milliseconds

@@ -1,6 +1,6 @@
 """Validity and speed of the embedded AMR parser on every sentence of a collection.
 
-    python scripts/bench.py embedded_parser --data arqmath --root ../shared/data/arqmath-mini --workers 2
+    python scripts/bench.py embedded_parser --corpus arqmath --root ../shared/data/arqmath-mini --workers 2
 
 Each sentence of each post (its title included, with ``FORMULA_i`` for its formulas) is parsed as a separate chunk. A
 graph is invalid if the package ``penman`` cannot read it, or reads triples different from this project's. ``lost``

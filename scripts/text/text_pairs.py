@@ -8,7 +8,7 @@
 
     mathamr text pairs statements --papers papers.jsonl --benchmark DIR          # with separate tests
 
-With ``--benchmark`` (or ``--collection``) each command makes a folder for an experiment (``data=pairs data.root=DIR``):
+With ``--benchmark`` each command makes a folder for an experiment (``data=pairs data.root=DIR``):
 documents, training pairs, and tests that share nothing with the pairs; see mathamr/text/benchmarks.py.
 
 mathamr text statements makes ``papers.jsonl`` from LaTeX sources. With ``--model NAME`` a language model writes the
@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("--most", type=int, help="largest number of pairs; for a collection of formulas: in its tests")
         place = one.add_mutually_exclusive_group(required=True)
         place.add_argument("--out", type=Path, help="JSON lines of pairs")
-        place.add_argument("--benchmark", "--collection", type=Path, help="folder of a collection with tests")
+        place.add_argument("--benchmark", type=Path, help="folder of a collection with tests")
         one.add_argument("--seed", type=int, default=0, help="seed of the choice of tests")
     answers.add_argument(
         "--test-share", type=float, default=0.2, help="share of the questions for tests, with their answers"

@@ -112,9 +112,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("statements", ["--papers", papers, *unseen], "text_finetuning"),
         ("formulas", ["--papers", papers, *some], "cross_retrieval"),
         ("concepts", ["--graph", graph, "--sources", str(sources), *some], "knowledge_graph"),
-        ("answers", ["--data", "jsonl", "--root", str(threads(folder / "threads")), *some], "answer_retrieval"),
+        ("answers", ["--corpus", "jsonl", "--root", str(threads(folder / "threads")), *some], "answer_retrieval"),
     ):
-        assert text_pairs.main([kind, *options, "--collection", str(folder / name)]) == 0
+        assert text_pairs.main([kind, *options, "--benchmark", str(folder / name)]) == 0
     return folder
 
 

@@ -44,7 +44,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(corpus: Path, out: Path, *more: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    given = ("--data", "jsonl", "--root", corpus, "--out", out, "--parser", "penman_file")
+    given = ("--corpus", "jsonl", "--root", corpus, "--out", out, "--parser", "penman_file")
     return run_script("build_collection.py", *given, "--option", f"path={corpus / 'graphs.penman'}", *more, code=code)
 
 
@@ -144,7 +144,16 @@ def test_a_post_that_is_not_there_is_a_message_and_code_2(tmp_path: Path) -> Non
 def test_the_array_job_runs_each_shard_under_its_number(corpus: Path, tmp_path: Path) -> None:
     script = (ROOT / "slurm" / "build_collection.sbatch").read_text()
     assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
-    given = ["--data", "jsonl", "--root", corpus, "--parser", "penman_file", "--option", f"path={corpus}/graphs.penman"]
+    given = [
+        "--corpus",
+        "jsonl",
+        "--root",
+        corpus,
+        "--parser",
+        "penman_file",
+        "--option",
+        f"path={corpus}/graphs.penman",
+    ]
     environment = {**os.environ, "PYTHON": sys.executable, "SHARDS": "2", "OUT": str(tmp_path / "work")}
     command = ["bash", str(ROOT / "slurm" / "build_collection.sbatch"), *map(str, given)]
     done = subprocess.run(

@@ -141,13 +141,11 @@ def test_regime_mini_restricts_the_qrels_to_the_collection(tmp_path: Path) -> No
     folder.mkdir()
     (folder / "posts.jsonl").write_text('{"id": "b", "kind": "answer", "body": "x"}\n')
     (folder / "topics.jsonl").write_text("")
-    done = evaluate(*command, "--collection", folder)
+    done = evaluate(*command, "--searched", folder)
     assert (json.loads(done.stdout)["topics"], done.stderr) == (2, "")
-    assert "add --collection FOLDER" in evaluate(*command).stderr
-    assert (
-        "--collection is an option of --regime mini" in evaluate(*command[:-2], "--collection", tmp_path / "ids").stderr
-    )
-    missing = evaluate(*command, "--collection", tmp_path / "none")
+    assert "add --searched FOLDER" in evaluate(*command).stderr
+    assert "--searched is an option of --regime mini" in evaluate(*command[:-2], "--searched", tmp_path / "ids").stderr
+    missing = evaluate(*command, "--searched", tmp_path / "none")
     assert (missing.returncode, "cannot be read as a list of ids" in missing.stderr) == (2, True)
 
 
@@ -160,7 +158,7 @@ def test_regime_mini_of_task_2_is_about_the_formulas_of_the_collection(tmp_path:
     printed = json.loads(done.stdout)
     assert (printed["topics"], printed["map_prime"]) == (2, 0.5)  # B.2 is missing from the run
     (tmp_path / "some").write_text("v\n")
-    done = evaluate(*command, "--visual-ids", tmp_path / "ids.tsv", "--collection", tmp_path / "some")
+    done = evaluate(*command, "--visual-ids", tmp_path / "ids.tsv", "--searched", tmp_path / "some")
     assert (json.loads(done.stdout)["topics"], json.loads(done.stdout)["map_prime"]) == (1, 1.0)
-    refused = evaluate(*command, "--visual-ids", tmp_path / "ids.tsv", "--collection", tmp_path)
+    refused = evaluate(*command, "--visual-ids", tmp_path / "ids.tsv", "--searched", tmp_path)
     assert (refused.returncode, "takes a file of visual ids" in refused.stderr) == (2, True)

@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             },
         ]
     (folder / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts))
-    data = ["--data", "jsonl", "--root", ".", "--out", "collection.db"]
+    data = ["--corpus", "jsonl", "--root", ".", "--out", "collection.db"]
     done = run_script("build_collection.py", *data, folder=folder)
     assert done.returncode == 0, done.stderr
     (folder / "conf").symlink_to(ROOT / "conf")
@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_a_collection_becomes_graphs_pairs_and_hard_negatives(folder: Path) -> None:
-    data = ["--data", "jsonl", "--root", ".", "--collection", "collection.db", "--out", "work"]
+    data = ["--corpus", "jsonl", "--root", ".", "--graphs-db", "collection.db", "--out", "work"]
     wanted = [
         "train.negatives=2",
         "train.negative_pool=3",
@@ -68,7 +68,7 @@ def test_a_collection_becomes_graphs_pairs_and_hard_negatives(folder: Path) -> N
 
 def test_threads_are_refused_before_any_graph_is_read(tmp_path: Path) -> None:
     (tmp_path / "posts.jsonl").write_text('{"post_id": "1", "kind": "question", "body": "Is it odd?"}\n')
-    data = ["--data", "jsonl", "--root", ".", "--collection", "collection.db", "--out", "work"]
+    data = ["--corpus", "jsonl", "--root", ".", "--graphs-db", "collection.db", "--out", "work"]
     refused = run_script("preprocess.py", *data, "graph.thread=question", folder=tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "graph.thread=question joins the graphs of posts" in refused.stderr
@@ -78,7 +78,7 @@ def test_threads_are_refused_before_any_graph_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_guide_trains_in_ten_lines(folder: Path) -> None:
-    data = ["--data", "jsonl", "--root", ".", "--collection", "collection.db", "--out", "."]
+    data = ["--corpus", "jsonl", "--root", ".", "--graphs-db", "collection.db", "--out", "."]
     assert run_script("preprocess.py", *data, folder=folder).returncode == 0
     (block,) = [block for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "train(config" in block]
     assert len([line for line in block.splitlines() if line]) <= 10

@@ -232,7 +232,7 @@ def test_two_ranks_stop_at_a_signal_go_on_when_queued_again_and_stay_away_when_c
 ) -> None:
     make_store(tmp_path / "preprocessed.db").close()
     (tmp_path / "pairs.tsv").write_text("".join(f"q{i}\ta{i}\n" for i in range(48)))
-    files = ["--graphs", tmp_path / "preprocessed.db", "--pairs", tmp_path / "pairs.tsv", "--out", tmp_path / "model"]
+    files = ["--tensors", tmp_path / "preprocessed.db", "--pairs", tmp_path / "pairs.tsv", "--out", tmp_path / "model"]
     long = ["train.epochs=5000", "train.patience=5000", "train.learning_rate=1e-4"]
     tasks = ["--nodes=1", "--ntasks-per-node=2", "--gpus-per-node=0", "--cpus-per-task=1"]
     job = slurm.submit(*tasks, "slurm/train_multi_gpu.sbatch", *map(str, files), *SMALL, *long)

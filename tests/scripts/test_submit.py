@@ -133,7 +133,7 @@ def test_ids_that_the_collection_lacks_are_named_by_line(
     one, two = tmp_path / "one.tsv", tmp_path / "two.tsv"
     one.write_text("T.1\ta1\t1\t2\tme\nT.1\tq1\t2\t1\tme\nT.9\tnone\t1\t1\tme\n")
     two.write_text("F.1\ta1:1\ta1\t1\t2\tme\nF.1\ta1:7\ta1\t2\t1\tme\n")
-    data = ["--data", "jsonl", "--root", str(collection)]
+    data = ["--corpus", "jsonl", "--root", str(collection)]
     assert submit.main(["--check", str(one), str(two), *data]) == 1
     printed = capsys.readouterr().out
     for line in (
@@ -253,7 +253,7 @@ def test_an_experiment_without_results(experiment: Path, tmp_path: Path, capsys:
         [],
         ["out", "--check", "file"],
         ["out"],
-        ["out", "--team", "x", "--run", "y", "--out", "z", "--data", "jsonl"],
+        ["out", "--team", "x", "--run", "y", "--out", "z", "--corpus", "jsonl"],
         ["--check", "file", "--years", "2022"],
         ["--check", "file", "--root", "nowhere"],
     ],

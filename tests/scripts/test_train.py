@@ -29,7 +29,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> GraphStore:
 @pytest.fixture
 def command(store: GraphStore, tmp_path: Path) -> list[str]:
     (tmp_path / "pairs.tsv").write_text("".join(f"q{i}\ta{i}\n" for i in range(48)) + "q1\tlost\n")
-    return ["--graphs", str(store.path), "--pairs", str(tmp_path / "pairs.tsv"), "--out", str(tmp_path / "model")]
+    return ["--tensors", str(store.path), "--pairs", str(tmp_path / "pairs.tsv"), "--out", str(tmp_path / "model")]
 
 
 def test_it_trains_and_says_what_came_of_it(

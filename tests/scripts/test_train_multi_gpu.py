@@ -78,7 +78,7 @@ def test_two_tasks_train_and_are_queued_again_when_stopped(environment: dict[str
     make_store(tmp_path / "preprocessed.db").close()
     (tmp_path / "pairs.tsv").write_text("".join(f"q{i}\ta{i}\n" for i in range(48)))
     small = ["train.batch_size=8", "model.hidden_dim=16", "model.num_layers=1", "model.num_bases=2"]
-    files = ["--graphs", str(tmp_path / "preprocessed.db"), "--pairs", str(tmp_path / "pairs.tsv")]
+    files = ["--tensors", str(tmp_path / "preprocessed.db"), "--pairs", str(tmp_path / "pairs.tsv")]
     arguments = [*files, "--out", str(tmp_path / "model"), *small, "train.device=cpu", "train.patience=9999"]
 
     job = start(environment, *arguments, "train.epochs=5000", "train.learning_rate=1e-4")

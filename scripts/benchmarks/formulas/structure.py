@@ -1,9 +1,9 @@
 """Structure search: its speed compared with BM25 over symbol pairs, and checks with renamed and enclosed formulas.
 
     python scripts/bench.py structure                                         # formulas of the embedded collection
-    python scripts/bench.py structure --data titles --root DIR --formulas 100000 --proofs 0
-    python scripts/bench.py structure --data arqmath --root DIR --formulas 100000 --latent --formulas-db formulas.db
-    python scripts/bench.py structure --data titles --root DIR --formulas 1000000 --fill --proofs 0
+    python scripts/bench.py structure --corpus titles --root DIR --formulas 100000 --proofs 0
+    python scripts/bench.py structure --corpus arqmath --root DIR --formulas 100000 --latent --formulas-db formulas.db
+    python scripts/bench.py structure --corpus titles --root DIR --formulas 1000000 --fill --proofs 0
 
 All searches take turns on the same formulas and queries, in one process; a search returns ``--k`` results. The formulas
 are the first different ones of a collection, with trees made from LaTeX or read from a formulas.db. If the collection
@@ -56,7 +56,7 @@ Search = Callable[[ParsedFormula, int], list[int]]
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Print times of all searches, and the shares of the checks; return the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="mathdocs", help="kind of the collection")
+    parser.add_argument("--corpus", default="mathdocs", help="kind of the collection")
     parser.add_argument("--root", type=Path, help="folder of the collection, if it has one")
     parser.add_argument("--formulas", type=int, default=20_000, help="largest number of formulas")
     parser.add_argument(
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         raise ConfigError("--formulas, --queries and --k must be 1 or more")
     generator = random.Random(42)
     trees = FormulaTrees(given.formulas_db)
-    posts = open_corpus(given.data, given.root).posts()
+    posts = open_corpus(given.corpus, given.root).posts()
     different = unique(formula for _, _, formula in distinct_formulas(posts, trees.of, {}))
     formulas = list(islice(different, given.formulas))
     distinct = len(formulas)

@@ -1,10 +1,10 @@
 r"""An experiment from the posts to the scores, at growing sizes: seconds a post and peak memory of each stage.
 
     python scripts/bench.py full_scale --sizes 10000,100000 --out scale
-    python scripts/bench.py full_scale --sizes 10000,100000 --out scale --data arqmath --root arqmath-mini
+    python scripts/bench.py full_scale --sizes 10000,100000 --out scale --corpus arqmath --root arqmath-mini
 
 For each size, the benchmark generates an ARQMath (benchmarks/published_tree.py) and runs ``+exp=trial`` over all of it:
-texts, formula trees, tensors, an epoch, encoding, index, search and evaluation of 100 topics. Posts of ``--data`` are
+texts, formula trees, tensors, an epoch, encoding, index, search and evaluation of 100 topics. Posts of ``--corpus`` are
 parsed once; their graphs get new ids and serve as the graphs of the generated posts. Parsing is therefore measured on
 real text, and later stages on graphs of real sizes. ``KEY=VALUE`` changes a setting of the run.
 
@@ -214,14 +214,14 @@ def main() -> dict[int, list[dict[str, Any]]]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="10000,100000,1000000", help="numbers of posts, growing")
     parser.add_argument("--out", type=Path, required=True, help="output folder (resumed if it exists)")
-    parser.add_argument("--data", choices=sorted(NAMES), default="mathdocs", help="form of the collection to parse")
+    parser.add_argument("--corpus", choices=sorted(NAMES), default="mathdocs", help="form of the collection to parse")
     parser.add_argument("--root", type=Path, help="folder of that collection, if it has one")
     parser.add_argument("--parsed", type=int, default=5000, metavar="N", help="number of posts to parse")
     parser.add_argument("--seed", type=int, default=0)
     given, changes = parser.parse_known_args()
     given.out.mkdir(parents=True, exist_ok=True)
     if not (given.out / "parsed.json").exists():
-        _apart(parse, given.out, given.data, given.root, given.parsed)
+        _apart(parse, given.out, given.corpus, given.root, given.parsed)
     measured: dict[int, list[Row]] = {}
     for posts in sorted(int(size) for size in given.sizes.split(",")):
         folder = (given.out / str(posts)).resolve()

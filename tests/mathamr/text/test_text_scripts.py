@@ -41,8 +41,8 @@ def test_answers_with_threads_kept_apart(tmp_path: Path, capsys: pytest.CaptureF
             for i in range(10)
         )
     )
-    command = ["answers", "--data", "jsonl", "--root", str(tmp_path), "--positives", "answers", "--least-score", "0"]
-    assert text_pairs.main([*command, "--test-share", "0.3", "--collection", str(tmp_path / "made")]) == 0
+    command = ["answers", "--corpus", "jsonl", "--root", str(tmp_path), "--positives", "answers", "--least-score", "0"]
+    assert text_pairs.main([*command, "--test-share", "0.3", "--benchmark", str(tmp_path / "made")]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["answers"], made["train"], made["tests"]) == ({"answers": 10}, 7, {"unseen": 3})
     assert PairCollection(tmp_path / "made").tests() == ("unseen",)

@@ -34,7 +34,7 @@ def corpus(tmp_path: Path) -> Path:
 @pytest.mark.usefixtures("warm_children")
 def test_a_build_is_measured_and_the_collection_stays(corpus: Path, tmp_path: Path) -> None:
     out, samples = tmp_path / "c.db", tmp_path / "samples.tsv"
-    given = ("--data", "jsonl", "--root", corpus, "--out", out, "--samples", samples, "--every", "0.2")
+    given = ("--corpus", "jsonl", "--root", corpus, "--out", out, "--samples", samples, "--every", "0.2")
     around = usage(os.getpid()).memory / 2**20  # this process has what earlier tests imported, and perhaps a browser
     lines, result = bench("collection", *given)
     assert lines[0] == "20 posts"
@@ -64,7 +64,7 @@ def test_the_memory_of_a_process_counts_with_that_of_those_it_started() -> None:
 
 
 def test_every_sentence_is_looked_at(corpus: Path) -> None:
-    lines, result = bench("embedded_parser", "--data", "jsonl", "--root", corpus, "--limit", "10")
+    lines, result = bench("embedded_parser", "--corpus", "jsonl", "--root", corpus, "--limit", "10")
     assert lines[-2] == "30 sentences: 0 invalid graphs, 0 placeholders lost"
     assert (result["posts"], result["placeholders"], result["invalid"], result["lost"]) == (10, 10, 0, 0)
     assert result["sentences_per_cpu_second"] > 0
@@ -72,5 +72,5 @@ def test_every_sentence_is_looked_at(corpus: Path) -> None:
 
 def test_invalid_graphs_are_exit_code_1(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(EmbeddedParser, "parse", lambda self, chunks: ["(("] * len(chunks))
-    done = run_script("bench.py", "embedded_parser", "--data", "jsonl", "--root", corpus, "--limit", "1")
+    done = run_script("bench.py", "embedded_parser", "--corpus", "jsonl", "--root", corpus, "--limit", "1")
     assert (done.returncode, json.loads(done.stdout.splitlines()[-1])["invalid"]) == (1, 3)
