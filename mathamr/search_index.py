@@ -28,7 +28,7 @@ from graphs.counts import counted
 from graphs.errors import ConfigError, StoreError, printable
 from graphs.shared_files import only_writer, read_json, write_json
 from graphs.stores.posts import PostTexts
-from mathamr.retrieval.folder import HEADER, building, opened, read_header, switch
+from mathamr.retrieval.folder import HEADER, building, open_current, read_header, switch
 from mathamr.search.searchable import SearchEngine
 from mathamr.search.settings import Settings
 from mathamr.search.structured import StructuredFormulas
@@ -155,7 +155,7 @@ def open_index(path: Path, *, model: Path | None = None, device: str = "cpu") ->
         return Engine.open(path, model=model, device=device), {}
     if model is not None:
         raise ConfigError(f"model={model}: {path} is not of a graph model; leave model= out")
-    return opened(path, lambda: _open(path, device))
+    return open_current(path, lambda: _open(path, device))
 
 
 def _open(path: Path, device: str) -> tuple[SystemEngine, Mapping[str, Any]]:
@@ -165,7 +165,7 @@ def _open(path: Path, device: str) -> tuple[SystemEngine, Mapping[str, Any]]:
         raise StoreError(f"damaged: it has {posts!r} posts; build the index again", path=path / HEADER)
     name = f"{entry(header, 'condition')} of {entry(header, 'experiment')}"
     manifest = entry(header, "manifest")
-    part = _opened(manifest, data / SYSTEM, device)
+    part = _open_part(manifest, data / SYSTEM, device)
     try:
         texts = PostTexts(data / POSTS)
     except BaseException:
@@ -198,7 +198,7 @@ def _changed(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield from _changed(own)
 
 
-def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:
+def _open_part(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:
     """Open the parts of a system in a manifest, then the system itself."""
     system = entry(manifest, "system")
     if system not in registry.names():
@@ -213,7 +213,7 @@ def _opened(manifest: Mapping[str, Any], folder: Path, device: str) -> Part:
         for name, own in entry(manifest, "parts").items():
             if name in ("", ".", "..") or Path(name).name != name:
                 raise StoreError(f"a part cannot have the name {name!r}; build the index again", path=folder)
-            parts[name] = _opened(own, folder / PARTS / name, device)
+            parts[name] = _open_part(own, folder / PARTS / name, device)
         kept = KeptSearch(folder, entry(manifest, "record"), parts, device)
         try:
             searchable = registry.find(system).open_kept(kept)

@@ -34,7 +34,7 @@ FOLDS = 5
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _RankedTopic:
     """Topic with its year or fold, the scores of its results, and its success."""
 
     part: str
@@ -47,57 +47,59 @@ def of_run(run: Run, qrels: Qrels, config: GeometryConfig, relevant: int = RELEV
 
     If topics cannot be fitted or tested (all succeed, one year), ``left_out`` has the reason.
     """
-    asked = _asked(run, qrels, config.k, relevant)
-    parts = sorted({one.part for one in asked})
+    topics = _ranked_topics(run, qrels, config.k, relevant)
+    parts = sorted({one.part for one in topics})
     years = not any(part.startswith("fold") for part in parts)
     try:
-        if len(asked) < 2:
+        if len(topics) < 2:
             raise AnalysisError("fewer than two topics have results")
         if len(parts) < 2:
-            raise AnalysisError(f"{len(asked)} topics of {parts[0]}; name two years or more")
-        held = {part: _held_out(asked, part, config) for part in parts}
+            raise AnalysisError(f"{len(topics)} topics of {parts[0]}; name two years or more")
+        held = {part: _held_out(topics, part, config) for part in parts}
         groups = {part: [part] for part in parts} if years else {"each fold": parts}
         return {
-            "evidence": _alone(asked, groups, config),
-            "tested": [_tested(name, group, asked, held) for name, group in groups.items()],
-            "fitted": _fit(asked, config).record(),
+            "evidence": _alone(topics, groups, config),
+            "tested": [_tested(name, group, topics, held) for name, group in groups.items()],
+            "fitted": _fit(topics, config).record(),
         }
     except AnalysisError as error:
         return {"left_out": str(error)}
 
 
-def _asked(run: Run, qrels: Qrels, k: int, relevant: int) -> list[_Asked]:
+def _ranked_topics(run: Run, qrels: Qrels, k: int, relevant: int) -> list[_RankedTopic]:
     judged = [topic for topic in sorted(qrels, key=natural) if run.rankings.get(topic)]
     found = []
     for place, topic in enumerate(judged):
         hits, year = run.rankings[topic], year_of(topic)
         success = any(qrels[topic].get(hit.doc_id, 0) >= relevant for hit in hits[:k])
         part = f"fold {place % FOLDS + 1}" if year is None else str(year)
-        found.append(_Asked(part, [hit.score for hit in hits], int(success)))
+        found.append(_RankedTopic(part, [hit.score for hit in hits], int(success)))
     return found
 
 
-def _fit(asked: Sequence[_Asked], config: GeometryConfig) -> Confidence:
-    success = [one.success for one in asked]
-    return Confidence.fit([one.scores for one in asked], success, k=config.k, psi=config.psi)
+def _fit(topics: Sequence[_RankedTopic], config: GeometryConfig) -> Confidence:
+    success = [one.success for one in topics]
+    return Confidence.fit([one.scores for one in topics], success, k=config.k, psi=config.psi)
 
 
-def _held_out(asked: Sequence[_Asked], part: str, config: GeometryConfig) -> list[float]:
+def _held_out(topics: Sequence[_RankedTopic], part: str, config: GeometryConfig) -> list[float]:
     """Return the confidences of the topics of a part, fitted to all others."""
-    fitted = _fit([one for one in asked if one.part != part], config)
-    return [fitted(one.scores) for one in asked if one.part == part]
+    fitted = _fit([one for one in topics if one.part != part], config)
+    return [fitted(one.scores) for one in topics if one.part == part]
 
 
-def _tested(name: str, group: Sequence[str], asked: Sequence[_Asked], held: dict[str, list[float]]) -> dict[str, Any]:
+def _tested(
+    name: str, group: Sequence[str], topics: Sequence[_RankedTopic], held: dict[str, list[float]]
+) -> dict[str, Any]:
     """Return the measures of the confidences of one year, or of all folds."""
     confidences = np.array([value for part in group for value in held[part]])
-    mine = [one.success for part in group for one in asked if one.part == part]
-    shares = {part: np.mean([one.success for one in asked if one.part != part]) for part in group}
+    mine = [one.success for part in group for one in topics if one.part == part]
+    shares = {part: np.mean([one.success for one in topics if one.part != part]) for part in group}
     constant = np.concatenate([np.full(len(held[part]), shares[part]) for part in group])
     chance = error_by_chance(confidences)
     return {
         "on": name,
-        "by": ", ".join(sorted({one.part for one in asked} - set(group))) or "the other folds",
+        "by": ", ".join(sorted({one.part for one in topics} - set(group))) or "the other folds",
         "topics": len(mine),
         "succeeded": _round(np.mean(mine)),
         "auc": [_round(value) for value in (auc(confidences, mine), *auc_interval(confidences, mine))],
@@ -109,13 +111,13 @@ def _tested(name: str, group: Sequence[str], asked: Sequence[_Asked], held: dict
 
 
 def _alone(
-    asked: Sequence[_Asked], groups: dict[str, list[str]], config: GeometryConfig
+    topics: Sequence[_RankedTopic], groups: dict[str, list[str]], config: GeometryConfig
 ) -> dict[str, dict[str, float]]:
     """Return the AUC of each evidence alone; theta is that of all topics."""
-    theta = _fit(asked, config).theta
+    theta = _fit(topics, config).theta
     table: dict[str, dict[str, float]] = {name: {} for name in EVIDENCE}
     for group, parts in groups.items():
-        mine = [one for one in asked if one.part in parts]
+        mine = [one for one in topics if one.part in parts]
         found = np.stack([evidence(one.scores, config.k, theta) for one in mine])
         for name, values in zip(EVIDENCE, found.T, strict=True):
             table[name][group] = _round(auc(values, [one.success for one in mine]))

@@ -48,7 +48,7 @@ from mathamr.analysis.isotropy import AS_THEY_ARE, TRANSFORMATIONS, isoscore, pa
 from mathamr.analysis.overlap import density, overlap
 from mathamr.analysis.shift import nearest_distances
 from mathamr.analysis.similarities import Floats, Survey, cosine, maxsim, of_kind, survey, unit_vectors
-from mathamr.analysis.thresholds import chosen, of_paper, threshold_curve
+from mathamr.analysis.thresholds import highest_harmless, of_paper, threshold_curve
 from mathamr.evaluation.metrics import RELEVANT
 from mathamr.evaluation.resampling import Bootstrapped, bootstrap
 from mathamr.evaluation.runs import Qrels, Run
@@ -150,7 +150,7 @@ def of_space(
         raise AnalysisError(f"no topic can be compared with a right document by the vectors of {own}")
     mine, k = found[own], config.k
     curve = threshold_curve(mine, min(k, mine.top.shape[1]), samples=config.samples, size=config.size)
-    best = chosen(curve)
+    best = highest_harmless(curve)
     above = overlap(mine, psi=100 * best.removed, samples=config.samples, size=config.size)
     return {
         "own": own,

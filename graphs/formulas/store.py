@@ -175,7 +175,7 @@ def _place(connection: sqlite3.Connection, path: str | os.PathLike[str], source:
 
 
 @dataclass(slots=True)
-class _Made:
+class _PieceTrees:
     """Results of a piece; ids are keys of the database, and a tree is named by its hash."""
 
     piece: Piece
@@ -198,8 +198,8 @@ class _TreeMaker:
         data = pack(self._parse[representation](mathml))
         return _hash(data), data
 
-    def __call__(self, piece: Piece) -> _Made:
-        made = _Made(replace(piece, data=None), {}, [], [], [])  # the bytes are not sent back
+    def __call__(self, piece: Piece) -> _PieceTrees:
+        made = _PieceTrees(replace(piece, data=None), {}, [], [], [])  # the bytes are not sent back
         source = piece.source
         for line, row in rows(piece):
             if isinstance(row, str):
@@ -228,7 +228,7 @@ def _hash(data: bytes) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 
-def _write(connection: sqlite3.Connection, made: _Made) -> None:
+def _write(connection: sqlite3.Connection, made: _PieceTrees) -> None:
     """Write the results of a piece, and the place in its file, in one transaction."""
     source = made.piece.source
     column = source.representation
@@ -257,7 +257,7 @@ def _write(connection: sqlite3.Connection, made: _Made) -> None:
     connection.commit()
 
 
-def _duplicates(connection: sqlite3.Connection, made: _Made) -> list[tuple[int | str | None, ...]]:
+def _duplicates(connection: sqlite3.Connection, made: _PieceTrees) -> list[tuple[int | str | None, ...]]:
     """Return a failure for each row of a piece whose tree is not that of an earlier row of the formula."""
     source = made.piece.source
     query = f"SELECT hash FROM formula JOIN tree ON tree.id = {source.representation} WHERE formula_id = ?"

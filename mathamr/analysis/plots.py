@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mathamr.analysis.plot_styles import COLOURS, MARKERS, plot_style
-from mathamr.analysis.thresholds import Threshold, chosen
+from mathamr.analysis.thresholds import Threshold, highest_harmless
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +64,7 @@ def threshold_lines(ax: Axes, curves: Mapping[str, Sequence[Threshold]]) -> None
             [one.tau for one in curve],
             [(one.metric.mean, *one.metric.interval()) for one in curve],
         )
-        best = chosen(curve)
+        best = highest_harmless(curve)
         ring(ax, number, best.tau, best.metric.mean)
     ax.set_xlabel("Threshold τ")
 

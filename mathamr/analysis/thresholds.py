@@ -10,7 +10,7 @@ Four queries with two results each; the right document of the last query is not 
 >>> curve = threshold_curve(found, k=2, psis=[0, 50, 100], samples=500)
 >>> [(one.psi, round(one.tau, 2), one.metric.point, one.removed) for one in curve if one.psi is not None]
 [(0, 0.2, 0.75, 0.0), (50, 0.2, 0.75, 0.0), (100, 0.4, 0.75, 0.5)]
->>> round(chosen(curve).tau, 2), chosen(curve).psi  # the interval of four queries is wide
+>>> round(highest_harmless(curve).tau, 2), highest_harmless(curve).psi  # the interval of four queries is wide
 (0.89, None)
 
 The paper's section II-B: each bootstrap sample of queries has a smallest similarity among its top K; tau(psi) is the
@@ -21,7 +21,7 @@ queries give a narrower interval and a lower threshold.
 
 A sample's minimum is among the lowest similarities of all, so psi = 100 is a low threshold, and the paper's curve often
 ends before the metric falls. We continue the curve at percentiles of all top-K similarities, which have no psi.
-:func:`chosen` takes the highest threshold of the whole curve, :func:`of_paper` the highest with a psi.
+:func:`highest_harmless` takes the highest threshold of the whole curve, :func:`of_paper` the highest with a psi.
 """
 
 from __future__ import annotations
@@ -112,10 +112,10 @@ def threshold_curve(
 
 def of_paper(curve: Sequence[Threshold]) -> Threshold:
     """Return the highest harmless threshold that has a ``psi``: the paper's rule."""
-    return chosen([one for one in curve if one.psi is not None])
+    return highest_harmless([one for one in curve if one.psi is not None])
 
 
-def chosen(curve: Sequence[Threshold]) -> Threshold:
+def highest_harmless(curve: Sequence[Threshold]) -> Threshold:
     """Return the highest harmless threshold; psi = 0 is always harmless."""
     harmless = [one for one in curve if one.harmless]
     if not harmless:

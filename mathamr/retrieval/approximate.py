@@ -41,7 +41,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import scan
 from mathamr.retrieval.exact.index import DType, ExactIndex
 from mathamr.retrieval.exact.mapped import read_ids
-from mathamr.retrieval.folder import building, opened, read_header, switch
+from mathamr.retrieval.folder import building, open_current, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_search, ranked
 
 FORMAT = "mathamr-approximate-index"
@@ -100,7 +100,7 @@ class ApproximateIndex:
         With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` for a folder that is
         missing, damaged or of another format.
         """
-        return opened(path, lambda: cls._open(path, model_hash))
+        return open_current(path, lambda: cls._open(path, model_hash))
 
     @classmethod
     def _open(cls, path: Path, model_hash: str | None) -> ApproximateIndex:

@@ -18,8 +18,8 @@ Traceback (most recent call last):
     ...
 graphs.errors.StoreError: ...vectors: damaged: the file has changed since it was written; build the index again
 
-A process that opens the folder with :func:`opened` gets either the old index or the new one. A process that has the
-old index open can still use it, because the operating system keeps open files until they are closed. The next build
+A process that opens the folder with :func:`open_current` gets either the old index or the new one. A process that has
+the old index open can still use it, because the operating system keeps open files until they are closed. The next build
 removes the files of a killed one. Only one process can build at a time.
 """
 
@@ -89,7 +89,7 @@ def building(path: Path) -> Iterator[Path]:
         raise
 
 
-def opened(path: Path, open_: Callable[[], T]) -> T:
+def open_current(path: Path, open_: Callable[[], T]) -> T:
     """Return what ``open_`` returns; repeat it if another process has meanwhile switched the index of ``path``.
 
     ``open_`` reads the header first, and the files that it names may be removed before they are opened.

@@ -34,7 +34,7 @@ from graphs.errors import RetrievalError, StoreError
 from mathamr.evaluation.efficiency import bytes_on_disk
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact.mapped import read_ids
-from mathamr.retrieval.folder import building, opened, read_header, switch
+from mathamr.retrieval.folder import building, open_current, read_header, switch
 from mathamr.retrieval.index import (
     BackendName,
     Hnsw,
@@ -138,7 +138,7 @@ class EmbeddedIndex:
 
         Raises :class:`StoreError` for a folder that is missing, damaged, or held by another process.
         """
-        return opened(path, lambda: cls._open(path, model_hash=model_hash, temporary=None))
+        return open_current(path, lambda: cls._open(path, model_hash=model_hash, temporary=None))
 
     @classmethod
     def _open(cls, path: Path, *, model_hash: str | None, temporary: Path | None) -> EmbeddedIndex:

@@ -40,7 +40,7 @@ from mathamr.maxsim import VectorSets
 from mathamr.retrieval import backends
 from mathamr.retrieval.exact.index import DType, ExactIndex
 from mathamr.retrieval.explanation import Explanation, explain, nodes_of
-from mathamr.retrieval.folder import FORMULA_TABLE, building, opened, read_header, switch
+from mathamr.retrieval.folder import FORMULA_TABLE, building, open_current, read_header, switch
 from mathamr.retrieval.formulas import FormulaIndex, formula_points
 from mathamr.retrieval.index import Index, Ranking, Strategy
 from mathamr.retrieval.strategies import search
@@ -204,7 +204,7 @@ class Catalog:
         Raises :class:`StoreError` for a folder that is missing, damaged, of another format or model, and where a
         server has other posts under its name.
         """
-        return opened(path, lambda: cls._open(path, model_hash))
+        return open_current(path, lambda: cls._open(path, model_hash))
 
     @classmethod
     def _open(cls, path: Path, model_hash: str | None) -> Catalog:

@@ -23,7 +23,7 @@ from typing import Any
 from graphs.errors import MathAMRError, RetrievalError
 from graphs.stores.posts import PostText
 from mathamr.retrieval import backends
-from mathamr.retrieval.folder import opened
+from mathamr.retrieval.folder import open_current
 from mathamr.retrieval.index import STRATEGIES, Strategy
 from mathamr.search.answer import (
     RESULTS,
@@ -59,7 +59,7 @@ class Engine:
         Raises :class:`MathAMRError` for an index that cannot be opened, or was not made by the checkpoint ``model``.
         """
         wanted = None if model is None else checkpoint.weights_hash(model)
-        return opened(index, lambda: cls._open(index, wanted, device))
+        return open_current(index, lambda: cls._open(index, wanted, device))
 
     @classmethod
     def _open(cls, index: Path, model_hash: str | None, device: str) -> Engine:

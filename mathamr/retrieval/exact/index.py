@@ -38,7 +38,7 @@ from mathamr.retrieval.exact.codes import Codes
 from mathamr.retrieval.exact.kernel import Slabs
 from mathamr.retrieval.exact.layout import Places, blocks, is_layout, on_device
 from mathamr.retrieval.exact.mapped import mapped, read_array, read_ids
-from mathamr.retrieval.folder import HEADER, building, opened, read_header, switch
+from mathamr.retrieval.folder import HEADER, building, open_current, read_header, switch
 from mathamr.retrieval.index import BackendName, Ranking, Strategy, check_documents, check_search
 
 DType = Literal["float32", "float16"]
@@ -151,7 +151,7 @@ class ExactIndex:
         With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` for a folder that is
         missing, damaged or of another format.
         """
-        return opened(path, lambda: cls._open(path, device, model_hash))
+        return open_current(path, lambda: cls._open(path, device, model_hash))
 
     @classmethod
     def _open(cls, path: Path, device: torch.device | str, model_hash: str | None) -> ExactIndex:

@@ -126,7 +126,7 @@ class Busy(Exception):
     """Too many questions are waiting."""
 
 
-class Gone(Exception):
+class ClientGone(Exception):
     """Connection that its client has closed."""
 
 
@@ -143,7 +143,12 @@ class Turns:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
     async def __call__(self, request: Request, work: Callable[[], T]) -> T:
-        """Return the result of ``work``; raise :class:`Busy` if the queue is full, :class:`Gone` without a client."""
+        """Return the result of ``work``.
+
+        Raises:
+            Busy: the queue is full.
+            ClientGone: the client has left.
+        """
         if self.taken >= self._places:
             raise Busy
         self.taken += 1
@@ -151,7 +156,7 @@ class Turns:
         try:
             await asyncio.wait((turn, gone), return_when=asyncio.FIRST_COMPLETED)
             if gone.done():
-                raise Gone
+                raise ClientGone
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         finally:
             self.taken -= 1
@@ -348,8 +353,8 @@ def _explain_errors(app: FastAPI) -> None:
         message = f"{MAX_WAITING} questions are waiting already; ask again in a moment"
         return error(503, message, **{"Retry-After": "1"})
 
-    @app.exception_handler(Gone)
-    async def gone(_: Request, __: Gone) -> JSONResponse:
+    @app.exception_handler(ClientGone)
+    async def client_gone(_: Request, __: ClientGone) -> JSONResponse:
         return error(CLIENT_GONE, "the client has closed the connection")
 
     @app.exception_handler(RequestValidationError)

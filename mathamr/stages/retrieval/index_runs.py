@@ -19,7 +19,7 @@ from graphs.stores.collection import Collection
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, Task, check_k
 from mathamr.maxsim import VectorSets
 from mathamr.model.encoding import device_of
-from mathamr.retrieval.folder import opened
+from mathamr.retrieval.folder import open_current
 from mathamr.retrieval.formulas import query_vectors, rerank_by_context
 from mathamr.retrieval.index import Ranking, Strategy
 from mathamr.retrieval.strategies import search
@@ -78,7 +78,7 @@ def search_index(index: Path, topics: Sequence[Topic], settings: IndexSearch, co
         StoreError: an index of another model, or graphs of other texts than those of the topics.
     """
     wanted = None if settings.model is None else checkpoint.weights_hash(settings.model)
-    catalog, encoder = opened(index, lambda: _opened(index, wanted, settings))
+    catalog, encoder = open_current(index, lambda: _open_catalog(index, wanted, settings))
     reader = QueryEncoder(encoder, catalog.vocabulary, catalog.spec, formulas_db=settings.formulas_db)
     encoded_topics, queries = _encoded(reader, topics, settings.topic_graphs, catalog.parser, console)
     start = time.perf_counter()
@@ -93,7 +93,7 @@ def search_index(index: Path, topics: Sequence[Topic], settings: IndexSearch, co
     return Run.from_results(settings.name, results, task=settings.task), seconds
 
 
-def _opened(index: Path, model_hash: str | None, settings: IndexSearch) -> tuple[Catalog, Encoder]:
+def _open_catalog(index: Path, model_hash: str | None, settings: IndexSearch) -> tuple[Catalog, Encoder]:
     """Return all of an index that the search reads: an update removes files that are opened later."""
     catalog = Catalog.open(index, model_hash=model_hash)
     device = device_of(settings.device)

@@ -12,7 +12,7 @@ from graphs.errors import AnalysisError
 from mathamr.analysis.bootstrap import accuracy, hits_of_run, ndcg, reciprocal_rank
 from mathamr.analysis.overlap import density, overlap
 from mathamr.analysis.similarities import Hits, Survey, cosine, survey
-from mathamr.analysis.thresholds import chosen, smallest_similarities, threshold_curve
+from mathamr.analysis.thresholds import highest_harmless, smallest_similarities, threshold_curve
 from mathamr.evaluation.resampling import sample_counts
 from mathamr.evaluation.runs import Hit, Run
 
@@ -87,7 +87,7 @@ def test_thresholds_above_the_lowest_similarities_are_tried() -> None:
     further = [one.tau for one in curve if one.psi is None]
     assert all(one < other for one, other in pairwise([highest, *further]))
     assert [one.tau for one in threshold_curve(found, 2, psis=[], higher=[10, 90], samples=5)] == [0.5, 0.9]
-    best = chosen(curve)
+    best = highest_harmless(curve)
     assert (best.tau, best.psi, best.metric.point) == (0.9, None, 1.0)
     assert best.removed == 0.5
 
@@ -99,7 +99,7 @@ def test_a_threshold_that_costs_accuracy_is_not_chosen() -> None:
     top[0] = [0.9, 0.8]  # a query whose smallest similarity is high
     found = Survey(hits, np.full(n, 2), np.ones(n, int), top, np.zeros((n, 2), int), top[:, 1], np.zeros(n))
     curve = threshold_curve(found, 2, samples=200)
-    assert chosen(curve).tau == 0.5
+    assert highest_harmless(curve).tau == 0.5
     assert all(one.metric.mean <= one.without.mean for one in curve)
     with pytest.raises(AnalysisError, match="percentile"):
         threshold_curve(found, 2, psis=[120])
@@ -124,7 +124,7 @@ def test_a_similarity_equal_to_theta_does_not_count() -> None:
     equal = Survey(np.ones((2, 1), bool), ones, ones.astype(int), ones[:, None], np.zeros((2, 1), int), ones, ones)
     result = overlap(equal, psi=50, samples=5)
     assert [result.coe.point, result.coe.mean, result.roe.point, result.roe.mean] == [0.0] * 4
-    assert chosen(threshold_curve(equal, 1, samples=5)).psi == 0  # of equal thresholds the lowest percentile
+    assert highest_harmless(threshold_curve(equal, 1, samples=5)).psi == 0  # of equal thresholds the lowest percentile
 
 
 def test_thresholds_and_overlaps_take_another_metric_and_samples_of_another_size(found: Survey) -> None:
@@ -150,7 +150,7 @@ def test_results_of_one_query_have_measures(found: Survey) -> None:
     assert one.top.shape == (1, 9)
     result = overlap(one, psi=50, samples=20)
     assert result.coe.interval() in ((0.0, 0.0), (1.0, 1.0))
-    assert chosen(threshold_curve(one, 9, samples=20)).metric.point == 1.0
+    assert highest_harmless(threshold_curve(one, 9, samples=20)).metric.point == 1.0
 
 
 def test_measures_do_not_depend_on_the_order_of_queries() -> None:

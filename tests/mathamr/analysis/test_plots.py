@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from mathamr.analysis import plots
 from mathamr.analysis.similarities import cosine, survey
-from mathamr.analysis.thresholds import chosen, threshold_curve
+from mathamr.analysis.thresholds import highest_harmless, threshold_curve
 
 
 def places(line: Line2D) -> np.ndarray:
@@ -35,7 +35,7 @@ def test_a_ring_stands_at_the_chosen_threshold(ax: Axes) -> None:
     found = survey(cosine(generator.normal(size=(30, 4)), generator.normal(size=(50, 4))), [[i] for i in range(30)], 5)
     curve = threshold_curve(found, 5, samples=50)
     plots.threshold_lines(ax, {"one": curve, "other": curve})
-    best = chosen(curve)
+    best = highest_harmless(curve)
     rings = [line for line in ax.lines if line.get_marker() == "o" and line.get_markersize() == 10]
     assert [places(ring).tolist() for ring in rings] == [[[best.tau, best.metric.mean]]] * 2
     lines = [line for line in ax.lines if line not in rings]

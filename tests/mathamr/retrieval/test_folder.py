@@ -97,10 +97,10 @@ def test_an_error_is_raised_unless_the_index_has_been_switched(error: Exception,
         return "opened"
 
     write()
-    assert folder.opened(tmp_path, open_) == "opened"
+    assert folder.open_current(tmp_path, open_) == "opened"
     switches.append(lambda: None)
     with pytest.raises(type(error), match=str(error)):
-        folder.opened(tmp_path, open_)
+        folder.open_current(tmp_path, open_)
     assert not switches
 
 
