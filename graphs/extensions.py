@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Container
 from contextlib import suppress
 from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, entry_points
@@ -44,6 +45,20 @@ def _changed(place: str) -> int:
         return Path(place).stat().st_mtime_ns
     except OSError:
         return 0
+
+
+def named(group: str, name: str, built_in: Container[str] = ()) -> EntryPoint | None:
+    """Return the entry point with a name; None without one.
+
+    Raises:
+        ConfigError: two packages have it, or a package and ``built_in``.
+    """
+    found = [point for point in points(group) if point.name == name]
+    owners = [*(["mathamr-plus"] if found and name in built_in else []), *map(distribution, found)]
+    if len(owners) > 1:
+        kinds = group.removeprefix("mathamr.")
+        raise ConfigError(f"two {kinds} are called {name}: of {' and of '.join(owners)}; uninstall one")
+    return found[0] if found else None
 
 
 def described(kind: str, point: EntryPoint) -> str:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from graphs import digests
 from graphs.errors import ConfigError
-from graphs.extensions import CONNECTIVITIES, described, loaded, points
+from graphs.extensions import CONNECTIVITIES, described, loaded, named, points
 
 Int64 = npt.NDArray[np.int64]
 Pairs = tuple[Int64, Int64]
@@ -110,7 +110,11 @@ def edge_identity(name: str) -> dict[str, str]:
 
     >>> edge_identity("circular")
     {}
+
+    Raises:
+        ConfigError: two connectivities have this name, or its package is faulty.
     """
+    named(CONNECTIVITIES, name, _BUILT_IN)
     if name in _BUILT_IN:
         return {}
     edges = [np.asarray(ends).tolist() for ends in auxiliary_pairs(name, _LARGER.copy())]
@@ -128,9 +132,14 @@ def _find(name: str) -> Connectivity:
     Raises:
         ConfigError: its package cannot be imported, or does not register it.
     """
-    for point in points(CONNECTIVITIES) if name not in _KNOWN else ():
-        if point.name == name:
+    if name not in _KNOWN and (point := named(CONNECTIVITIES, name)) is not None:
+        before = dict(_KNOWN)
+        try:
             loaded(point, described("connectivity", point))
+        except ConfigError:  # of a faulty module, nothing stays registered
+            _KNOWN.clear()
+            _KNOWN.update(before)
+            raise
     if name not in _KNOWN:
         raise ConfigError(f'connectivity {name} is not registered; write @connectivity("{name}", ...) above it')
     return _KNOWN[name]

@@ -267,7 +267,7 @@ def test_a_collection_with_the_name_of_a_built_in_form_is_refused(
     points = tmp_path / "mathamr_faq-0.1.dist-info" / "entry_points.txt"
     points.write_text(points.read_text().replace("faq =", "jsonl ="))
     with pytest.raises(
-        ConfigError, match=r"two collections are called jsonl: of mathamr-plus and mathamr-faq 0\.1; un"
+        ConfigError, match=r"two collections are called jsonl: of mathamr-plus and of mathamr-faq 0\.1; un"
     ):
         open_corpus("jsonl", write_form("jsonl", tmp_path / "forms"))
 
