@@ -23,7 +23,8 @@ from typing import Any
 from graphs import digests
 from graphs.errors import ConfigError
 
-COLLECTIONS, CONNECTIVITIES, SYSTEMS = "mathamr.collections", "mathamr.connectivities", "mathamr.systems"
+COLLECTIONS, CONNECTIVITIES = "mathamr.collections", "mathamr.connectivities"
+MEASURES, SYSTEMS = "mathamr.measures", "mathamr.systems"
 """Groups of entry points."""
 
 _BUILT_IN = ("experiments", "graphs", "mathamr")
@@ -123,7 +124,7 @@ def package_at_fault(error: BaseException) -> str | None:
     """Return name and version of the extension whose code an exception went through; None without one."""
     owners = {
         point.module.partition(".")[0]: distribution(point)
-        for group in (SYSTEMS, COLLECTIONS, CONNECTIVITIES)
+        for group in (COLLECTIONS, CONNECTIVITIES, MEASURES, SYSTEMS)
         for point in points(group)
     }
     modules = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)]
