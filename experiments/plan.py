@@ -17,8 +17,7 @@ New judgments change only ``key``: rankings are judged again. In the regime ``ju
 Conditions and experiments that differ only in retrieval share a model. If no part of a key depends on the seed, the
 jobs of all seeds have the same key: one of them runs, the others copy its result. A job is done if its ``result.json``
 has its key, so only a changed configuration runs again. ``job=K/N`` selects every N-th job, from the K-th, for an array
-of a batch system, with the jobs that these need. ``experiment.only=[...]`` selects conditions. A job that needs others,
-such as a fusion, comes after them.
+of a batch system, with the jobs that these need, which come first. ``experiment.only=[...]`` selects conditions.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
                     config=shared,
                     settings=own,
                     key=job_key(rankings, shared, data),
-                    model_key=model_key(own, data),
+                    model_key=model_key(own, data, parts),
                     run_key=rankings,
                     condition_key=seedless[condition],
                     needs=parts,
@@ -262,12 +261,13 @@ def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequenc
     return {name: needs[name] for name in sorted(known, key=depths.__getitem__)}
 
 
-def model_key(settings: JobSettings, data: Fingerprints) -> str:
+def model_key(settings: JobSettings, data: Fingerprints, needs: Sequence[Job] = ()) -> str:
     """Return the hash of everything that a trained model depends on; empty where nothing is trained."""
     if (parts := settings.model_key_parts()) is None:
         return ""
     own = {"collection": data.graphs, **registry.key_parts(settings.track)}
-    return shared_files.key(joined(own, _made_elsewhere(settings), parts))
+    rankings = {"parts": [job.run_key for job in needs]} if needs else {}
+    return shared_files.key(joined(own, rankings, _made_elsewhere(settings), parts))
 
 
 def _made_elsewhere(settings: JobSettings) -> dict[str, str]:
