@@ -62,7 +62,8 @@ def composed(
                 values = {**shared, **plain(own)}
                 made[condition, seed] = {**values, "train": {**values["train"], "seed": seed}}
         except OmegaConfBaseException as error:
-            raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
+            key = f"{place}.{error.full_key}" if error.full_key else place
+            raise ConfigError(f"{key}: {str(error).splitlines()[0]}") from error
     return made
 
 
@@ -141,6 +142,23 @@ def beaten(words: Sequence[str], conditions: Mapping[str, Mapping[str, Any] | No
             instead = f"experiment.conditions.NAME.{key}={value}"
             some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
             notes.append(f"  {word} has no effect on conditions that set it: {some}; use {instead}")
+    return notes
+
+
+def unread(config: DictConfig, words: Sequence[str], settings: Sequence[JobSettings]) -> list[str]:
+    """Return a note on each setting of the command line that no condition reads; none where a value refers to another.
+
+    Args:
+        config: composed configuration.
+        settings: settings of all jobs.
+    """
+    kinds, read = registry.loadable(), {group for own in settings for group in own.groups()}
+    notes = []
+    for word in words if not _refers(config) else ():
+        group = re.split("[.=]", word.lstrip("+"))[0]
+        tracks = ", ".join(name for name, kind in kinds.items() if group in kind.groups())
+        if tracks and group not in read:
+            notes.append(f"  {word} is read by no condition of this experiment, only by track={tracks}; leave it out")
     return notes
 
 

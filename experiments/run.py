@@ -34,7 +34,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from experiments.command import CONFIG_DIR, HELP, PartFailedError, ended_by, run_usage, take_debug
-from experiments.conditions import beaten
+from experiments.conditions import beaten, unread
 from experiments.config import CONF, ExperimentConfig, fault_of, job_settings, read, register, validated
 from experiments.configuration_errors import CONFIGURATION_ERRORS, check_words, refusal
 from experiments.models import Models
@@ -92,7 +92,8 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     jobs = plan(composed, data)
     wanted = select(jobs, None, experiment.only)
     words, own = shlex.split(command), {job.condition: experiment.conditions[job.condition] for job in wanted}
-    for line in [*without_effect(words, wanted), *beaten(words, own)]:
+    settings = [job.settings for job in jobs]
+    for line in [*without_effect(words, wanted), *unread(composed, words, settings), *beaten(words, own)]:
         console.say(line)
     shared = Path(config.outputs) / "shared" / f"{corpus.name}-{data.graphs[:12]}"
     models = Models(shared, console.say)
