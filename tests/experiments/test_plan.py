@@ -171,6 +171,8 @@ def test_a_part_of_the_key_of_a_ranking_hides_no_part_of_its_model_or_its_collec
         with pytest.raises(ConfigError, match=f"a part of a key is not JSON: Object of type {kind}"):
             run_key(OwnSettings(**shared_fields(), size=cast(Any, size)), DATA)
     assert list(joined({"weight": float("nan")})) == ["weight"]
+    with pytest.raises(ConfigError, match=r"result_key_parts\(\) of the settings returned None; return a dict"):
+        joined({}, cast(Any, None))
 
 
 def test_conditions_that_search_in_different_ways_share_a_model() -> None:
