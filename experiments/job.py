@@ -1,36 +1,14 @@
-"""A job: a condition with a seed, from its model to scores, in a separate folder.
-
-    outputs/vn_connectivity/jobs/none-seed42/
-        result.json                          key, scores, costs; appears last, so a job that was killed has none
-        run.tsv, run-task2.tsv               the rankings, as submissions; run-NAME.tsv of a test NAME
-        rankings.json                        key, costs and code of the rankings, identity of the topics' vectors,
-                                             and the topics whose lists are cut
-        per_topic.csv, per_topic-task2.csv   scores topic by topic
-        leaks.tsv                            questions that are topics: their pairs are not learned from
-        log.jsonl                            the records of training
-        heat_map.json, examples.json,
-        examples-task2.json                  see experiments.analyses.job_examples
-        scores.npz                           longer rankings, if thread.depth is set
-        geometry.json, weighting.json        see experiments.analyses.geometry and experiments.analyses.weighting
-        failures.md                          see experiments.analyses.failures
-        failed.json, traceback.txt           in place of result.json: why the job failed
-        index/                               while it is searched, or with index.keep=true
-        key                                  key of the above files
+"""A job: a condition with a seed, from its model to scores, in a separate folder (:mod:`experiments.job_folder`).
 
 The model is in another folder, which jobs share (:mod:`experiments.models`). A result that does not depend on the seed
 is computed for one seed and copied for the others. If a job fails, the results table shows it, and the other jobs run;
 jobs that need the failed one fail too. Machines that share the folder of outputs share the jobs: a process claims a job
 by a lock on its folder.
-
-A folder holds one configuration. If a job runs with another one (other data, more epochs), the finished job moves to
-``outputs/EXP/earlier/NAME-KEY``, and back when its configuration runs again; an unfinished job is removed.
 """
 
 from __future__ import annotations
 
-import csv
 import shutil
-import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
@@ -38,17 +16,17 @@ from pathlib import Path
 from typing import Any, cast
 
 from experiments.analyses import job_analyses, job_examples
+from experiments.job_folder import copied, kept_rankings, make_room, note_failure, write_per_topic
 from experiments.models import LOG, Models
 from experiments.plan import LOCK, Job, failure, finished, state
 from experiments.result_row import ResultRow, identity
 from experiments.tracking import logbook
 from experiments.tracking.logbook import Logbook
-from graphs.errors import ConfigError, MathAMRError
+from graphs.errors import ConfigError
 from graphs.shared_files import locked, read_json, write_json
-from graphs.whole_file import write_whole
 from mathamr.evaluation.completeness import COLUMNS, short
 from mathamr.evaluation.metrics import Evaluation
-from mathamr.evaluation.result_file import read_result, write_result
+from mathamr.evaluation.result_file import write_result
 from mathamr.evaluation.result_names import column, file_name, title, titles
 from mathamr.evaluation.runs import Run, write_run
 from mathamr.retrieval.scores import SCORES, write_scores
@@ -90,8 +68,8 @@ def run_job(
     with locked(place / LOCK) as mine:
         if not mine:
             return Outcome.ELSEWHERE
-        _make_room(job, place, folder / "earlier")
-        if finished(job, folder) or _copied(job, place, folder, console):
+        make_room(job, place, folder / "earlier")
+        if finished(job, folder) or copied(job, place, folder, console):
             return Outcome.ENDED
         if models.state(job) == "training elsewhere" or any(state(n, folder) == "running elsewhere" for n in job.needs):
             return Outcome.NEED_ELSEWHERE  # before a logbook is opened that would stay empty
@@ -107,7 +85,7 @@ def run_job(
         except Interrupted:
             raise  # the next call goes on from the checkpoint
         except Exception as error:  # noqa: BLE001 - whatever one job dies of (no memory, a library), others go on
-            _note_failure(job, place, error, console)
+            note_failure(job, place, error, console)
             return Outcome.ENDED
         for name in ("failed.json", "traceback.txt"):
             (place / name).unlink(missing_ok=True)
@@ -118,38 +96,12 @@ def run_job(
         return Outcome.ENDED
 
 
-def _copied(job: Job, place: Path, folder: Path, console: Console) -> bool:
-    """Return whether another seed of the condition has the same key, which no seed is part of, and a result to copy."""
-    for other in sorted((folder / "jobs").glob(f"{job.condition}-seed*")):
-        record = read_result(other)
-        if other == place or record is None or record.get("key") != job.key:
-            continue
-        for path in other.iterdir():
-            if path.is_dir():
-                shutil.copytree(path, place / path.name, dirs_exist_ok=True)
-            elif path.name not in (LOCK, "key", "result.json"):
-                shutil.copyfile(path, place / path.name)
-        write_result(place, {**record, "seed": job.seed})
-        console.say(f"{job.name}: the result of seed {record['seed']}, since its key has no seed")
-        return True
-    return False
-
-
 def _check_needs(job: Job, folder: Path) -> None:
     for need in job.needs:
         if finished(need, folder) is None:
             reason = failure(need, folder)
             missing = "has no result; run it first: without experiment.only the same command does"
             raise ConfigError(f"{need.name}, which it needs, {missing if reason is None else f'failed: {reason}'}")
-
-
-def _note_failure(job: Job, place: Path, error: Exception, console: Console) -> None:
-    reason = str(error).strip() or type(error).__name__
-    if not isinstance(error, MathAMRError):  # not one of our messages, which say what to do: name it, keep its place
-        reason = f"{type(error).__name__}: {reason.splitlines()[0]} (see {place / 'traceback.txt'})"
-        write_whole(place / "traceback.txt", "".join(traceback.format_exception(error)))
-    console.say(f"{job.name} failed: {reason}")
-    write_json(place / "failed.json", {**identity(job), "error": type(error).__name__, "reason": reason})
 
 
 def _run(
@@ -213,7 +165,7 @@ def _write_scores(place: Path, topic_set: TopicSet, run: Run, scores: Evaluation
     """Write the run file, and the scores topic by topic; return both paths."""
     paths = [place / file_name(topic_set.test_name, name) for name in ("run.tsv", "per_topic.csv")]
     write_run(run, paths[0])
-    _write_per_topic(paths[1], scores)
+    write_per_topic(paths[1], scores)
     topics = [[topic, *of_topic.values()] for topic, of_topic in sorted(scores.per_topic.items())]
     book.table(file_name(topic_set.test_name, "topics"), ["topic", *scores.aggregate], topics)
     return paths
@@ -226,7 +178,7 @@ class _Rankings:
         self._job, self._place, self._system, self._encoded = job, place, system, encoded
         parts = [read_json(place.with_name(need.name) / RANKINGS) or {} for need in job.needs]  # also their sources
         self._source = "+".join([system.rankings_source(job.settings), *(str(part.get("source")) for part in parts)])
-        self._kept = _kept_rankings(job, place, self._source)
+        self._kept = kept_rankings(job, place, self._source)
         folder, kept = self._kept or (place, {})
         self._left = list(kept.get("left", []))
         for name in self._left:  # beside the run files
@@ -271,17 +223,6 @@ class _Rankings:
         }
 
 
-def _kept_rankings(job: Job, place: Path, source: str) -> tuple[Path, dict[str, Any]] | None:
-    """Return the folder of an earlier result with the same rankings, undamaged, and their record; None: nowhere."""
-    earlier = place.parents[1] / "earlier"
-    for folder in sorted(earlier.glob(f"{job.name}-*")):
-        record = read_json(folder / RANKINGS) or {}
-        fits = record.get("key") == job.run_key != "" and record.get("source") == source
-        if fits and read_result(folder) is not None:  # None: damaged
-            return folder, record
-    return None
-
-
 def _search(
     job: Job, folder: Path, system: System[Any], encoded: Encoded, search: ThreadSearch
 ) -> tuple[Retrieved, dict[str, float]]:
@@ -320,44 +261,3 @@ def _logbook(job: Job, folder: Path, console: Console) -> AbstractContextManager
         config={**job.record, "condition": job.condition},
         say=console.say,
     )
-
-
-def _make_room(job: Job, place: Path, earlier: Path) -> None:
-    """Remove from ``place`` what another configuration than that of ``job`` made."""
-    stamp = place / "key"
-    earlier_key = stamp.read_text(encoding="utf-8") if stamp.exists() else ""
-    if earlier_key != job.key:
-        if earlier_key and (place / "result.json").exists():
-            _move(place, earlier / f"{job.name}-{earlier_key}")
-        stamp.unlink(missing_ok=True)  # before files that take long: this is no longer a job of that configuration
-        for leftover in place.iterdir():
-            if leftover.name == LOCK:
-                continue
-            if leftover.is_dir():
-                shutil.rmtree(leftover)
-            else:
-                leftover.unlink()
-        write_whole(stamp, job.key)
-    kept = earlier / f"{job.name}-{job.key}"
-    if kept.is_dir():
-        _move(kept, place)
-        shutil.rmtree(kept)
-
-
-def _move(source: Path, target: Path) -> None:
-    """Move what a job has left. Its result goes last: a kill in between leaves an unfinished job in ``target``."""
-    target.mkdir(parents=True, exist_ok=True)
-    names = [path.name for path in source.iterdir() if path.name not in (LOCK, "key", "result.json")]
-    for name in [*names, "result.json"]:
-        if (target / name).is_dir():
-            shutil.rmtree(target / name)
-        if (source / name).exists():
-            (source / name).replace(target / name)
-
-
-def _write_per_topic(path: Path, scores: Evaluation) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(["topic", *scores.aggregate])
-        for topic, values in sorted(scores.per_topic.items()):
-            table.writerow([topic, *(f"{values[measure]:.6f}" for measure in scores.aggregate)])

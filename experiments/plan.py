@@ -9,44 +9,36 @@ Conditions list the settings that they change (``conf/exp/vn_connectivity.yaml``
     seeds: [42, 43, 44]
 
 This makes six jobs, ``none-seed42`` to ``sequential-seed44``. Each stage of a job has a key, a hash of its
-dependencies. The settings of a system list them (:class:`mathamr.stages.settings.JobSettings`): a model of
-``track=graph`` depends on ``graph``, ``model``, ``train`` and the seed, its rankings also on ``index`` and
-``retrieval``. ``track=bm25`` has no model; its rankings depend on ``bm25`` and ``retrieval.k``.
+dependencies (:mod:`experiments.keys`). Conditions and experiments that differ only in retrieval share a model. If no
+part of a key depends on the seed, the jobs of all seeds have the same key: one of them runs, the others copy its
+result. A job is done if its ``result.json`` has its key, so only a changed configuration runs again.
 
-New judgments change only ``key``: rankings are judged again. In the regime ``judged`` they also change the search.
-Conditions and experiments that differ only in retrieval share a model. If no part of a key depends on the seed, the
-jobs of all seeds have the same key: one of them runs, the others copy its result. A job is done if its ``result.json``
-has its key, so only a changed configuration runs again. ``job=K/N`` selects every N-th job, from the K-th, for an array
-of a batch system, with the jobs that these need, which come first. ``experiment.only=[...]`` selects conditions.
+``job=K/N`` selects every N-th job, from the K-th, for an array of a batch system, with the jobs that these need.
+``experiment.only=[...]`` selects conditions. A job that needs others, such as a fusion, comes after them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, Literal
 
 from omegaconf import DictConfig
 
-from experiments.conditions import composed
-from experiments.config import Config, ExperimentConfig, GeometryConfig, job_settings, read
-from graphs import digests, shared_files
+from experiments.configuration.conditions import composed
+from experiments.configuration.config import Config, ExperimentConfig, read
+from experiments.configuration.registration import job_settings
+from experiments.keys import condition_key, job_key, model_key, run_key
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError, suggestion
-from graphs.shared_files import is_locked, joined, read_json
-from mathamr.evaluation.metrics import measure_identity
+from graphs.shared_files import is_locked, read_json
 from mathamr.evaluation.result_file import read_result
 from mathamr.evaluation.result_names import check_titles
-from mathamr.stages.collection import file_identity
 from mathamr.stages.settings import JobSettings
-from mathamr.systems import registry
 
-# Settings of the collection that no result depends on: where files are. So is texts, whose content is in the keys of
-# models; keys have its default.
-_PLACES = ("root", "sources", "posts", "collection", "formulas", "graphs", "judgments", "relevant_grade")
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 LOCK = ".lock"
 """Lock file in a job's folder, held by the process that runs the job."""
@@ -142,7 +134,8 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
         for seed in seeds:
             parts = tuple(job for name in needs for job in jobs if (job.condition, job.seed) == (name, seed))
             own = settings[condition, seed]
-            rankings = run_key(own, data, parts)
+            made_of = [part.run_key for part in parts]
+            rankings = run_key(own, data, made_of)
             jobs.append(
                 Job(
                     condition=condition,
@@ -150,7 +143,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
                     config=shared,
                     settings=own,
                     key=job_key(rankings, shared, data),
-                    model_key=model_key(own, data, parts),
+                    model_key=model_key(own, data, made_of),
                     run_key=rankings,
                     condition_key=seedless[condition],
                     needs=parts,
@@ -259,89 +252,6 @@ def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequenc
         except ConfigError as error:
             raise ConfigError(f"experiment.conditions.{condition}: {error}") from error
     return {name: needs[name] for name in sorted(known, key=depths.__getitem__)}
-
-
-def model_key(settings: JobSettings, data: Fingerprints, needs: Sequence[Job] = ()) -> str:
-    """Return the hash of everything that a trained model depends on; empty where nothing is trained."""
-    if (parts := settings.model_key_parts()) is None:
-        return ""
-    own = {"collection": data.graphs, **registry.key_parts(settings.track)}
-    rankings = {"parts": [job.run_key for job in needs]} if needs else {}
-    return shared_files.key(joined(own, rankings, _made_elsewhere(settings), parts))
-
-
-def _made_elsewhere(settings: JobSettings) -> dict[str, str]:
-    """Return the identity of each file that ``data.collection``, ``data.formulas`` and ``data.graphs`` name.
-
-    Raises:
-        ConfigError: one of them is no file.
-    """
-    data = settings.data
-    named = {"collection": data.collection, "formulas": data.formulas, "graphs": data.graphs}
-    return {f"given_{name}": file_identity(Path(value)) for name, value in named.items() if value is not None}
-
-
-def run_key(settings: JobSettings, data: Fingerprints, needs: Sequence[Job] = ()) -> str:
-    """Return the hash of everything that the rankings of a job depend on.
-
-    Rankings that combine others depend on the collection and the topics through these.
-    """
-    own = joined(registry.key_parts(settings.track), settings.model_key_parts() or {}, settings.result_key_parts())
-    if settings.learns_from_judgments:
-        own = joined(own, {"judgments": data.judgments, "grade": settings.data.relevant_grade})
-    if needs:
-        return shared_files.key(joined(own, {"parts": [job.run_key for job in needs]}))
-    places = {name: value for name, value in asdict(settings.data).items() if name not in _PLACES} | {"texts": None}
-    content = {"collection": data.searches, "data": places, "tasks": list(settings.tasks)} | _made_elsewhere(settings)
-    if settings.data.regime == "judged":  # what is judged is what is searched
-        content |= {"judgments": data.judgments, "example": asdict(settings.example)}
-    return shared_files.key(joined(content, own))
-
-
-def job_key(rankings: str, config: Config, data: Fingerprints) -> str:
-    """Return the hash of everything that the result of a job depends on.
-
-    Args:
-        rankings: ``run_key`` of the job.
-    """
-    grade, experiment = config.data.relevant_grade, config.experiment
-    assert experiment is not None
-    measured: dict[str, Any] = {"tasks": experiment.tasks, "example": asdict(experiment.example)}
-    if experiment.measures:
-        measured["measures"] = {title: measure_identity(name) for title, name in experiment.measures.items()}
-    if analyses := sorted(experiment.analyses):  # keys stay unchanged without analyses
-        sampled = {"posts": config.geometry.posts}  # what the other analyses look at
-        measured["analyses"] = [*analyses, _geometry_parts(config.geometry) if "geometry" in analyses else sampled]
-    return shared_files.key({"rankings": rankings, "judgments": data.judgments, "grade": grade, "experiment": measured})
-
-
-def _geometry_parts(geometry: GeometryConfig) -> dict[str, Any]:
-    """Return the settings of the analysis of vectors, with the content of its file of general text.
-
-    Raises:
-        ConfigError: the file cannot be read.
-    """
-    if geometry.general is None:
-        return asdict(geometry)
-    try:
-        content = digests.of_file_once(Path(geometry.general))
-    except OSError as error:
-        raise ConfigError(f"geometry.general={geometry.general} cannot be read: {error.strerror}") from error
-    return {**asdict(geometry), "general": [Path(geometry.general).name, content]}  # the report names the file
-
-
-def condition_key(settings: JobSettings, config: Config, data: Fingerprints, needs: Sequence[str] = ()) -> str:
-    """Return the hash of everything but the seed that the results of a condition depend on.
-
-    Args:
-        settings: settings of one of its jobs.
-        needs: keys of the conditions that it needs.
-    """
-    seedless: dict[str, Any] = {"seed": 0}
-    if (train := getattr(settings, "train", None)) is not None:
-        seedless["train"] = replace(train, seed=0)
-    rankings = run_key(replace(settings, **seedless), data)
-    return shared_files.key({"job": job_key(rankings, config, data), "parts": needs})
 
 
 def select(jobs: Sequence[Job], part: str | None, only: Sequence[str] | None = None) -> list[Job]:

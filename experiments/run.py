@@ -33,11 +33,13 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from experiments.command import CONFIG_DIR, HELP, PartFailedError, ended_by, run_usage, take_debug
-from experiments.conditions import beaten, unread
-from experiments.config import CONF, ExperimentConfig, fault_of, job_settings, read, register, validated
-from experiments.configuration_errors import CONFIGURATION_ERRORS, check_words, refusal
+from experiments.command import HELP, PartFailedError, ended_by, run_usage, take_debug
+from experiments.configuration.config import ExperimentConfig, read
+from experiments.configuration.errors import CONFIGURATION_ERRORS, check_words, refusal
+from experiments.configuration.registration import fault_of, job_settings, register, validated
 from experiments.models import Models
+from experiments.notes import beaten, displaced, of_other_code, unmet, unread, without_effect
+from experiments.options import CONFIG_DIR
 from experiments.plan import Job, finished, plan, select, state, status, with_needs
 from experiments.report import blocks, breakdowns, results, tables, taking_part
 from experiments.report.results import Experiment
@@ -46,13 +48,13 @@ from experiments.topic_sets import check_judged, read_topic_sets, tasks_of
 from experiments.tracking import logbook
 from graphs.counts import counted
 from graphs.errors import ConfigError
-from graphs.shared_files import locked, read_json, write_json
+from graphs.shared_files import locked, write_json
+from mathamr.default_settings import CONF
 from mathamr.evaluation.result_names import TestName, title, titles
 from mathamr.stages.console import Console
 from mathamr.stages.data.post_files import PostFiles
 from mathamr.stages.data.versions import is_news, mathamr_version
 from mathamr.stages.sources import open_data
-from mathamr.systems.parts import RANKINGS
 from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 
 LIST, PREPARE = "list", "prepare"
@@ -92,8 +94,7 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     jobs = plan(composed, data)
     wanted = select(jobs, None, experiment.only)
     words, own = shlex.split(command), {job.condition: experiment.conditions[job.condition] for job in wanted}
-    settings = [job.settings for job in jobs]
-    for line in [*without_effect(words, wanted), *unread(composed, words, settings), *beaten(words, own)]:
+    for line in [*without_effect(words, wanted), *unread(words, jobs, composed), *beaten(words, own)]:
         console.say(line)
     shared = Path(config.outputs) / "shared" / f"{corpus.name}-{data.graphs[:12]}"
     models = Models(shared, console.say)
@@ -121,9 +122,9 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
         if config.job == PREPARE:
             runner.prepare(missing)
             return Ended(f"the graphs of {counted(len(missing), 'job')} are in {shared}", 0)
-        if config.job is None:  # other parts of an array run the rest
-            _say_unmet(mine, folder, console)
-        _say_displaced(missing, folder, command, console)
+        notes = unmet(mine, folder) if config.job is None else []  # other parts of an array run the rest
+        for line in [*notes, *displaced(missing, folder, _recorded(command))]:
+            console.say(line)
         _write_plan(experiment, jobs, folder, tasks, command)
         try:
             runner.run(missing)
@@ -181,71 +182,6 @@ def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
         f"{len(left)} of {len(jobs)} jobs to run, {counted(len(to_train), 'model')} to train",
     ]
     return "\n".join([*lines, *filter(None, [of_other_code(jobs, done, folder, models)])])
-
-
-def of_other_code(jobs: Sequence[Job], done: Sequence[Job], folder: Path, models: Models) -> str:
-    """Return a note on finished jobs and models that another version of ``mathamr/`` made; "" without any.
-
-    Args:
-        done: those of the jobs that are finished.
-    """
-    records = [read_json(folder / "jobs" / job.name / RANKINGS) or {} for job in done]
-    results = sum(record.get("mathamr") != mathamr_version() for record in records)
-    trained = {models.folder(job) for job in jobs if models.is_of_other_code(job)}
-    counts = [f"results {results} ({folder}/jobs/JOB/result.json)"] if results else []
-    counts += [f"models {len(trained)} ({next(iter(trained)).with_name('KEY')})"] if trained else []
-    if not counts:
-        return ""
-    return (
-        f"made by another version of mathamr/ and used as found: {', '.join(counts)}; to train again, remove a model "
-        f"and the results of its jobs; to rank again, remove a result and {folder}/earlier"
-    )
-
-
-def without_effect(words: Sequence[str], jobs: Sequence[Job]) -> list[str]:
-    """Return a note on each setting of the command line that no job reads, with the setting to use instead."""
-    notes = []
-    for word in words:
-        group, _, name = word.lstrip("+").partition("=")[0].partition(".")
-        readers = [job.settings for job in jobs if group in job.settings.groups()]
-        others = {own.replacement(group, name) for own in readers}
-        if others and None not in others:
-            tracks = ", ".join(sorted({own.track for own in readers}))
-            notes.append(f"  {word} has no effect with track={tracks}; use {', '.join(map(str, others))}")
-    return notes
-
-
-def _say_unmet(selected: Sequence[Job], folder: Path, console: Console) -> None:
-    """Print the conditions that the selected jobs need, but that neither have a result nor run."""
-    running = {job.name for job in selected}
-    unmet = {
-        need.condition: None
-        for job in selected
-        for need in job.needs
-        if need.name not in running and finished(need, folder) is None
-    }
-    if unmet:
-        console.say(
-            f"  conditions without a result that others need: {', '.join(unmet)}; the others will fail unless "
-            "experiment.only names these too"
-        )
-
-
-def _say_displaced(missing: Sequence[Job], folder: Path, command: str, console: Console) -> None:
-    """Print the finished jobs of another configuration or collection that move to ``earlier``."""
-    records = [(job, read_json(folder / "jobs" / job.name / "result.json")) for job in missing]
-    displaced = [job for job, record in records if record is not None and record.get("key") != job.key]
-    if displaced:
-        before = (read_json(folder / "experiment.json") or {}).get("command", "another command")
-        if before == _recorded(command):
-            origin, way_back = "of this command with other data, files of settings or code", ""
-        else:
-            named = before.replace("python -m experiments.run", "mathamr run")
-            origin, way_back = f"of another configuration ({named})", "that command brings them back; "
-        console.say(
-            f"  results {origin} move to {folder / 'earlier'}: {len(displaced)}; {way_back}experiment.name=NAME writes "
-            "to another folder"
-        )
 
 
 def _recorded(command: str) -> str:
@@ -339,7 +275,7 @@ def start(arguments: Sequence[str] | None = None) -> int:
     except CONFIGURATION_ERRORS as error:
         if debug:
             raise
-        from experiments.composition import known_keys  # imports torch
+        from experiments.configuration.composition import known_keys  # imports torch
 
         return ended_by(fault_of(words) or refusal(error, known_keys))
     except (Exception, KeyboardInterrupt) as error:

@@ -16,8 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from experiments.composition import configuration_of
-from experiments.config import read
+from experiments.configuration.composition import configuration_of
+from experiments.configuration.config import read
 from experiments.report import results
 from experiments.report.results import Row
 from graphs.corpus.corpus import Corpus, benchmark

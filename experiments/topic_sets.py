@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast, get_args
 
-from experiments.config import ExperimentConfig
+from experiments.configuration.config import ExperimentConfig
 from graphs.corpus.arqmath import ArqMath
 from graphs.corpus.corpus import Corpus, benchmark, check_ids
 from graphs.corpus.post import Judgment, Topic

@@ -25,7 +25,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.command import add_corpus, command, corpus_of, parser_of
+from experiments.command import command
+from experiments.options import add_corpus, corpus_of, parser_of
 
 KINDS = ("question", "answer", "topic")
 
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("--retry-failures", action="store_true", help="try failed posts again")
     given = parser.parse_args(arguments)
 
-    from experiments.composition import graph_config, parser_options
+    from experiments.configuration.composition import graph_config, parser_options
     from graphs.stores.census import table
     from graphs.stores.shards import Shard
     from mathamr.stages.console import Console

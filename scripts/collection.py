@@ -22,7 +22,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.command import command, parser_of
+from experiments.command import command
+from experiments.options import parser_of
 from graphs.counts import counted
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _facts(stored: StoredGraph) -> str:
 
 def stats(given: argparse.Namespace, console: Console) -> str:
     """Return the counts as a table or as JSON."""
-    from experiments.composition import graph_config
+    from experiments.configuration.composition import graph_config
     from graphs.stores import census
     from mathamr.stages.data.formulas import check_workers
     from mathamr.stages.data.graphs import count

@@ -22,7 +22,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.command import command, parser_of
+from experiments.command import command
+from experiments.options import parser_of
 
 if TYPE_CHECKING:
     from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind

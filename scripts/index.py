@@ -48,7 +48,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.command import add_corpus, command, corpus_of, parser_of, search_hint
+from experiments.command import command
+from experiments.options import add_corpus, corpus_of, parser_of, search_hint
 
 if TYPE_CHECKING:
     from experiments.indexes.finished_jobs import FinishedJob

@@ -33,7 +33,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.command import add_corpus, command, corpus_of, parser_of
+from experiments.command import command
+from experiments.options import add_corpus, corpus_of, parser_of
 from graphs.counts import counted
 
 if TYPE_CHECKING:

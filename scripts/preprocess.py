@@ -25,7 +25,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.command import add_corpus, command, corpus_of, parser_of
+from experiments.command import command
+from experiments.options import add_corpus, corpus_of, parser_of
 
 
 @command
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="settings of the groups graph and train")
     given = parser.parse_args(arguments)
 
-    from experiments.composition import read_groups
+    from experiments.configuration.composition import read_groups
     from mathamr.stages.console import Console
     from mathamr.stages.learning.training_files import prepare_training
     from mathamr.stages.settings import GraphConfig

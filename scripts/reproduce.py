@@ -34,7 +34,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.command import command, parser_of, setting
+from experiments.command import command
+from experiments.options import parser_of, setting
 from graphs.errors import ConfigError
 
 if TYPE_CHECKING:

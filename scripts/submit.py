@@ -25,7 +25,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.command import add_corpus, command, corpus_of, parser_of
+from experiments.command import command
+from experiments.options import add_corpus, corpus_of, parser_of
 
 
 @command

@@ -27,7 +27,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from experiments.command import command, parser_of
+from experiments.command import command
+from experiments.options import parser_of
 
 
 @command
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="e.g. train.epochs=3 model.hidden_dim=128")
     given = parser.parse_args(arguments)
 
-    from experiments.composition import read_settings
+    from experiments.configuration.composition import read_settings
     from graphs.stores.store import GraphStore
     from mathamr.stages.console import Console
     from mathamr.stages.learning.graph_model import TrainingData, by_question, summary, train_graph_model

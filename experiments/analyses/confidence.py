@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from experiments.analyses.job_examples import natural
-from experiments.config import GeometryConfig
+from experiments.configuration.config import GeometryConfig
 from graphs.errors import AnalysisError
 from mathamr.analysis.confidence import EVIDENCE, Confidence, evidence
 from mathamr.evaluation.calibration import auc, auc_interval, calibration_error, error_by_chance, reliability

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from experiments.analyses import confidence, domain, projection
 from experiments.analyses.job_examples import natural
 from experiments.analyses.sampling import sampler
-from experiments.config import GeometryConfig
+from experiments.configuration.config import GeometryConfig
 from experiments.plan import Job
 from graphs.errors import AnalysisError, ConfigError
 from mathamr.analysis import projections

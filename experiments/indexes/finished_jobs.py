@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.composition import configuration_of
-from experiments.config import ExperimentConfig, read
+from experiments.configuration.composition import configuration_of
+from experiments.configuration.config import ExperimentConfig, read
 from experiments.models import model_of
 from experiments.plan import settings_of
 from experiments.topic_sets import read_topic_sets, tasks_of

@@ -15,11 +15,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from experiments.command import search_hint
-from experiments.composition import configuration_of
-from experiments.config import read
+from experiments.configuration.composition import configuration_of
+from experiments.configuration.config import read
 from experiments.indexes.finished_jobs import PART_INDEXED, finished_condition
 from experiments.models import Models
+from experiments.options import search_hint
 from experiments.plan import Job, finished, plan
 from experiments.topic_sets import read_topic_sets, tasks_of
 from graphs.corpus.corpus import Corpus

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.command import setting
-from experiments.composition import compose_settings
-from experiments.config import job_settings
+from experiments.configuration.composition import compose_settings
+from experiments.configuration.registration import job_settings
+from experiments.options import setting
 from graphs import shared_files
 from graphs.corpus.corpus import Corpus, open_corpus
 from graphs.counts import counted

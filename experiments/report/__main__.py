@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.command import command, parser_of
+from experiments.command import command
+from experiments.options import parser_of
 
 
 @command

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from experiments.config import WandbConfig
+from experiments.configuration.config import WandbConfig
 from graphs.errors import ConfigError
 
 MODES = ("offline", "online", "disabled")

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from omegaconf import OmegaConf
 
-from experiments.config import compose_words, job_settings, validated
-from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
+from experiments.configuration.errors import CONFIGURATION_ERRORS, refusal
+from experiments.configuration.registration import compose_words, job_settings, validated
 from graphs.errors import ConfigError
 from mathamr.default_settings import CONF
 from mathamr.evaluation.result_names import ARQMATH
@@ -110,7 +110,7 @@ def check(sweep: Mapping[str, Any]) -> int:
     try:
         base = validated(compose_words([*sweep["command"][4:-1], *first]))
     except (*CONFIGURATION_ERRORS, ConfigError) as error:
-        from experiments.composition import known_keys  # imports torch
+        from experiments.configuration.composition import known_keys  # imports torch
 
         raise ConfigError(f"the command of the sweep is refused: {refusal(error, known_keys)}") from error
     for key in sweep["parameters"]:

@@ -9,7 +9,7 @@ A system declares its own settings as a subclass, with a field for each of its g
 ['index', 'retrieval', 'thread', 'graph']
 
 A group can be a dataclass of the library, such as ``TrainConfig``, so a setting is documented where it is used. Neither
-torch nor OmegaConf is imported: :mod:`experiments.config` fills in the values from ``conf/``.
+torch nor OmegaConf is imported: :mod:`experiments.configuration` fills in the values from ``conf/``.
 """
 
 from __future__ import annotations

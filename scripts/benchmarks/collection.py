@@ -24,8 +24,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from experiments.command import add_corpus, corpus_of
-from experiments.composition import graph_config, parser_options
+from experiments.configuration.composition import graph_config, parser_options
+from experiments.options import add_corpus, corpus_of
 from graphs.amr import parsers
 from graphs.stores import collection
 from mathamr.stages.console import Console

@@ -22,7 +22,7 @@ from typing import Any
 import penman
 from penman.exceptions import PenmanError
 
-from experiments.command import add_corpus, corpus_of
+from experiments.options import add_corpus, corpus_of
 from graphs.amr.embedded import EmbeddedParser
 from graphs.amr.penman_text import decode
 from graphs.corpus.post import Post

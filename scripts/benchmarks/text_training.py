@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.composition import read_groups
+from experiments.configuration.composition import read_groups
 from mathamr.evaluation.efficiency import peak_memory, reset_peak_memory
 from mathamr.text.config import TextConfig
 from mathamr.text.finetuning import finetune

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from experiments.composition import read_settings
+from experiments.configuration.composition import read_settings
 from graphs.corpus.post import Pair
 from graphs.errors import ConfigError
 from graphs.stores.store import GraphStore

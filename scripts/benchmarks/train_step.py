@@ -21,7 +21,7 @@ from contextlib import closing
 import numpy as np
 import torch
 
-from experiments.composition import read_settings
+from experiments.configuration.composition import read_settings
 from graphs.corpus.post import Pair
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory, reset_peak_gpu_memory

@@ -22,7 +22,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.command import add_corpus, command, corpus_of, parser_of
+from experiments.command import command
+from experiments.options import add_corpus, corpus_of, parser_of
 
 if TYPE_CHECKING:
     from graphs.corpus.corpus import Corpus

@@ -21,7 +21,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.command import command, parser_of
+from experiments.command import command
+from experiments.options import parser_of
 
 
 @command
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="e.g. text=thesis text.epochs=3")
     given = parser.parse_args(arguments)
 
-    from experiments.composition import read_groups
+    from experiments.configuration.composition import read_groups
     from mathamr.stages.console import Console
     from mathamr.stages.learning.reporting import only_trainer
     from mathamr.stages.learning.text_encoder import summary, train_text_encoder

@@ -19,7 +19,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.command import add_model, command, model_of, parser_of
+from experiments.command import command
+from experiments.options import add_model, model_of, parser_of
 from graphs.errors import ConfigError, CorpusError
 
 

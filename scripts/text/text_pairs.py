@@ -32,7 +32,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.command import add_corpus, add_model, check_needs, command, corpus_of, model_of, parser_of
+from experiments.command import command
+from experiments.options import add_corpus, add_model, check_needs, corpus_of, model_of, parser_of
 from graphs.counts import counted
 
 if TYPE_CHECKING:

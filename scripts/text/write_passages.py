@@ -22,7 +22,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from experiments.command import command, parser_of
+from experiments.command import command
+from experiments.options import parser_of
 
 
 @command

@@ -19,7 +19,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from experiments import cli
-from experiments.config import register
+from experiments.configuration.registration import register
 from mathamr.default_settings import CONF
 
 pytestmark = pytest.mark.usefixtures("quick_composition")

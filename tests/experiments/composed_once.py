@@ -21,7 +21,7 @@ from hydra._internal.config_repository import CachingConfigRepository
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig
 
-from experiments.config import CONF
+from mathamr.default_settings import CONF
 
 
 @contextmanager

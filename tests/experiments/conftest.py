@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from experiments.config import Config, ExperimentConfig, GeometryConfig, WandbConfig
+from experiments.configuration.config import Config, ExperimentConfig, GeometryConfig, WandbConfig
 from experiments.job import Outcome, run_job
 from experiments.models import Models
 from experiments.plan import Job

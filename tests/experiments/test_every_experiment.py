@@ -16,7 +16,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from experiments.config import register, validated
+from experiments.configuration.registration import register, validated
 from experiments.plan import plan
 from experiments.report import results, thesis
 from experiments.run import run

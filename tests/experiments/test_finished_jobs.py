@@ -13,8 +13,8 @@ from hydra import compose, initialize_config_dir
 import scripts.index
 import scripts.search
 from experiments import run as runner
-from experiments.composition import configuration_of
-from experiments.config import register, validated
+from experiments.configuration.composition import configuration_of
+from experiments.configuration.registration import register, validated
 from experiments.indexes.finished_jobs import finished_job
 from experiments.run import Ended, run
 from graphs.errors import ConfigError

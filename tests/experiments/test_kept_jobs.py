@@ -15,7 +15,7 @@ from hydra import compose, initialize_config_dir
 
 import scripts.index
 import scripts.search
-from experiments.config import register, validated
+from experiments.configuration.registration import register, validated
 from experiments.indexes.kept_jobs import index_job
 from experiments.run import run
 from graphs.corpus.jsonl import JsonLines

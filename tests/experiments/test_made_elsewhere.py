@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
-from experiments.config import register, validated
+from experiments.configuration.registration import register, validated
 from experiments.plan import Job, plan
 from experiments.run import run
 from graphs import database

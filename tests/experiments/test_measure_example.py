@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.config import read
-from experiments.plan import job_key
+from experiments.configuration.config import read
+from experiments.keys import job_key
 from experiments.run import run
 from graphs.errors import ConfigError, EvaluationError
 from graphs.extensions import MEASURES

@@ -10,8 +10,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.errors import ConfigCompositionException
 
-from experiments.composition import parser_options, read_groups
-from experiments.config import job_settings, register, validated
+from experiments.configuration.composition import parser_options, read_groups
+from experiments.configuration.registration import job_settings, register, validated
 from experiments.plan import plan
 from graphs.amr.parsers import PARSERS
 from graphs.corpus.corpus import open_corpus

@@ -15,9 +15,10 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from experiments.conditions import composed
-from experiments.config import register
-from experiments.plan import Job, finished, plan, run_key, select, with_needs
+from experiments.configuration.conditions import composed
+from experiments.configuration.registration import register
+from experiments.keys import run_key
+from experiments.plan import Job, finished, plan, select, with_needs
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 from graphs.shared_files import joined
@@ -321,9 +322,10 @@ def test_keys_are_made_without_torch() -> None:
     program = (
         "import sys\n"
         "from hydra import compose, initialize_config_dir\n"
-        "from experiments import config, plan, run\n"
+        "from experiments import plan, run\n"
+        "from experiments.configuration import registration\n"
         "from graphs.corpus.files import Fingerprints\n"
-        "config.register()\n"
+        "registration.register()\n"
         f"with initialize_config_dir({str(ROOT / 'conf')!r}, version_base='1.3'):\n"
         "    composed = compose('config', ['+exp=graph_vs_text', 'train.pairs=null'])\n"
         "print(len(plan.plan(composed, Fingerprints('posts'))), 'torch' in sys.modules)"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
-from experiments.config import register, validated
+from experiments.configuration.registration import register, validated
 from experiments.run import _processes_of_torchrun, run, start
 from graphs.errors import ConfigError
 from mathamr.training import processes

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
-from experiments.config import register, validated
+from experiments.configuration.registration import register, validated
 from experiments.job import Outcome, run_job
 from experiments.plan import LOCK, Job
 from experiments.run import run
@@ -260,7 +260,7 @@ def test_a_list_of_the_plan_runs_nothing(
     listed = run(composed(collection, tmp_path / "out", "job=list"), "command").table.splitlines()
     assert listed[1].split()[:3] == ["none-seed1", "done", "trained"]
     assert listed[-1] == "3 of 4 jobs to run, 3 models to train"
-    for module in ("models", "run"):
+    for module in ("models", "notes", "run"):
         monkeypatch.setattr(f"experiments.{module}.mathamr_version", lambda: "edited")
     listed = run(composed(collection, tmp_path / "out", "job=list"), "command").table.splitlines()
     assert listed[1].split()[:3] == ["none-seed1", "done", "trained"]
@@ -409,7 +409,7 @@ def test_the_key_of_an_unfinished_job_of_other_settings_goes_before_its_files(
         keys.extend((place / "key").exists() for _ in Path(path).parent.glob("index-*"))
         remove(path, **options)
 
-    monkeypatch.setattr("experiments.job.shutil.rmtree", rmtree)
+    monkeypatch.setattr("experiments.job_folder.shutil.rmtree", rmtree)
     run(composed(collection, tmp_path / "out", "experiment.seeds=[1]", "job=1/2"), "command")
     assert keys
     assert not any(keys)

@@ -8,8 +8,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.composition import parser_options
-from experiments.config import job_settings, register, validated
+from experiments.configuration.composition import parser_options
+from experiments.configuration.registration import job_settings, register, validated
 from experiments.plan import plan
 from experiments.run import run
 from graphs.corpus.files import Fingerprints

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
-from experiments.config import register, validated
+from experiments.configuration.registration import register, validated
 from experiments.indexes.kept_jobs import index_job
 from experiments.indexes.untrained import index_documents
 from experiments.plan import Job, plan

@@ -14,7 +14,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from experiments.config import register, validated
+from experiments.configuration.registration import register, validated
 from experiments.report import results
 from experiments.run import run
 from graphs.corpus.corpus import check_ids

@@ -11,8 +11,8 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from experiments import run as runner
-from experiments.conditions import beaten, unread
-from experiments.config import register, validated
+from experiments.configuration.registration import register, validated
+from experiments.notes import beaten, unread, without_effect
 from experiments.plan import LOCK, Job, plan
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError, TrainingError
@@ -93,21 +93,21 @@ def test_a_setting_that_no_job_reads_is_noted() -> None:
     words = ["+exp=trial", "train.epochs=99", "train.seed=3", "train.validation_fraction=0.2", "text.max_length=8"]
     words += ["train.device=cpu", "model.hidden_dim=8", "data.root=a.b"]
     jobs = list(planned({"tuned": tuned, "words": BM25}).values())
-    assert runner.without_effect(words, jobs) == ["  train.epochs=99 has no effect with track=text; use text.epochs"]
+    assert without_effect(words, jobs) == ["  train.epochs=99 has no effect with track=text; use text.epochs"]
     with_graphs = planned({"tuned": tuned, "words": BM25, "graph": {}}).values()
-    assert runner.without_effect(words, list(with_graphs)) == []
+    assert without_effect(words, list(with_graphs)) == []
 
 
 def test_a_setting_of_a_group_that_no_condition_reads_is_noted() -> None:
-    jobs = planned({"words": BM25, "graph": {}}).values()
+    jobs = list(planned({"words": BM25, "graph": {}}).values())
     config = configured({"words": BM25}, "data.root=nowhere")
     words = ["+exp=trial", "bm25.k1=2", "++latent.size=8", "sparse=default", "train=best", "data.root=a.b", "workers=1"]
-    assert unread(config, words, [job.settings for job in jobs]) == [
+    assert unread(words, jobs, config) == [
         "  ++latent.size=8 is read by no condition of this experiment, only by track=latent; leave it out",
         "  sparse=default is read by no condition of this experiment, only by track=sparse; leave it out",
     ]
     config.bm25.k1 = "${latent.size}"
-    assert unread(config, words, []) == []
+    assert unread(words, [], config) == []
 
 
 @pytest.mark.parametrize(("condition", "key"), [({"track": None}, "track"), ({"bm25": {"k1": None}}, "bm25.k1")])

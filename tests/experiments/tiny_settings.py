@@ -6,7 +6,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from experiments.config import register, validated
+from experiments.configuration.registration import register, validated
 from experiments.run import run
 from graphs.errors import ConfigError
 

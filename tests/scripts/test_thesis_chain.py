@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from experiments.config import register, validated
+from experiments.configuration.registration import register, validated
 from experiments.plan import plan
 from graphs.corpus.files import Fingerprints
 

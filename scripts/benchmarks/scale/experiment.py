@@ -30,8 +30,8 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from experiments.command import setting
-from experiments.composition import parser_options
+from experiments.configuration.composition import parser_options
+from experiments.options import setting
 from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.corpus.post import Post
 from graphs.processes import batched
@@ -157,7 +157,7 @@ def repeat(parsed: Path, files: PostFiles, out: Path, source: str, console: Cons
 def run(folder: Path, changes: Sequence[str]) -> None:
     """Run the experiment on the tree of one size."""
     from experiments import run as runs
-    from experiments.config import compose_words, validated
+    from experiments.configuration.registration import compose_words, validated
 
     words = [*RUN, setting("data.root", folder / "tree"), setting("data.collection", folder / "collection.db")]
     words += [setting("outputs", folder / "outputs"), "experiment.name=full_scale", *changes]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.analyses import confidence
-from experiments.config import GeometryConfig
+from experiments.configuration.config import GeometryConfig
 from experiments.report import results
 from experiments.report.blocks import Figure, markdown
 from experiments.report.geometry import space as space_report

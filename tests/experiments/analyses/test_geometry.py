@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from experiments.analyses import failures, geometry, sampling, weighting
-from experiments.config import GeometryConfig
+from experiments.configuration.config import GeometryConfig
 from experiments.plan import plan
 from experiments.report import results, writing
 from experiments.report.blocks import Figure, markdown

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
-from experiments.config import register
+from experiments.configuration.registration import register
 from experiments.report.thesis import COLUMNS, ThesisTable, Value, all_tables, read, tables
 from graphs.errors import ConfigError
 

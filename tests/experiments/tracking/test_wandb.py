@@ -13,7 +13,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.config import register
+from experiments.configuration.registration import register
 from experiments.plan import plan
 from experiments.tracking.logbook import Logbook, open_logbook
 from graphs.corpus.files import Fingerprints

@@ -11,7 +11,7 @@ import wandb
 import yaml
 from hydra import compose, initialize_config_dir
 
-from experiments.config import register, validated
+from experiments.configuration.registration import register, validated
 from experiments.plan import plan
 from experiments.tracking import sweeps
 from experiments.tracking.logbook import measured

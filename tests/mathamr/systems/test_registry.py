@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.command import FAULT, ended_by
-from experiments.config import fault_of, job_settings, register
+from experiments.configuration.registration import fault_of, job_settings, register
 from graphs.corpus.post import Judgment, Post, Topic
 from graphs.digests import of_file
 from graphs.errors import ConfigError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from experiments.config import register, validated
+from experiments.configuration.registration import register, validated
 from experiments.run import run
 from graphs.corpus.corpus import benchmark, open_corpus
 from graphs.corpus.post import Post

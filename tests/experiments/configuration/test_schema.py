@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 from omegaconf import OmegaConf
 
-from experiments.config import ExperimentConfig
-from experiments.schema import filled, schema_of
+from experiments.configuration.config import ExperimentConfig
+from experiments.configuration.schema import filled, schema_of
 from graphs.errors import ConfigError
 from mathamr.stages.settings import DataSettings, SourceSettings
 from mathamr.training.config import TrainConfig

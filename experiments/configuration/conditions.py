@@ -17,7 +17,8 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from experiments.config import fault_of, plain
+from experiments.configuration.config import plain
+from experiments.configuration.registration import fault_of
 from graphs.errors import ConfigError, suggestion
 from mathamr.stages.settings import JobSettings
 from mathamr.systems import registry
@@ -41,17 +42,17 @@ def composed(
     mappings = [key for group in changeable for key in _mappings(base.get(group), group)]
     for key in mappings:
         OmegaConf.set_struct(OmegaConf.select(base, key), False)
-    known = list(dict.fromkeys(key for group in changeable for key in _leaves(config.get(group), group)))
+    known = list(dict.fromkeys(key for group in changeable for key in leaves(config.get(group), group)))
     # A group is converted once, unless it can depend on another.
-    refers = _refers(base)
-    shared = {} if refers else plain(base)
+    is_referring = refers(base)
+    shared = {} if is_referring else plain(base)
     made = {}
     for condition in conditions:
         changes = config.experiment.conditions[condition] or OmegaConf.create({})
         place = f"experiment.conditions.{condition}"
-        _check_changes(config, changes, place, changeable, known, mappings, {} if refers else kinds)
+        _check_changes(config, changes, place, changeable, known, mappings, {} if is_referring else kinds)
         own = OmegaConf.create({})
-        for name in base if refers or _refers(changes) else changes:
+        for name in base if is_referring or refers(changes) else changes:
             own[name] = base._get_node(name)  # makes a copy
         OmegaConf.set_struct(own, True)
         try:
@@ -67,7 +68,7 @@ def composed(
     return made
 
 
-def _refers(config: DictConfig) -> bool:
+def refers(config: DictConfig) -> bool:
     """Return whether a value is given by another setting, which any part of the configuration can hold."""
     return re.search(r"\$\{(?!oc\.env:)", str(OmegaConf.to_container(config))) is not None
 
@@ -88,8 +89,8 @@ def _check_changes(
     if not isinstance(changes, DictConfig):
         raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
     track = changes.get("track", config.track)
-    kind = None if _refers(changes) else kinds.get(track)  # None for a missing package, which another error names
-    for key in _leaves(changes):
+    kind = None if refers(changes) else kinds.get(track)  # None for a missing package, which another error names
+    for key in leaves(changes):
         group = key.split(".")[0]
         if key == "train.seed":
             raise ConfigError(f"{place}.{key}: seeds are those of experiment.seeds, for every condition")
@@ -111,10 +112,10 @@ def _check_changes(
         )
 
 
-def _leaves(value: Any, key: str = "") -> Iterator[str]:
+def leaves(value: Any, key: str = "") -> Iterator[str]:
     """Yield the dotted names of the settings in a configuration.
 
-    >>> list(_leaves(OmegaConf.create({"graph": {"structure": "full"}, "track": "graph"})))
+    >>> list(leaves(OmegaConf.create({"graph": {"structure": "full"}, "track": "graph"})))
     ['graph.structure', 'track']
     """
     if not isinstance(value, DictConfig) or value._is_none():
@@ -122,50 +123,13 @@ def _leaves(value: Any, key: str = "") -> Iterator[str]:
         return
     for name in value:
         inner = value._get_node(name)  # not value[name]: a setting without a value is one as well
-        yield from _leaves(inner, f"{key}.{name!s}" if key else str(name))
-
-
-def beaten(words: Sequence[str], conditions: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
-    """Return a note on each setting of the command line that conditions set to another value.
-
-    >>> print(*beaten(["train.epochs=1", "train.beta=1"], {"base": {}, "longer": {"train": {"epochs": 7}}}))
-      train.epochs=1 has no effect on conditions that set it: longer; use experiment.conditions.NAME.train.epochs=1
-    """
-    changes = {name: OmegaConf.create(dict(one or {})) for name, one in conditions.items()}
-    own = {
-        name: {key: str(OmegaConf.select(one, key)).lower() for key in _leaves(one)} for name, one in changes.items()
-    }
-    notes = []
-    for word in words:
-        key, _, value = word.lstrip("+").partition("=")
-        if names := [name for name, settings in own.items() if settings.get(key, value.lower()) != value.lower()]:
-            instead = f"experiment.conditions.NAME.{key}={value}"
-            some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-            notes.append(f"  {word} has no effect on conditions that set it: {some}; use {instead}")
-    return notes
-
-
-def unread(config: DictConfig, words: Sequence[str], settings: Sequence[JobSettings]) -> list[str]:
-    """Return a note on each setting of the command line that no condition reads; none where a value refers to another.
-
-    Args:
-        config: composed configuration.
-        settings: settings of all jobs.
-    """
-    kinds, read = registry.loadable(), {group for own in settings for group in own.groups()}
-    notes = []
-    for word in words if not _refers(config) else ():
-        group = re.split("[.=]", word.lstrip("+"))[0]
-        tracks = ", ".join(name for name, kind in kinds.items() if group in kind.groups())
-        if tracks and group not in read:
-            notes.append(f"  {word} is read by no condition of this experiment, only by track={tracks}; leave it out")
-    return notes
+        yield from leaves(inner, f"{key}.{name!s}" if key else str(name))
 
 
 def _mappings(value: Any, key: str) -> Iterator[str]:
     """Dotted names of the settings that are mappings, whose keys no type names.
 
-    >>> from experiments.config import register
+    >>> from experiments.configuration.registration import register
     >>> from mathamr.systems.settings.built_in import GivenRunConfig
     >>> list(_mappings(OmegaConf.structured(GivenRunConfig), "run"))
     ['run.paths']

@@ -17,9 +17,10 @@ from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
-from experiments.command import CONFIG_DIR, quoted, setting
-from experiments.config import ExperimentConfig, compose_words, validated
-from experiments.configuration_errors import CONFIGURATION_ERRORS, refusal
+from experiments.configuration.config import ExperimentConfig
+from experiments.configuration.errors import CONFIGURATION_ERRORS, refusal
+from experiments.configuration.registration import compose_words, validated
+from experiments.options import CONFIG_DIR, quoted, setting
 from graphs.amr import parsers
 from graphs.errors import ConfigError
 from mathamr.default_settings import values

@@ -25,7 +25,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf.errors import OmegaConfBaseException
 from yaml import MarkedYAMLError
 
-from experiments.command import setting
+from experiments.options import setting
 from graphs.errors import ConfigError, suggestion
 
 CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException, MarkedYAMLError, ValueError)
