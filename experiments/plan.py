@@ -231,6 +231,8 @@ def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequenc
             needs[condition] = own.needs()
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from error
+        if not isinstance(needs[condition], list | tuple):
+            raise ConfigError(f"{place}: needs() of its settings returned {needs[condition]!r}; return a list of names")
         for name in needs[condition]:
             if name not in known:
                 among = f"is not among the conditions: {', '.join(known)}{suggestion(name, known)}"

@@ -183,6 +183,14 @@ def test_conditions_that_search_in_different_ways_share_a_model() -> None:
     assert len({job.model_key for job in jobs}) == 2
 
 
+@pytest.mark.parametrize("needs", [None, "words"])
+def test_needs_that_are_no_list_are_named(needs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FusionSettings, "needs", lambda self: needs)
+    conditions = {"words": {"track": "bm25"}, "none": {"track": "fusion", "fusion": {"of": ["words"]}}}
+    with pytest.raises(ConfigError, match=rf"conditions\.none: needs\(\) of its settings returned {needs!r}; return a"):
+        plan(config(conditions=conditions), DATA)
+
+
 def test_a_model_that_is_trained_on_rankings_depends_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FusionSettings, "model_key_parts", lambda self: {"size": 3})
     keys = {}
