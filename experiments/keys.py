@@ -33,12 +33,17 @@ from mathamr.systems import registry
 _PLACES = ("root", "sources", "posts", "collection", "formulas", "graphs", "judgments", "relevant_grade")
 
 
-def model_key(settings: JobSettings, data: Fingerprints) -> str:
-    """Return the hash of everything that a trained model depends on; empty where nothing is trained."""
+def model_key(settings: JobSettings, data: Fingerprints, needs: Sequence[str] = ()) -> str:
+    """Return the hash of everything that a trained model depends on; empty where nothing is trained.
+
+    Args:
+        needs: as of :func:`run_key`.
+    """
     if (parts := settings.model_key_parts()) is None:
         return ""
     own = {"collection": data.graphs, **registry.key_parts(settings.track)}
-    return shared_files.key(joined(own, _made_elsewhere(settings), parts))
+    rankings = {"parts": list(needs)} if needs else {}
+    return shared_files.key(joined(own, rankings, _made_elsewhere(settings), parts))
 
 
 def _made_elsewhere(settings: JobSettings) -> dict[str, str]:

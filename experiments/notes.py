@@ -6,17 +6,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
-from experiments.configuration.conditions import leaves
+from experiments.configuration.conditions import leaves, refers
 from experiments.models import Models
 from experiments.plan import Job, finished
 from graphs.shared_files import read_json
 from mathamr.stages.data.versions import mathamr_version
+from mathamr.systems import registry
 from mathamr.systems.parts import RANKINGS
 
 
@@ -30,6 +32,23 @@ def without_effect(words: Sequence[str], jobs: Sequence[Job]) -> list[str]:
         if others and None not in others:
             tracks = ", ".join(sorted({own.track for own in readers}))
             notes.append(f"  {word} has no effect with track={tracks}; use {', '.join(map(str, others))}")
+    return notes
+
+
+def unread(words: Sequence[str], jobs: Sequence[Job], config: DictConfig) -> list[str]:
+    """Return a note on each setting of the command line that no job reads; none where a value refers to another.
+
+    Args:
+        jobs: all jobs of the experiment.
+        config: composed configuration.
+    """
+    kinds, read = registry.loadable(), {group for job in jobs for group in job.settings.groups()}
+    notes = []
+    for word in words if not refers(config) else ():
+        group = re.split("[.=]", word.lstrip("+"))[0]
+        tracks = ", ".join(name for name, kind in kinds.items() if group in kind.groups())
+        if tracks and group not in read:
+            notes.append(f"  {word} is read by no condition of this experiment, only by track={tracks}; leave it out")
     return notes
 
 

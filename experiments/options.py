@@ -39,7 +39,7 @@ def add_corpus(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
         "--corpus",
         required=required,
         metavar="NAME",
-        help="collection: arqmath, beir, ir_datasets, jsonl, mathdocs, pairs, problems or titles",
+        help="collection: arqmath, beir, ir_datasets, jsonl, mathdocs, pairs, problems, titles, or that of a package",
     )
     parser.add_argument("--root", type=Path, metavar="DIR", help="folder of the collection, if it has one")
     parser.add_argument("--id", metavar="NAME", help="data set of ir_datasets")

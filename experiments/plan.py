@@ -134,7 +134,8 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
         for seed in seeds:
             parts = tuple(job for name in needs for job in jobs if (job.condition, job.seed) == (name, seed))
             own = settings[condition, seed]
-            rankings = run_key(own, data, [part.run_key for part in parts])
+            made_of = [part.run_key for part in parts]
+            rankings = run_key(own, data, made_of)
             jobs.append(
                 Job(
                     condition=condition,
@@ -142,7 +143,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
                     config=shared,
                     settings=own,
                     key=job_key(rankings, shared, data),
-                    model_key=model_key(own, data),
+                    model_key=model_key(own, data, made_of),
                     run_key=rankings,
                     condition_key=seedless[condition],
                     needs=parts,
@@ -230,6 +231,8 @@ def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequenc
             needs[condition] = own.needs()
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from error
+        if not isinstance(needs[condition], list | tuple):
+            raise ConfigError(f"{place}: needs() of its settings returned {needs[condition]!r}; return a list of names")
         for name in needs[condition]:
             if name not in known:
                 among = f"is not among the conditions: {', '.join(known)}{suggestion(name, known)}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Container
 from contextlib import suppress
 from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, entry_points
@@ -22,7 +23,8 @@ from typing import Any
 from graphs import digests
 from graphs.errors import ConfigError
 
-COLLECTIONS, CONNECTIVITIES, SYSTEMS = "mathamr.collections", "mathamr.connectivities", "mathamr.systems"
+COLLECTIONS, CONNECTIVITIES = "mathamr.collections", "mathamr.connectivities"
+MEASURES, SYSTEMS = "mathamr.measures", "mathamr.systems"
 """Groups of entry points."""
 
 _BUILT_IN = ("experiments", "graphs", "mathamr")
@@ -44,6 +46,20 @@ def _changed(place: str) -> int:
         return Path(place).stat().st_mtime_ns
     except OSError:
         return 0
+
+
+def named(group: str, name: str, built_in: Container[str] = ()) -> EntryPoint | None:
+    """Return the entry point with a name; None without one.
+
+    Raises:
+        ConfigError: two packages have it, or a package and ``built_in``.
+    """
+    found = [point for point in points(group) if point.name == name]
+    owners = [*(["mathamr-plus"] if found and name in built_in else []), *map(distribution, found)]
+    if len(owners) > 1:
+        kinds = group.removeprefix("mathamr.")
+        raise ConfigError(f"two {kinds} are called {name}: of {' and of '.join(owners)}; uninstall one")
+    return found[0] if found else None
 
 
 def described(kind: str, point: EntryPoint) -> str:
@@ -108,7 +124,7 @@ def package_at_fault(error: BaseException) -> str | None:
     """Return name and version of the extension whose code an exception went through; None without one."""
     owners = {
         point.module.partition(".")[0]: distribution(point)
-        for group in (SYSTEMS, COLLECTIONS, CONNECTIVITIES)
+        for group in (COLLECTIONS, CONNECTIVITIES, MEASURES, SYSTEMS)
         for point in points(group)
     }
     modules = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)]

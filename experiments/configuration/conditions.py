@@ -44,15 +44,15 @@ def composed(
         OmegaConf.set_struct(OmegaConf.select(base, key), False)
     known = list(dict.fromkeys(key for group in changeable for key in leaves(config.get(group), group)))
     # A group is converted once, unless it can depend on another.
-    refers = _refers(base)
-    shared = {} if refers else plain(base)
+    is_referring = refers(base)
+    shared = {} if is_referring else plain(base)
     made = {}
     for condition in conditions:
         changes = config.experiment.conditions[condition] or OmegaConf.create({})
         place = f"experiment.conditions.{condition}"
-        _check_changes(config, changes, place, changeable, known, mappings, {} if refers else kinds)
+        _check_changes(config, changes, place, changeable, known, mappings, {} if is_referring else kinds)
         own = OmegaConf.create({})
-        for name in base if refers or _refers(changes) else changes:
+        for name in base if is_referring or refers(changes) else changes:
             own[name] = base._get_node(name)  # makes a copy
         OmegaConf.set_struct(own, True)
         try:
@@ -63,11 +63,12 @@ def composed(
                 values = {**shared, **plain(own)}
                 made[condition, seed] = {**values, "train": {**values["train"], "seed": seed}}
         except OmegaConfBaseException as error:
-            raise ConfigError(f"{place}: {str(error).splitlines()[0]}") from error
+            key = f"{place}.{error.full_key}" if error.full_key else place
+            raise ConfigError(f"{key}: {str(error).splitlines()[0]}") from error
     return made
 
 
-def _refers(config: DictConfig) -> bool:
+def refers(config: DictConfig) -> bool:
     """Return whether a value is given by another setting, which any part of the configuration can hold."""
     return re.search(r"\$\{(?!oc\.env:)", str(OmegaConf.to_container(config))) is not None
 
@@ -88,7 +89,7 @@ def _check_changes(
     if not isinstance(changes, DictConfig):
         raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
     track = changes.get("track", config.track)
-    kind = None if _refers(changes) else kinds.get(track)  # None for a missing package, which another error names
+    kind = None if refers(changes) else kinds.get(track)  # None for a missing package, which another error names
     for key in leaves(changes):
         group = key.split(".")[0]
         if key == "train.seed":

@@ -114,7 +114,8 @@ def _check_values(kind: type[JobSettings], with_files: Set[str]) -> None:
     for name, group in kind.groups().items():
         keys = [] if name in with_files else sorted(OmegaConf.missing_keys(OmegaConf.structured(schema_of(group))))
         if keys:
-            raise ConfigError(f"{name}.{keys[0]} has no value; write {kind.conf or 'conf'}/{name}/default.yaml")
+            found = "" if kind.conf else f", or set {kind.__name__}.conf to the folder conf of your package"
+            raise ConfigError(f"{name}.{keys[0]} has no value; write {kind.conf or 'conf'}/{name}/default.yaml{found}")
 
 
 def _groups(track: str, kind: type[JobSettings], known: Mapping[str, tuple[type, str]]) -> Mapping[str, type]:

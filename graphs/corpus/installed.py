@@ -24,7 +24,7 @@ from graphs import digests
 from graphs.corpus.files import Fingerprints
 from graphs.corpus.post import Judgment, Markup, Pair, Post, PostKind, Topic, is_id
 from graphs.errors import ConfigError, CorpusError, Failure
-from graphs.extensions import COLLECTIONS, code_identity, described, distribution, loaded, points
+from graphs.extensions import COLLECTIONS, code_identity, described, loaded, named, points
 
 Found = TypeVar("Found")
 _KINDS = [kind for kind in get_args(PostKind) if kind != "topic"]
@@ -193,15 +193,10 @@ def opener(name: str, built_in: Container[str] = ()) -> Opener | None:
     Raises:
         ConfigError: two packages have it, or a package and ``built_in``, or the package cannot be imported.
     """
-    named = [point for point in points(COLLECTIONS) if point.name == name]
-    if not named:
+    if (point := named(COLLECTIONS, name, built_in)) is None:
         return None
-    if name in built_in or len({point.value for point in named}) > 1:
-        owners = " and ".join([*(["mathamr-plus"] if name in built_in else []), *map(distribution, named)])
-        raise ConfigError(f"two collections are called {name}: of {owners}; uninstall one")
-    first = named[0]
-    place = described("collection", first)
-    opener = loaded(first, place)
+    place = described("collection", point)
+    opener = loaded(point, place)
     if not callable(opener):
         raise ConfigError(f"{place} is not a class or a function")
-    return Opener(place, opener, code_identity(opener, first))
+    return Opener(place, opener, code_identity(opener, point))

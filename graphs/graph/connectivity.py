@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from graphs import digests
 from graphs.errors import ConfigError
-from graphs.extensions import CONNECTIVITIES, described, loaded, points
+from graphs.extensions import CONNECTIVITIES, described, loaded, named, points
 
 Int64 = npt.NDArray[np.int64]
 Pairs = tuple[Int64, Int64]
@@ -47,8 +47,7 @@ class Connectivity:
 
 _KNOWN: dict[str, Connectivity] = {}
 _BUILT_IN = ("none", "sequential", "circular", "fully_connected")
-_SAMPLE = np.array([3, 0, 1, 2, 5])  # numbers of members of graphs, on which edges are checked
-_LARGER = np.array([3, 0, 1, 2, 5, 64])  # those whose edges identify a connectivity
+_SAMPLE = np.array([3, 0, 1, 2, 5, 64])  # numbers of members; these graphs' edges are checked, and are in keys
 
 
 def connectivity(name: str, *, count: str) -> Callable[[Rule], Rule]:
@@ -76,7 +75,7 @@ def _place(pairs: Rule) -> str:
 
 
 def _problem(known: Connectivity) -> str:
-    """Return the first fault in the edges of small graphs; "" without one."""
+    """Return the first fault in the edges of graphs with up to 64 members; "" without one."""
     try:
         sources, targets = (np.asarray(ends) for ends in known.pairs(_SAMPLE.copy()))
     except Exception as error:  # noqa: BLE001 - of a function of a package
@@ -110,10 +109,14 @@ def edge_identity(name: str) -> dict[str, str]:
 
     >>> edge_identity("circular")
     {}
+
+    Raises:
+        ConfigError: two connectivities have this name, or its package is faulty.
     """
+    named(CONNECTIVITIES, name, _BUILT_IN)
     if name in _BUILT_IN:
         return {}
-    edges = [np.asarray(ends).tolist() for ends in auxiliary_pairs(name, _LARGER.copy())]
+    edges = [np.asarray(ends).tolist() for ends in auxiliary_pairs(name, _SAMPLE.copy())]
     return {"auxiliary_edges": digests.of_json(edges)[:16]}
 
 
@@ -128,9 +131,14 @@ def _find(name: str) -> Connectivity:
     Raises:
         ConfigError: its package cannot be imported, or does not register it.
     """
-    for point in points(CONNECTIVITIES) if name not in _KNOWN else ():
-        if point.name == name:
+    if name not in _KNOWN and (point := named(CONNECTIVITIES, name)) is not None:
+        before = dict(_KNOWN)
+        try:
             loaded(point, described("connectivity", point))
+        except ConfigError:  # of a faulty module, nothing stays registered
+            _KNOWN.clear()
+            _KNOWN.update(before)
+            raise
     if name not in _KNOWN:
         raise ConfigError(f'connectivity {name} is not registered; write @connectivity("{name}", ...) above it')
     return _KNOWN[name]

@@ -35,14 +35,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from graphs.corpus.qrels import RELEVANT as RELEVANT
 from graphs.corpus.qrels import relevant_grade as relevant_grade
-from graphs.errors import EvaluationError
-from graphs.extensions import code_identity
+from graphs.errors import ConfigError, EvaluationError
+from graphs.extensions import MEASURES, code_identity, described, loaded, named
 from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Qrels, Run, Task, official_order
 
 if TYPE_CHECKING:
@@ -164,29 +165,46 @@ def own_measure(name: str) -> Callable[[TopicMeasure], TopicMeasure]:
 
 
 def measure_identity(name: str) -> str:
-    """Return the name of a measure and, if it is of :func:`own_measure`, the identity of its code, for keys.
+    """Return the name of a measure and, unless it is of ir_measures, the identity of its code, for keys.
 
     >>> measure_identity("nDCG@10")
     'nDCG@10'
+
+    Raises:
+        ConfigError: two packages have the measure, or its package is faulty.
     """
-    own = _OWN.get(name.partition("@")[0])
-    return name if own is None else f"{name} {code_identity(own)}"
+    own, point = _own(name)
+    return name if own is None else f"{name} {code_identity(own, point)}"
+
+
+def _own(name: str) -> tuple[TopicMeasure | None, EntryPoint | None]:
+    """Return the function of a measure, and the entry point of its package; None for each that it does not have."""
+    own = name.partition("@")[0]
+    if (point := named(MEASURES, own)) is None:
+        return _OWN.get(own), None
+    place = described("measure", point)
+    if not callable(function := loaded(point, place)):
+        raise ConfigError(f"{place} is not a function of the judgments and the results of a topic; name one")
+    return function, point
 
 
 def measure_of(name: str) -> Measure:
-    """Return the measure with this name in ir_measures, e.g. ``Success(rel=2)@1``, or of :func:`own_measure`.
+    """Return the measure with this name in ir_measures, e.g. ``Success(rel=2)@1``, of a package or of own_measure.
 
     Raises:
         EvaluationError: an unknown measure, or a name of both.
+        ConfigError: as :func:`measure_identity`.
     """
     import ir_measures
 
     own, _, cutoff = name.partition("@")
-    if own in _OWN and own in ir_measures.measures.registry:
-        raise EvaluationError(f"own_measure({own!r}): ir_measures has a measure of this name; choose another")
+    function, point = _own(name)
+    if function is not None and own in ir_measures.measures.registry:
+        place = f"own_measure({own!r})" if point is None else described("measure", point)
+        raise EvaluationError(f"{place}: ir_measures has a measure of this name; choose another")
     try:
-        if own in _OWN:
-            measure = ir_measures.define_byquery(_OWN[own], name=own)
+        if function is not None:
+            measure = ir_measures.define_byquery(function, name=own)
             return measure @ int(cutoff) if cutoff else measure
         return ir_measures.parse_measure(name)
     except (ValueError, NameError, KeyError) as error:

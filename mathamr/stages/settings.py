@@ -138,7 +138,7 @@ class JobSettings:
         return {name: value for name, value in values.items() if name not in self.free.get(group, ())}
 
     def model_key_parts(self) -> Mapping[str, Any] | None:
-        """Return the dependencies of a model apart from the collection, as JSON; None without training.
+        """Return the dependencies of a model apart from the collection and ``needs``, as JSON; None without training.
 
         Raises:
             ConfigError: a file that it depends on is missing.

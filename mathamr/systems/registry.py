@@ -28,7 +28,7 @@ from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphs.errors import ConfigError, suggestion
-from graphs.extensions import SYSTEMS, code_identity, described, distribution, loaded, points
+from graphs.extensions import SYSTEMS, code_identity, described, distribution, loaded, named, points
 from mathamr.systems.settings.built_in import BUILT_IN
 
 if TYPE_CHECKING:
@@ -155,15 +155,8 @@ def check_abilities(kind: type[System[Any]], topic_sets: Sequence[TopicSet]) -> 
 
 def _entry_points() -> dict[str, EntryPoint]:
     """Return the entry points by the names of their systems."""
-    named: dict[str, EntryPoint] = {}
-    for point in points(SYSTEMS):
-        other = named.setdefault(point.name, point)
-        owner = distribution(other) if other is not point else "mathamr-plus" if point.name in BUILT_IN else None
-        if owner is not None:
-            raise ConfigError(
-                f"two systems are called {point.name}: of {owner} and of {distribution(point)}; uninstall one"
-            )
-    return named
+    found = {point.name: named(SYSTEMS, point.name, BUILT_IN) for point in points(SYSTEMS)}
+    return {name: point for name, point in found.items() if point is not None}
 
 
 def _load(point: EntryPoint) -> type[System[Any]]:
@@ -187,6 +180,8 @@ def _system_of(point: EntryPoint) -> type[System[Any]]:
         raise ConfigError(f"{place} is not a subclass of mathamr.systems.system.System")
     if getattr(kind, "name", None) != point.name:
         raise ConfigError(f'{place} is not registered by this name; write @system("{point.name}") above the class')
+    if (own := vars(kind.settings)).get("__annotations__") and "__dataclass_fields__" not in own:
+        raise ConfigError(f"{place}: write @dataclass(frozen=True, kw_only=True) above {kind.settings.__name__}")
     lacking = sorted(getattr(kind, "__abstractmethods__", ()))
     if kind.train is not System.train:  # neither has an error of its own: the model is trained for each job, or never
         lacking += ["best"] if kind.best is System.best else []

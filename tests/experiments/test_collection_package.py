@@ -16,6 +16,7 @@ from graphs.corpus.pairs import Linked, Related
 from graphs.corpus.post import Pair, Post
 from graphs.corpus.queries.collection import NamedTests
 from graphs.corpus.stock.opened import OpenedStock
+from graphs.corpus.stock.table import table
 from graphs.errors import ConfigError, MathAMRError
 from graphs.extensions import COLLECTIONS
 from tests.documents.blocks import blocks_of
@@ -93,6 +94,7 @@ def test_an_answer_with_a_bad_id_is_a_counted_failure(
     stock = OpenedStock(open_corpus("faq", faq))
     for step in stock.steps():
         step.run(lambda number: None)
+    assert table(stock.holdings(), "faq").startswith("faq, data=jsonl data.name=faq\n")
     (broken,) = (one for one in stock.holdings().missing if "broken" in one.what)
     assert re.search(r"1 broken post \(.* an answer with the id 'a 9'; give a printable one without", broken.what)
 
@@ -267,7 +269,7 @@ def test_a_collection_with_the_name_of_a_built_in_form_is_refused(
     points = tmp_path / "mathamr_faq-0.1.dist-info" / "entry_points.txt"
     points.write_text(points.read_text().replace("faq =", "jsonl ="))
     with pytest.raises(
-        ConfigError, match=r"two collections are called jsonl: of mathamr-plus and mathamr-faq 0\.1; un"
+        ConfigError, match=r"two collections are called jsonl: of mathamr-plus and of mathamr-faq 0\.1; un"
     ):
         open_corpus("jsonl", write_form("jsonl", tmp_path / "forms"))
 

@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.plan import plan
 from experiments.run import run
 from graphs.errors import ConfigError
+from graphs.extensions import CONNECTIVITIES
 from graphs.graph import connectivity as registry
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Counts, Vocabulary
 from graphs.stores.store import GraphStore
 from graphs.stores.tensor_identity import config_hash
 from mathamr.stages.settings import GraphConfig
+from tests.experiments.test_plan import DATA, config
 from tests.experiments.test_run import composed
 
 pytestmark = pytest.mark.usefixtures("without_plots")
@@ -44,24 +47,41 @@ def test_a_star_of_another_package_is_imported_when_it_is_used(tmp_path: Path, m
     (code,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if '"star"' in block]
     (points,) = re.findall(r"```toml\n(\[project\.entry-points.\"mathamr\.connectivities.*?)```", text, re.DOTALL)
     ((group, named),) = tomllib.loads(points)["project"]["entry-points"].items()
-    (tmp_path / "star.dist-info").mkdir()
-    lines = [f"[{group}]", *(f"{name} = {place}" for name, place in named.items())]
-    (tmp_path / "star.dist-info" / "entry_points.txt").write_text("\n".join(lines))
-    (tmp_path / "star.dist-info" / "METADATA").write_text("Name: mathamr-star\nVersion: 1.0\n")
-    (tmp_path / "mathamr_star.py").write_text(code)
-    monkeypatch.setattr(registry, "_KNOWN", dict(registry._KNOWN))
-    monkeypatch.syspath_prepend(tmp_path)
+    assert group == CONNECTIVITIES
+    install(named, code, tmp_path, monkeypatch)
     assert registry.connectivities()[-1] == "star"
     assert GraphConfig(connectivity="star", **SHARED).key_parts()["auxiliary_edges"]
     del registry._KNOWN["star"]  # imported already: nothing registers it again
     with pytest.raises(ConfigError, match=r'connectivity star is not registered; write @connectivity\("star", '):
         registry.number_of_edges("star", 3)
     monkeypatch.delitem(sys.modules, "mathamr_star")
-    (tmp_path / "mathamr_star.py").write_text("import elephants")
-    with pytest.raises(
-        ConfigError, match=r"star of mathamr-star 1\.0 \(mathamr_star:star\) cannot be imported: ModuleNotF"
-    ):
-        registry.number_of_edges("star", 3)
+    (tmp_path / "mathamr_star.py").write_text(f"{code}\nimport elephants")
+    for _ in range(2):  # it is registered before the module fails
+        with pytest.raises(
+            ConfigError, match=r"star of mathamr-star 1\.0 \(mathamr_star:star\) cannot be imported: ModuleNotF"
+        ):
+            registry.number_of_edges("star", 3)
+
+
+def test_a_connectivity_of_a_package_with_the_name_of_a_built_in_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install({"circular": "mathamr_star:star"}, "", tmp_path, monkeypatch)
+    message = r"two connectivities are called circular: of mathamr-plus and of mathamr-star 1\.0; uninstall one"
+    with pytest.raises(ConfigError, match=message):
+        plan(config(), DATA)
+    plan(config(conditions={"none": {"graph": {"connectivity": "none"}}}), DATA)
+
+
+def install(named: dict[str, str], code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a package with connectivities, and forget at the end of the test those that it registers."""
+    (folder / "star.dist-info").mkdir()
+    lines = [f"[{CONNECTIVITIES}]", *(f"{name} = {place}" for name, place in named.items())]
+    (folder / "star.dist-info" / "entry_points.txt").write_text("\n".join(lines))
+    (folder / "star.dist-info" / "METADATA").write_text("Name: mathamr-star\nVersion: 1.0\n")
+    (folder / "mathamr_star.py").write_text(code)
+    monkeypatch.setattr(registry, "_KNOWN", dict(registry._KNOWN))
+    monkeypatch.syspath_prepend(folder)
 
 
 @pytest.mark.usefixtures("star")
@@ -118,15 +138,16 @@ def loops(members: Any) -> Any:
 @pytest.mark.parametrize(
     ("pairs", "count", "message"),
     [
-        (nothing, "0", r"\[3, 0, 1, 2, 5\] it raises TypeError: "),
+        (nothing, "0", r"\[3, 0, 1, 2, 5, 64\] it raises TypeError: "),
         (unoffset, "max({n} - 1, 0)", "the edge 0 -> 3 joins two graphs; add the first position of each graph"),
-        (uneven, "{n}", r"the arrays have the shapes \(11,\) and \(10,\)"),
-        (negative, "{n}", "the edge 0 -> -1 ends at no member; positions run from 0 to 10"),
-        (inward, "{n}", "the edge -1 -> 0 ends at no member; positions run from 0 to 10"),
-        (columns, "{n}", r"the arrays have the shapes \(11, 1\) and \(11, 1\)"),
+        (uneven, "{n}", r"the arrays have the shapes \(75,\) and \(74,\)"),
+        (negative, "{n}", "the edge 0 -> -1 ends at no member; positions run from 0 to 74"),
+        (inward, "{n}", "the edge -1 -> 0 ends at no member; positions run from 0 to 74"),
+        (columns, "{n}", r"the arrays have the shapes \(75, 1\) and \(75, 1\)"),
         (reals, "{n}", "positions are of the types float64 and float64; return arrays of integers"),
         (real_sources, "{n}", "positions are of the types float64 and int64; return arrays of integers"),
         (real_targets, "{n}", "positions are of the types int64 and float64; return arrays of integers"),
+        (loops, "min({n}, 9)", "count gives 9 edges for 64 members, and the function makes 64"),
         (loops, "{n} + 1", "count gives 4 edges for 3 members, and the function makes 3"),
         (loops, "{n} choose 2", r"count='\{n\} choose 2' is no SQL expression of \{n\}: OperationalError"),
         (loops, "{m}", r"count='\{m\}' is no SQL expression of \{n\}: KeyError"),

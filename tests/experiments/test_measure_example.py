@@ -1,7 +1,7 @@
-"""The measure of docs/extending.md: registered, computed by hand, and reported by an experiment."""
+"""The measure of docs/extending.md: in a package, computed by hand, and reported by an experiment."""
 
-import re
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -10,10 +10,12 @@ import pytest
 from experiments.configuration.config import read
 from experiments.keys import job_key
 from experiments.run import run
-from graphs.errors import EvaluationError
+from graphs.errors import ConfigError, EvaluationError
+from graphs.extensions import MEASURES
 from mathamr.evaluation import metrics
-from mathamr.evaluation.metrics import check_measures, evaluate, measure_of, own_measure
+from mathamr.evaluation.metrics import check_measures, evaluate, measure_identity, measure_of, own_measure
 from mathamr.evaluation.runs import Run
+from tests.documents.blocks import blocks_of
 from tests.experiments.test_plan import DATA, config
 from tests.experiments.test_run import composed
 
@@ -23,11 +25,22 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def rank_biased(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "own_measure" in block]
+def rank_biased(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make the package of the page; return the folder with its module."""
+    page = [block.text for block in blocks_of(ROOT / "docs" / "extending.md")]
+    (code,) = [text for text in page if "def rank_biased" in text]
+    (points,) = [text for text in page if f'"{MEASURES}"' in text]
+    ((group, named),) = tomllib.loads(points)["project"]["entry-points"].items()
+    record = tmp_path / "site" / "rbp.dist-info"
+    record.mkdir(parents=True)
+    lines = [f"[{group}]", *(f"{name} = {place}" for name, place in named.items())]
+    (record / "entry_points.txt").write_text("\n".join(lines))
+    (record / "METADATA").write_text("Name: mathamr-rbp\nVersion: 1.0\n")
+    (record.parent / "mathamr_rbp.py").write_text(code)
+    monkeypatch.delitem(sys.modules, "mathamr_rbp", raising=False)
+    monkeypatch.syspath_prepend(record.parent)
     monkeypatch.setattr(metrics, "_OWN", {})
-    exec(block, {})
+    return record.parent
 
 
 def test_results_come_best_first_and_can_be_cut() -> None:
@@ -39,16 +52,49 @@ def test_results_come_best_first_and_can_be_cut() -> None:
     assert scores["A.2"] == {"RankBiased": 0.0, "RankBiased@2": 0.0, "P@2": 0.0}
 
 
+def job_key_of(measure: str) -> str:
+    return job_key("rankings", read(config(measures={"own": measure})), DATA)
+
+
 def test_a_changed_measure_gives_other_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def key(code: str) -> str:
         (tmp_path / "own_module.py").write_text(code)
         monkeypatch.delitem(sys.modules, "own_module", raising=False)
-        own_measure("RankBiased")(import_module("own_module").measure)
-        return job_key("rankings", read(config(measures={"RBP": "RankBiased@10"})), DATA)
+        own_measure("OwnMeasure")(import_module("own_module").measure)
+        return job_key_of("OwnMeasure@10")
 
     monkeypatch.syspath_prepend(tmp_path)
     code = "def measure(qrels, run):\n    return 0"
     assert key(code) == key(code) != key(f"{code}.5")
+
+
+def test_a_changed_module_of_a_package_gives_other_results(rank_biased: Path) -> None:
+    before = job_key_of("RankBiased@10")
+    assert measure_identity("RankBiased@10").startswith("RankBiased@10 mathamr-rbp 1.0 ")
+    with (rank_biased / "mathamr_rbp.py").open("a") as module:
+        module.write("# changed\n")
+    assert job_key_of("RankBiased@10") != before
+
+
+def test_a_faulty_package_is_named_each_time(rank_biased: Path) -> None:
+    place = r"^measure RankBiased of mathamr-rbp 1\.0 \(mathamr_rbp:rank_biased\)"
+    code = (rank_biased / "mathamr_rbp.py").read_text()
+    (rank_biased / "mathamr_rbp.py").write_text(f"{code}\nimport elephants")
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=f"{place} cannot be imported: ModuleNotFoundError"):
+            job_key_of("RankBiased")
+    assert job_key_of("nDCG@10")
+    (rank_biased / "mathamr_rbp.py").write_text("rank_biased = 0.8")
+    with pytest.raises(ConfigError, match=f"{place} is not a function"):
+        measure_of("RankBiased")
+    points = rank_biased / "rbp.dist-info" / "entry_points.txt"
+    (rank_biased / "other.dist-info").mkdir()
+    (rank_biased / "other.dist-info" / "METADATA").write_text("Name: mathamr-other\nVersion: 1.0\n")
+    (rank_biased / "other.dist-info" / "entry_points.txt").write_text(points.read_text())
+    with pytest.raises(
+        ConfigError, match=r"two measures are called RankBiased: of mathamr-\w+ 1\.0 and of mathamr-\w+"
+    ):
+        measure_of("RankBiased")
 
 
 def test_a_name_of_ir_measures_and_a_wrong_cutoff_are_refused() -> None:

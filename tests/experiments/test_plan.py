@@ -24,6 +24,7 @@ from graphs.errors import ConfigError
 from graphs.shared_files import joined
 from mathamr.stages.settings import JobSettings
 from mathamr.systems.settings.built_in import GivenRunSettings
+from mathamr.systems.settings.combined import FusionSettings
 from mathamr.systems.settings.trained import GraphSettings
 from tests.experiments.tiny_settings import trial
 from tests.mathamr.job_settings import shared_fields
@@ -171,6 +172,8 @@ def test_a_part_of_the_key_of_a_ranking_hides_no_part_of_its_model_or_its_collec
         with pytest.raises(ConfigError, match=f"a part of a key is not JSON: Object of type {kind}"):
             run_key(OwnSettings(**shared_fields(), size=cast(Any, size)), DATA)
     assert list(joined({"weight": float("nan")})) == ["weight"]
+    with pytest.raises(ConfigError, match=r"result_key_parts\(\) of the settings returned None; return a dict"):
+        joined({}, cast(Any, None))
 
 
 def test_conditions_that_search_in_different_ways_share_a_model() -> None:
@@ -178,6 +181,26 @@ def test_conditions_that_search_in_different_ways_share_a_model() -> None:
     jobs = plan(config(conditions=ways, baseline="maxsim", seeds=[1, 2]), DATA)
     assert len({job.key for job in jobs}) == 4
     assert len({job.model_key for job in jobs}) == 2
+
+
+@pytest.mark.parametrize("needs", [None, "words"])
+def test_needs_that_are_no_list_are_named(needs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FusionSettings, "needs", lambda self: needs)
+    conditions = {"words": {"track": "bm25"}, "none": {"track": "fusion", "fusion": {"of": ["words"]}}}
+    with pytest.raises(ConfigError, match=rf"conditions\.none: needs\(\) of its settings returned {needs!r}; return a"):
+        plan(config(conditions=conditions), DATA)
+
+
+def test_a_model_that_is_trained_on_rankings_depends_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FusionSettings, "model_key_parts", lambda self: {"size": 3})
+    keys = {}
+    for k1 in (1.2, 1.5):
+        words = {name: {"track": "bm25", "bm25": {"k1": k1, "method": name}} for name in ("lucene", "bm25l")}
+        conditions = {**words, "both": {"track": "fusion", "fusion": {"of": list(words)}}}
+        for job in plan(config(conditions=conditions, baseline="both"), DATA):
+            keys[k1, job.name] = job.model_key
+    assert keys[1.2, "both-seed1"] == keys[1.2, "both-seed2"] != keys[1.5, "both-seed1"]
+    assert not keys[1.2, "lucene-seed1"]
 
 
 def test_a_condition_names_the_run_files_of_tests(tmp_path: Path) -> None:

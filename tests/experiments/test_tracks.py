@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from experiments import run as runner
 from experiments.configuration.registration import register, validated
-from experiments.notes import beaten, without_effect
+from experiments.notes import beaten, unread, without_effect
 from experiments.plan import LOCK, Job, plan
 from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError, TrainingError
@@ -96,6 +96,24 @@ def test_a_setting_that_no_job_reads_is_noted() -> None:
     assert without_effect(words, jobs) == ["  train.epochs=99 has no effect with track=text; use text.epochs"]
     with_graphs = planned({"tuned": tuned, "words": BM25, "graph": {}}).values()
     assert without_effect(words, list(with_graphs)) == []
+
+
+def test_a_setting_of_a_group_that_no_condition_reads_is_noted() -> None:
+    jobs = list(planned({"words": BM25, "graph": {}}).values())
+    config = configured({"words": BM25}, "data.root=nowhere")
+    words = ["+exp=trial", "bm25.k1=2", "++latent.size=8", "sparse=default", "train=best", "data.root=a.b", "workers=1"]
+    assert unread(words, jobs, config) == [
+        "  ++latent.size=8 is read by no condition of this experiment, only by track=latent; leave it out",
+        "  sparse=default is read by no condition of this experiment, only by track=sparse; leave it out",
+    ]
+    config.bm25.k1 = "${latent.size}"
+    assert unread(words, [], config) == []
+
+
+@pytest.mark.parametrize(("condition", "key"), [({"track": None}, "track"), ({"bm25": {"k1": None}}, "bm25.k1")])
+def test_a_condition_with_a_value_of_another_type_names_the_setting(condition: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigError, match=rf"experiment\.conditions\.words\.{key}: Incompatible value 'None'"):
+        planned({"words": {**BM25, **condition}})
 
 
 def test_a_setting_that_conditions_set_themselves_is_noted() -> None:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
+from graphs.corpus import installed
 from graphs.corpus.download import PARTS
 from graphs.corpus.forms import SOURCES
 from graphs.corpus.stock.holdings import Holdings
@@ -127,4 +128,6 @@ def _verdict(holdings: Holdings) -> str:
 
 
 def _setting(name: str) -> str:
+    if name in installed.names():
+        return f"data=jsonl data.name={name}"
     return f"data.sources.NAME.name={name}" if name in SOURCES else f"data={name}"

@@ -169,6 +169,11 @@ def test_two_distributions_with_one_name_are_named(install: Callable[..., None],
         ("Installed = 7", r"is not a subclass of mathamr\.systems\.system\.System"),
         (CODE.format(name="older"), r'is not registered by this name; write @system\("newest"\)'),
         (CODE.format(name="graph"), r"two systems are called graph"),
+        (
+            "from mathamr.stages.settings import JobSettings\nclass Own(JobSettings):\n    size: int\n"
+            + CODE.format(name="newest").replace("(System)", "(System[Own])"),
+            r": write @dataclass\(frozen=True, kw_only=True\) above Own$",
+        ),
         (CODE.format(name="newest").replace("retrieve", "rank"), r"lacks the methods retrieve; write them"),
         (
             CODE.format(name="newest") + "    def train(self, *_): ...\n",
@@ -266,7 +271,9 @@ def test_a_group_without_files_needs_a_value_for_each_setting() -> None:
 
     register()  # the other systems run
     assert fault_of(["track=complete"]) is None
-    message = r"^settings of track=empty are faulty: of_empty\.size has no value; write conf/of_empty/default\.yaml$"
+    message = (
+        r"^settings of track=empty are faulty: of_empty\.size has no value; write conf/of_empty/default\.yaml, or "
+    )
     with pytest.raises(ConfigError, match=message):
         job_settings({"track": "empty", "experiment": {}})
 
