@@ -51,7 +51,7 @@ def test_each_year_is_tested_with_what_was_fitted_to_the_other() -> None:
     assert found["fitted"]["k"] == 3
     assert first["chance"][0] < first["chance"][1]
     last = Run.from_results("demo", {"A.1": [("a", 3.0), ("b", 2.0), ("c", 1.0), ("right", 0.5)]})
-    assert [one.success for one in confidence._asked(last, {"A.1": {"right": 3}}, 3, 2)] == [0]
+    assert [one.success for one in confidence._ranked_topics(last, {"A.1": {"right": 3}}, 3, 2)] == [0]
 
 
 def test_the_tested_year_does_not_change_what_is_fitted() -> None:
