@@ -27,7 +27,7 @@ from mathamr.analysis.isotropy import isoscore, partition_isotropy
 from mathamr.analysis.overlap import overlap
 from mathamr.analysis.shift import nearest_distances
 from mathamr.analysis.similarities import cosine, survey
-from mathamr.analysis.thresholds import chosen, threshold_curve
+from mathamr.analysis.thresholds import highest_harmless, threshold_curve
 from mathamr.evaluation.result_names import ARQMATH, is_reserved
 from mathamr.evaluation.runs import Run
 from mathamr.maxsim import VectorSets
@@ -106,7 +106,7 @@ def test_numbers_are_those_of_the_similarities_and_the_chosen_threshold() -> Non
     found = survey(cosine(one.queries.vectors.numpy(), vectors), [[n, n + 6] for n in range(6)], 3)
     assert 0 < content["ways"]["document"]["accuracy"][0] < 1
     curve = threshold_curve(found, 3, samples=20)
-    best = chosen(curve)
+    best = highest_harmless(curve)
     assert content["chosen"] == curve.index(best) != content["of_paper"]
     above = overlap(found, psi=100 * best.removed, samples=20)
     row = {"threshold": best.tau, "threshold_removed": best.removed, "threshold_accuracy": best.metric.mean}
