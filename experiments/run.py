@@ -235,8 +235,11 @@ def _say_displaced(missing: Sequence[Job], folder: Path, command: str, console: 
     records = [(job, read_json(folder / "jobs" / job.name / "result.json")) for job in missing]
     displaced = [job for job, record in records if record is not None and record.get("key") != job.key]
     if displaced:
-        before = (read_json(folder / "experiment.json") or {}).get("command", "another command")
-        if before == _recorded(command):
+        plan_before = read_json(folder / "experiment.json") or {}
+        before = plan_before.get("command", "another command")
+        if all(plan_before.get("keys", {}).get(job.name) == job.key for job in displaced):
+            origin, way_back = "of an earlier configuration", ""  # this one was interrupted
+        elif before == _recorded(command):
             origin, way_back = "of this command with other data, files of settings or code", ""
         else:
             named = before.replace("python -m experiments.run", "mathamr run")
