@@ -93,8 +93,11 @@ def displaced(missing: Sequence[Job], folder: Path, command: str) -> list[str]:
     moved = [job for job, record in records if record is not None and record.get("key") != job.key]
     if not moved:
         return []
-    before = (read_json(folder / "experiment.json") or {}).get("command", "another command")
-    if before == command:
+    plan_before = read_json(folder / "experiment.json") or {}
+    before = plan_before.get("command", "another command")
+    if all(plan_before.get("keys", {}).get(job.name) == job.key for job in moved):
+        origin, way_back = "of an earlier configuration", ""  # this one was interrupted
+    elif before == command:
         origin, way_back = "of this command with other data, files of settings or code", ""
     else:
         named = before.replace("python -m experiments.run", "mathamr run")

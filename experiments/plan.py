@@ -113,11 +113,11 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
     _check_names(conditions)
     _check_labels(conditions, experiment.labels)
     check_titles(experiment.measures)
-    others = experiment.baselines
     named = {
         "baseline": [experiment.baseline],
         "only": experiment.only or [],
-        "baselines": [*others, *others.values()],
+        "baselines": [*experiment.baselines, *experiment.baselines.values()],
+        "labels": list(experiment.labels),
     }
     for key, names in named.items():
         for name in names:

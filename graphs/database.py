@@ -30,6 +30,7 @@ from typing import Any, ClassVar, Self
 
 from graphs.errors import StoreError
 from graphs.shared_files import locked
+from graphs.whole_file import whole_file
 
 _MAP_BYTES = 1 << 40  # SQLite lowers it to its compiled limit
 IDS_PER_QUERY = 512  # below every SQLite's limit of host parameters
@@ -157,6 +158,8 @@ def writer(path: str | os.PathLike[str], schema: str, *, purpose: str) -> Iterat
         if not held:
             message = "another process is writing to this file; wait until it has finished, or write to another file"
             raise StoreError(message, path=path)
+        if not path.exists():
+            _create(path, schema, purpose)
         with _faults_explained(path):
             connection = sqlite3.connect(path, timeout=_PATIENCE, factory=Connection)
         connection.path = path
@@ -175,6 +178,21 @@ def writer(path: str | os.PathLike[str], schema: str, *, purpose: str) -> Iterat
             yield connection
         finally:
             connection.close()
+
+
+def _create(path: Path, schema: str, purpose: str) -> None:
+    """Write a database without rows; a writer that is stopped meanwhile leaves no file without its tables."""
+    with closing(sqlite3.connect(":memory:")) as empty:
+        empty.executescript(f"{_META}; {schema}")
+        empty.execute("INSERT INTO meta VALUES ('purpose', ?)", (json.dumps(purpose),))
+        empty.commit()
+        content = empty.serialize()
+    try:
+        with whole_file(path) as partial:
+            partial.write_bytes(content)
+    except OSError as error:
+        message = f"{error.strerror}; make room or the folder writable, then run it again: it resumes"
+        raise StoreError(message, path=path) from error
 
 
 def connect_read_only(path: str | os.PathLike[str], *, purpose: str) -> sqlite3.Connection:

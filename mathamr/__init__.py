@@ -30,3 +30,8 @@ __getattr__ = on_first_use(
         "PostIndex": "mathamr.pretrained.post_index",
     },
 )
+
+
+def __dir__() -> list[str]:
+    """Return the public names, which an interpreter completes, too."""
+    return __all__

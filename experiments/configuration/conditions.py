@@ -88,6 +88,8 @@ def _check_changes(
     """
     if not isinstance(changes, DictConfig):
         raise ConfigError(f"{place}={changes} changes no setting; write e.g. {{graph: {{structure: full}}}}")
+    if dotted := [str(name) for name in changes if "." in str(name)]:
+        raise ConfigError(f"{place}: {dotted[0]} has a dot; write {_nested(dotted[0], changes[dotted[0]])}")
     track = changes.get("track", config.track)
     kind = None if refers(changes) else kinds.get(track)  # None for a missing package, which another error names
     for key in leaves(changes):
@@ -100,7 +102,7 @@ def _check_changes(
                 raise ConfigError(f"{place}.{key} has no effect with track={track}, which reads {read}; remove it")
             continue
         if key in changeable or key in mappings:
-            raise ConfigError(f"{place}.{key} is a group of settings; write e.g. {key}: {{...}}")
+            raise ConfigError(f"{place}.{key} is a group of settings; write e.g. {_nested(key, '{...}')}")
         if group in config and group not in changeable:
             raise ConfigError(
                 f"{place}.{key}: all conditions share {group}; a condition can change {', '.join(changeable)}"
@@ -110,6 +112,16 @@ def _check_changes(
         raise ConfigError(
             f"{place}.{key} is not a setting{suggestion(key, [*known, *mappings]) or f'; see conf/{group}'}"
         )
+
+
+def _nested(key: str, value: Any) -> str:
+    """Return a setting as a condition writes it.
+
+    >>> _nested("graph.connectivity", "none"), _nested("graph", "{...}")
+    ('graph: {connectivity: none}', 'graph: {...}')
+    """
+    group, _, name = key.partition(".")
+    return f"{group}: {{{name}: {value}}}" if name else f"{group}: {value}"
 
 
 def leaves(value: Any, key: str = "") -> Iterator[str]:

@@ -67,7 +67,9 @@ def refusal(error: Exception, known: Callable[[], Iterable[str]]) -> ConfigError
     if match := re.search(r"In '(exp/[^']+)'.*\s+Key 'exp' not in", text):
         return ConfigError(f"{match[1]}.yaml does not begin with the line {_PACKAGE!r}; add it")
     if match := re.search(r"In '([^']+)': .* raised while composing config:", text):
-        return ConfigError(f"{match[1]}.yaml: {_of_value(lines[1:])}")
+        key = re.search(r"Key '[^']+' not in '\w+'\s+full_key: (\S+)", text)
+        what = f"unknown key {key[1]}{suggestion(key[1], known())}" if key else _of_value(lines[1:])
+        return ConfigError(f"{match[1]}.yaml: {what}")
     if isinstance(error.__cause__, OmegaConfBaseException):
         cause = [line.strip() for line in str(error.__cause__).splitlines() if line.strip()]
         given = lines[0].removeprefix("Error merging override ")
@@ -145,7 +147,8 @@ def _missing(error: MissingConfigException, first: str) -> ConfigError:
     options = sorted(error.options or ())
     if not group or not options:
         return ConfigError(first)
-    known = suggestion(name, options) or f"; choose from: {', '.join(options)}"
+    own = f"; for one of yours, FOLDER/exp/{name}.yaml, add --config-dir FOLDER" if group == "exp" else ""
+    known = suggestion(name, options) or f"; choose from: {', '.join(options)}{own}"
     return ConfigError(f"conf/{group} has no {name}.yaml{known}")
 
 
@@ -153,4 +156,5 @@ def _of_value(lines: list[str]) -> str:
     """Return what is wrong, with the key where the lines name it."""
     key = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key: ")), "")
     first = lines[0] if lines else "cannot be read"
+    first = re.sub(r"Invalid value assigned: \w+ is not a ListConfig.*", "not a list; write [...]", first)
     return f"{key}: {first}" if key and key not in first else first

@@ -167,10 +167,11 @@ def post_from(fields: Mapping[str, Any], *, kind: str | None = None) -> Post:
         raise CorpusError(f"no kind, question or answer; its keys are {str(sorted(fields))[:100]}")
     if kind not in ("question", "answer", "topic"):
         raise CorpusError(f"kind {kind!r} is not question or answer")
-    fields = _renamed(fields, _OTHER_NAMES[kind])
+    names = _OTHER_NAMES[kind]
+    fields = _renamed(fields, names)
     unknown = sorted(set(fields) - _KEYS)
     if unknown:
-        raise CorpusError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}")
+        raise CorpusError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted({*_KEYS, *names}))}")
     ids = {key: _id(key, fields.get(key)) for key in _IDS}
     if (post_id := ids["post_id"]) is None:
         raise CorpusError("no post_id; every post needs one")

@@ -118,4 +118,4 @@ def formula_results(hits: Sequence[Hit], texts: PostTexts) -> list[Result]:
 def no_formula(query: EncodedQuery | TypedQuery) -> ConfigError:
     """Return the error for a query without a formula."""
     limit = f", of at most {MAX_INLINE:,} characters" if any("$" in one for one in query.text.sentences) else ""
-    return ConfigError(f"task=formulas needs a formula in the query, between two dollar signs{limit}")
+    return ConfigError(f"a search for formulas needs a formula in the query, between two dollar signs{limit}")

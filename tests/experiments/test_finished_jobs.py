@@ -175,3 +175,22 @@ def test_an_experiment_of_another_folder_is_composed_again(tmp_path: Path, monke
     folder.rename(tmp_path / "moved")
     with pytest.raises(ConfigError, match="ä is no folder; put it back"):
         configuration_of(commands[0])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("base: words", "exp/odd.yaml: unknown key experiment.base; did you mean experiment.baseline?"),
+        ("seeds: 1, 2", "exp/odd.yaml: experiment.seeds: not a list; write [...]"),
+        (None, "for one of yours, FOLDER/exp/odd.yaml, add --config-dir FOLDER"),
+    ],
+)
+def test_a_faulty_experiment_of_another_folder_is_named(
+    line: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "exp").mkdir()
+    if line is not None:
+        content = f"# @package _global_\nexperiment:\n  name: odd\n  {line}\n"
+        (tmp_path / "exp" / "odd.yaml").write_text(content)
+    assert runner.start(["--config-dir", str(tmp_path), "+exp=odd"]) == 2
+    assert message in capsys.readouterr().err

@@ -215,7 +215,7 @@ def test_a_condition_names_the_run_files_of_tests(tmp_path: Path) -> None:
     settings = [job.settings for job in plan(tested, DATA)]
     assert [one.run.paths for one in settings if isinstance(one, GivenRunSettings)] == [files, {"easy": files["easy"]}]
     for paths, message in (
-        ("easy.tsv", "experiment.conditions.own.run.paths is a group of settings; write e.g. run.paths: {"),
+        ("easy.tsv", "experiment.conditions.own.run.paths is a group of settings; write e.g. run: {paths: {"),
         (None, "experiment.conditions.own.run.paths is a group of settings"),
     ):
         tested.experiment.conditions.own = {"track": "run", "run": {"paths": paths}}
@@ -247,6 +247,11 @@ def test_a_condition_names_the_run_files_of_tests(tmp_path: Path) -> None:
             {"conditions": {"none": {"track": "lsa", "lsa": {"size": 9}}}},
             "experiment.conditions.none: track=lsa is not known; the tracks are graph",
         ),
+        (
+            {"conditions": {"none": {"graph.connectivity": "circular"}}},
+            r"none: graph\.connectivity has a dot; write graph: \{connectivity: circular\}",
+        ),
+        ({"labels": {"rign": "Ring"}}, "experiment.labels=rign is not among the conditions: none, ring; did you mean"),
         ({"conditions": {"none": {"graph": "circular"}}}, "none.graph is a group of settings; write e.g. graph: {"),
         ({"conditions": {"none": "circular"}}, "none=circular changes no setting"),
         (

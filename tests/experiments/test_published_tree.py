@@ -69,7 +69,11 @@ def test_results_of_another_collection_move_and_that_is_said(
     assert run(words(tree, outputs), "python -m experiments.run first").failed == 0
     assert "(the second command)" in capsys.readouterr().err
     assert result.read_text() == first
+    plan_of_tree = (outputs / "trial-alone" / "experiment.json").read_text()
     assert run(words(other, outputs), "python -m experiments.run first").failed == 0  # the files have changed
     said = capsys.readouterr().err
     assert "results of this command with other data, files of settings or code move to" in said
     assert "brings them back" not in said
+    (outputs / "trial-alone" / "experiment.json").write_text(plan_of_tree)  # the first command was interrupted
+    assert run(words(tree, outputs), "python -m experiments.run first").failed == 0
+    assert "results of an earlier configuration move to" in capsys.readouterr().err

@@ -5,7 +5,9 @@ import subprocess
 import sys
 import textwrap
 from contextlib import closing
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +35,25 @@ def test_what_was_not_committed_is_gone_at_the_end(tmp_path: Path) -> None:
     with database.writer(path, SCHEMA, purpose="words") as connection:
         connection.execute("INSERT INTO word VALUES ('ring')")
     assert database.connect_read_only(path, purpose="words").execute("SELECT * FROM word").fetchall() == []
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_writer_that_is_interrupted_at_its_start_leaves_all_tables_or_no_file(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, execute, statements = tmp_path / "a.db", database.Cursor.execute, count()
+
+    def interrupted(self: database.Cursor, *arguments: Any) -> database.Cursor:
+        if next(statements) == number:
+            raise KeyboardInterrupt
+        return execute(self, *arguments)
+
+    monkeypatch.setattr(database.Cursor, "execute", interrupted)
+    with pytest.raises(KeyboardInterrupt), database.writer(path, SCHEMA, purpose="words"):
+        pass
+    monkeypatch.undo()
+    if path.exists():
+        assert database.connect_read_only(path, purpose="words").execute("SELECT * FROM word").fetchall() == []
 
 
 def test_a_file_of_another_purpose_is_refused_by_readers_and_writers(tmp_path: Path) -> None:

@@ -55,6 +55,9 @@ def training_stage(name: str, console: Console, log: Log | None = None) -> Itera
     """Open a stage of steps; yield the receiver of its records."""
     with console.stage(name, unit="steps") as progress:
         yield TrainingReporter(console, progress, log)
+    if progress.total is not None and progress.done < progress.total:
+        steps = f"{progress.done:,} of {progress.total:,} steps"
+        console.say(f"  {name} ended after {steps}, because the validation loss no longer fell (patience)")
 
 
 def epoch_as_text(record: Mapping[str, Any]) -> str:

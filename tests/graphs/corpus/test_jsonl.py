@@ -157,6 +157,9 @@ def test_broken_topics_are_errors(root: Path) -> None:
         JsonLines(root).topics(2)
     (root / "topics2.jsonl").write_text('{"post_id": "t2", "formula_id": "f", "formula_prefix": "x:"}\n')
     assert JsonLines(root).topics(2)[0].formula_id == "x:f"
+    (root / "topics.jsonl").write_text('{"qid": "t1"}\n')
+    with pytest.raises(CorpusError, match=r"topics\.jsonl:1: unknown key 'qid'; known are .*, topic_id"):
+        JsonLines(root).topics(1)
 
 
 def test_years_and_missing_files(root: Path, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ function showMatches(why, { matches, more_matches: more }) {
 function showOverlap(why, { words, formulas }) {
   const few = words.slice(0, 8).join(", ") + (words.length > 8 ? ", ..." : "");
   const similar = formulas.length === 0 ? "" : `${formulas.length} similar formula${formulas.length === 1 ? "" : "s"}`;
-  why.querySelector("summary").textContent = `In common: ${[few, similar].filter(Boolean).join("; ")}`;
+  why.querySelector("summary").replaceChildren("In common: ", element("bdi", few), few && similar ? "; " : "", similar);
   why.addEventListener("toggle", () => {
     const list = why.querySelector(".matches");
     if (words.length > 0) list.append(element("li", `words: ${words.join(", ")}`, "hint"));
@@ -111,7 +111,7 @@ function showMatch(why, match) {
 const ROLE_NAMES = { equal: "equal", renamed: "renamed", changed: "another number or letter" };
 
 function fillMatches(list, matches, more) {
-  const heads = element("li", "", "hint");
+  const heads = element("li", "", "hint heads");
   heads.append(element("span", "in your question"), element("span", "in the post"));
   list.append(heads);
   for (const match of matches) {

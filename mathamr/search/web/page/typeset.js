@@ -149,6 +149,7 @@ function typesetText(element) {
     let position = 0;
     for (const { start, end, inner, display } of findFormulas(text)) {
       const place = document.createElement("span");
+      place.dir = "ltr"; // also in Arabic or Hebrew text
       try {
         const options = { ...OPTIONS, macros: { ...MACROS }, displayMode: display };
         katex.render(repaired(text.slice(...inner)), place, options);
@@ -165,6 +166,7 @@ function typesetText(element) {
 /* Typesets a formula. A command that KaTeX does not know, such as a macro of the site, is written out within it. */
 function typesetFormula(element) {
   element.dataset.typeset = "";
+  element.dir = "ltr"; // also in Arabic or Hebrew text
   const source = element.textContent;
   const macros = { ...MACROS };
   for (let unknown = 0; unknown <= MAX_UNKNOWN; unknown += 1) {

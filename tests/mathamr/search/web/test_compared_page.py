@@ -64,6 +64,10 @@ def test_two_systems_are_compared_side_by_side(page: Page) -> None:
     assert why.text.startswith("In common: ")
     why.find_element("css selector", "summary").click()
     again.until(lambda: again.all("#results article .why[open] .katex"))
+    again.one("#results li:last-child summary").click()
+    for width in (360, 1200):
+        with again.shown_at(width, "light"):
+            assert "words: both, irrational" in again.one("#results li:last-child .why").text
     again.one("#results .origin a").click()
     again.until(lambda: again.one("#single").is_displayed())
     assert "index=fixed" in again.driver.current_url

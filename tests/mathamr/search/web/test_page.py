@@ -253,7 +253,7 @@ def test_errors_are_told_in_the_page(page: Page) -> None:
     assert page.one("#error").text == "The query is empty; type words, or a formula between dollar signs."
     page.one("input[value=formulas]").send_keys(Keys.SPACE)
     page.search("no formula")
-    assert "needs a formula in the query" in page.one("#error").text
+    assert page.one("#error").text.startswith("A search for formulas needs a formula in the query, between two")
     page.driver.execute_script("document.getElementById('query').value = 'x'.repeat(100000)")
     page.one("#go").click()
     page.until(lambda: "100,000 characters, but at most 10,000 are read" in page.one("#error").text)
@@ -315,6 +315,7 @@ def test_katex_within_a_page_that_stands_alone(chromium: Any, tmp_path: Path) ->
         "<p class='latex'>\\lam+\\mat{x}\\begin{array}[t]{c}a\\end{array}\\</p>"
         "<p class='latex'>\\begin{aligned}\\widebar{x}&amp;\\in\\mathbbmss{R}\\\\\\intertext{and}"
         "y&amp;=\\nicefrac1n\\end{aligned}</p>"
+        "<p class='math'>לכל $a=b+c$ מתקיים</p>"
     )
     report.write_text(f"<!doctype html><meta charset='utf-8'><title>r</title>{katex.inline()}{body}", encoding="utf-8")
     chromium.get("about:blank")
@@ -322,14 +323,16 @@ def test_katex_within_a_page_that_stands_alone(chromium: Any, tmp_path: Path) ->
     chromium.get(report.as_uri())
     WebDriverWait(chromium, PATIENCE, POLL).until(lambda _: chromium.find_elements(By.CSS_SELECTOR, ".katex"))
     paragraphs = chromium.find_elements(By.TAG_NAME, "p")
-    assert [len(p.find_elements(By.CSS_SELECTOR, ".katex")) for p in paragraphs] == [2, 1, 0, 0, 0, 1, 1]
-    first, _, third, beyond, _, unknown, of_packages = paragraphs
+    assert [len(p.find_elements(By.CSS_SELECTOR, ".katex")) for p in paragraphs] == [2, 1, 0, 0, 0, 1, 1, 1]
+    first, _, third, beyond, _, unknown, of_packages, hebrew = paragraphs
     assert first.text.endswith("it costs 5$.")
     assert third.text == "\\sqrt{"
     assert beyond.text == "\\begin{array}{\\\\}a\\end{array}"  # KaTeX fails at it, and not by its own kind of error
     assert "\\lam" in unknown.text
     assert "and" in of_packages.text
     assert "\\" not in of_packages.text
+    letters = [letter.rect["x"] for letter in hebrew.find_elements(By.CSS_SELECTOR, ".mathnormal")]
+    assert letters == sorted(letters)  # a formula is read from left to right
     loaded = "return performance.getEntriesByType('resource').map(entry => entry.name.slice(0, 5))"
     assert set(chromium.execute_script(loaded)) <= {"data:"}
     assert chromium.get_log("browser") == []

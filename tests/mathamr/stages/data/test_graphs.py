@@ -50,7 +50,9 @@ def test_the_rate_leaves_out_what_an_earlier_run_has_made(monkeypatch: pytest.Mo
     assert (stage.done, stage.rate) == (530, 3.0)
 
 
-def test_the_rate_of_a_resumed_training_leaves_out_the_steps_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rate_of_a_resumed_training_leaves_out_the_steps_before(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     with training_stage("training", Console()) as report:
@@ -58,3 +60,4 @@ def test_the_rate_of_a_resumed_training_leaves_out_the_steps_before(monkeypatch:
         report.progress(30)
         now = 10.0
         assert (report.progress.done, report.progress.total, report.progress.rate) == (530, 900, 3.0)
+    assert "training ended after 530 of 900 steps, because the validation loss no longer" in capsys.readouterr().err
