@@ -32,6 +32,7 @@ from typing import Any
 from experiments.plan import LOCK, Job
 from experiments.result_row import identity
 from graphs.errors import MathAMRError
+from graphs.extensions import package_at_fault
 from graphs.shared_files import read_json, write_json
 from graphs.whole_file import write_whole
 from mathamr.evaluation.metrics import Evaluation
@@ -105,7 +106,9 @@ def note_failure(job: Job, place: Path, error: Exception, console: Console) -> N
     """Print why a job failed, and write it to ``failed.json``, with ``traceback.txt`` after a fault of the program."""
     reason = str(error).strip() or type(error).__name__
     if not isinstance(error, MathAMRError):  # not one of our messages, which say what to do: name it, keep its place
-        reason = f"{type(error).__name__}: {reason.splitlines()[0]} (see {place / 'traceback.txt'})"
+        package = package_at_fault(error)
+        owner = f"a fault of {package}: " if package else ""
+        reason = f"{owner}{type(error).__name__}: {reason.splitlines()[0]} (see {place / 'traceback.txt'})"
         write_whole(place / "traceback.txt", "".join(traceback.format_exception(error)))
     console.say(f"{job.name} failed: {reason}")
     write_json(place / "failed.json", {**identity(job), "error": type(error).__name__, "reason": reason})

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from experiments.configuration.conditions import leaves, refers
 from experiments.models import Models
 from experiments.plan import Job, finished
+from graphs.errors import suggestion
 from graphs.shared_files import read_json
 from mathamr.stages.data.versions import mathamr_version
 from mathamr.systems import registry
@@ -64,6 +65,16 @@ def beaten(words: Sequence[str], conditions: Mapping[str, Mapping[str, Any] | No
             some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
             notes.append(f"  {word} has no effect on conditions that set it: {some}; use {instead}")
     return notes
+
+
+def misnamed(labels: Collection[str], conditions: Collection[str]) -> list[str]:
+    """Return a note on each label that is likely meant for another condition.
+
+    >>> misnamed({"sequental": "In a row", "gone": "Removed"}, ["none", "sequential"])
+    ['  experiment.labels.sequental is the label of no condition; did you mean sequential?']
+    """
+    hints = {name: suggestion(name, conditions) for name in labels if name not in conditions}
+    return [f"  experiment.labels.{name} is the label of no condition{hint}" for name, hint in hints.items() if hint]
 
 
 def unmet(selected: Sequence[Job], folder: Path) -> list[str]:

@@ -38,7 +38,7 @@ from experiments.configuration.config import ExperimentConfig, read
 from experiments.configuration.errors import CONFIGURATION_ERRORS, check_words, refusal
 from experiments.configuration.registration import fault_of, job_settings, register, validated
 from experiments.models import Models
-from experiments.notes import beaten, displaced, of_other_code, unmet, unread, without_effect
+from experiments.notes import beaten, displaced, misnamed, of_other_code, unmet, unread, without_effect
 from experiments.options import CONFIG_DIR
 from experiments.plan import Job, finished, plan, select, state, status, with_needs
 from experiments.report import blocks, breakdowns, results, tables, taking_part
@@ -94,7 +94,8 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     jobs = plan(composed, data)
     wanted = select(jobs, None, experiment.only)
     words, own = shlex.split(command), {job.condition: experiment.conditions[job.condition] for job in wanted}
-    for line in [*without_effect(words, wanted), *unread(words, jobs, composed), *beaten(words, own)]:
+    notes = [*without_effect(words, wanted), *unread(words, jobs, composed), *beaten(words, own)]
+    for line in [*notes, *misnamed(experiment.labels, experiment.conditions)]:
         console.say(line)
     shared = Path(config.outputs) / "shared" / f"{corpus.name}-{data.graphs[:12]}"
     models = Models(shared, console.say)

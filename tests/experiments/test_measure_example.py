@@ -119,3 +119,10 @@ def test_an_experiment_reports_it(collection: Path, tmp_path: Path) -> None:
     ended = run(composed(collection, tmp_path, *measures, conditions=conditions), "command")
     assert ended.failed == 0, ended.table
     assert "RBP" in ended.table
+
+
+def test_a_job_that_fails_names_the_package_at_fault(rank_biased: Path, collection: Path, tmp_path: Path) -> None:
+    (rank_biased / "mathamr_rbp.py").write_text("def rank_biased(qrels, run):\n    return len(qrels) / len(run[4:4])")
+    words = ["experiment.seeds=[1]", "+experiment.measures={RBP: RankBiased}"]
+    ended = run(composed(collection, tmp_path, *words, conditions={"none": {"track": "bm25"}}), "command")
+    assert "failed: a fault of mathamr-rbp 1.0: ZeroDivisionError: division by zero (see " in ended.table
