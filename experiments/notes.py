@@ -70,7 +70,7 @@ def beaten(words: Sequence[str], conditions: Mapping[str, Mapping[str, Any] | No
 def misnamed(labels: Collection[str], conditions: Collection[str]) -> list[str]:
     """Return a note on each label that is likely meant for another condition.
 
-    >>> misnamed({"sequental": "In a row", "gone": "Removed"}, ["none", "sequential"])
+    >>> misnamed({"sequental": "In a row", "old": "Removed"}, ["none", "sequential"])
     ['  experiment.labels.sequental is the label of no condition; did you mean sequential?']
     """
     hints = {name: suggestion(name, conditions) for name in labels if name not in conditions}

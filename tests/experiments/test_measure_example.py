@@ -122,7 +122,8 @@ def test_an_experiment_reports_it(collection: Path, tmp_path: Path) -> None:
 
 
 def test_a_job_that_fails_names_the_package_at_fault(rank_biased: Path, collection: Path, tmp_path: Path) -> None:
-    (rank_biased / "mathamr_rbp.py").write_text("def rank_biased(qrels, run):\n    return len(qrels) / len(run[4:4])")
+    code = "def rank_biased(qrels, run):\n    return 0.5 if len(run) == 2 else {}['grade']"
+    (rank_biased / "mathamr_rbp.py").write_text(code)
     words = ["experiment.seeds=[1]", "+experiment.measures={RBP: RankBiased}"]
     ended = run(composed(collection, tmp_path, *words, conditions={"none": {"track": "bm25"}}), "command")
-    assert "failed: a fault of mathamr-rbp 1.0: ZeroDivisionError: division by zero (see " in ended.table
+    assert "failed: a fault of mathamr-rbp 1.0: KeyError: 'grade' (see " in ended.table
