@@ -25,7 +25,8 @@ from functools import lru_cache
 
 from graphs.papers.latex_source import STYLES, group, strip_comments, without_false
 from graphs.papers.macros import Expander
-from graphs.papers.plain import plain
+from graphs.papers.plain import formula_spans, plain
+from mathamr.folder.markdown import STATEMENTS
 from mathamr.folder.passages import Outline, Passage
 from mathamr.folder.preambles import Preambles
 from mathamr.text.statements import Kind, boxes, environment_kinds, optional_title, restated, title_of_box
@@ -53,19 +54,21 @@ _OTHERS = {
 _OTHER_NAMES = {name: kind for kind, names in _OTHERS.items() for name in names.split()}
 _RESTATABLE = "restatable"  # \begin{restatable}[Euclid]{theorem}{euclid}: a statement that \euclid repeats
 _LEFT_OUT = frozenset(
-    """verbatim Verbatim lstlisting minted comment thebibliography biblist bibdiv filecontents tikzpicture tikzcd
+    """verbatim Verbatim lstlisting minted comment thebibliography biblist bibdiv filecontents tikzpicture
     picture pspicture tabbing""".split()  # noqa: SIM905
 )
 _INNER = r"[^{}]"
 for _ in range(3):  # pairs of braces within each other, as in \texorpdfstring{$x_{1}$}{x1}
     _INNER = rf"(?:[^{{}}]|\{{{_INNER}{{0,500}}+\}})"
 _ARGUMENT = rf"\s*\{{{_INNER}{{0,500}}+\}}"
-# Titles that repeat those of headings, and commands of a preamble and of a title page, by the number of their arguments
+# Titles that repeat those of headings, citations of biblatex, names of files, and commands of a preamble, a title page
+# and a layout, by the number of their arguments
 _WITHOUT_TEXT = {
     1: r"documentclass|usepackage|RequirePackage|declaretheorem|theoremstyle|newcounter|bibliography(?:style)?"
     r"|pagenumbering|hypersetup|captionsetup|tikzset|lstset|graphicspath|title|author|date|address|email|affiliation"
-    r"|institute|subjclass|PMlinkescape(?:word|phrase)|markright|subfile",
-    2: r"(?:set|addto)length(?:\s*\\[a-zA-Z]+)?|newtheorem|setcounter|numberwithin|addtocontents|markboth",
+    r"|institute|subjclass|PMlinkescape(?:word|phrase)|markright|subfile|(?:text|paren|auto|foot|full|no)cite"
+    r"|include(?:pdf|svg)|lstinputlisting|thispagestyle|selectlanguage|(?:ref)?stepcounter|linespread|setstretch",
+    2: r"(?:set|addto)length(?:\s*\\[a-zA-Z]+)?|newtheorem|setcounter|numberwithin|addtocontents|markboth|inputminted",
     3: r"addcontentsline|[cC]refname|(?:re)?newenvironment|definecolor",
 }
 _OPTIONAL = r"(?:\[[^\]]{0,500}\])*"
@@ -79,10 +82,30 @@ _NO_TEXT = re.compile(
 )
 # Columns of tables, and other arguments of a layout; links of PlanetMath, whose second argument is their target
 _LAYOUT = re.compile(
-    rf"\\(?:begin\s*\{{(?:tabular|longtable|minipage|multicols\*?)\}}|cline|cmidrule(?:\([lr]*\))?)\s*{_OPTIONAL}{_ARGUMENT}"
-    rf"|\\(?:begin\s*\{{tabular[xy*]\}}|rule|multicolumn)\s*{_OPTIONAL}{_ARGUMENT}{_OPTIONAL}{_ARGUMENT}"
+    rf"\\(?:begin\s*\{{(?:tabular|longtable|minipage|multicols\*?|spacing|otherlanguage\*?)\}}|cline|cmidrule(?:\([lr]*\))?"
+    rf"|parbox|foreignlanguage)\s*{_OPTIONAL}{_ARGUMENT}"
+    rf"|\\(?:begin\s*\{{(?:tabular[xy*]|adjustwidth)\}}|rule|multicolumn|resizebox)\s*"
+    rf"{_OPTIONAL}{_ARGUMENT}{_OPTIONAL}{_ARGUMENT}"
 )
 _LINK = re.compile(rf"\\PMlink(?:name|id|external)(?P<shown>{_ARGUMENT}){_ARGUMENT}")
+# References that print a kind, which the label begins with: \cref{lem:zorn}
+_REFERENCE = re.compile(r"\\(?:[cC]ref|autoref)\*?\s*\{\s*(?P<kind>[a-zA-Z]++)[^{}]*\}")
+_TARGETS = {
+    name: kind
+    for kind, names in {
+        "part": "part", "chapter": "ch cha chap", "section": "sec subsec", "appendix": "app", "equation": "eq eqn",
+        "figure": "fig", "table": "tab tbl", "algorithm": "alg",
+    }.items()
+    for name in names.split()
+}  # fmt: skip
+_REST = re.compile(r" +(?=[.,)](?:\s|\Z))|(?:\A| )(?:\( ?\)|\[ ?\])")  # Lemma~\ref{a}, (\ref{b}) and [\cite{c}].
+_BOLD = re.compile(  # \noindent\textbf{Theorem 2 (Zorn).} Let, or \emph{Proof.} Let
+    r"(?:\s|\\(?:noindent|par|(?:small|med|big)skip)(?![a-zA-Z]))*"
+    r"(?:\\textbf\s*\{|\{\s*\\bf(?:series)?(?![a-zA-Z])"
+    r"|(?P<slanted>\\(?:emph|textit)\s*\{|\{\s*\\(?:em|it)(?![a-zA-Z])))"
+    rf"\s*(?P<name>(?:{STATEMENTS})s?\b(?:[^{{}}]|\{{[^{{}}]{{0,50}}\}}){{0,200}}?)"
+    r"(?(slanted)[.:]|[.:]?)\s*\}\s*[.:]?(?=\s*\S)"
+)
 _EVENT = re.compile(
     r"\\begin\s*\{(?P<begin>[a-zA-Z]{1,60}\*?)\}|\\end\s*\{(?P<end>[a-zA-Z]{1,60}\*?)\}|(?P<blank>\n[ \t]*\n)"
     rf"|\\(?:(?P<heading>{'|'.join(_LEVELS)})|[a-z]{{1,8}}(?P<own>chapter|section)"
@@ -169,7 +192,7 @@ class _Reader:
         self._names = (
             _OTHER_NAMES
             | {_RESTATABLE: "statement"}
-            | {name: kind or _OTHER_NAMES.get(name) or printed.get(name, name) for name, kind in own.items()}
+            | {name: kind or printed.get(name) or _OTHER_NAMES.get(name, name) for name, kind in own.items()}
         )
         self._last = ""  # name of the last statement, which a proof belongs to
 
@@ -224,9 +247,9 @@ class _Reader:
         is_box = name.rstrip("*") in self._boxes
         name, title, body = again or (name, *(title_of_box(body, name) if is_box else optional_title(body)))
         name = name.rstrip("*")
-        kind, title = self._names.get(name, name).capitalize(), self._plain(title).strip(". ")
+        kind, title = self._names.get(name, name).capitalize(), self._plain(title).strip(".,; ")
         if kind == "Proof":
-            shown = title or " of ".join(filter(None, ("Proof", self._last)))
+            shown = title.removesuffix(" of") or " of ".join(filter(None, ("Proof", self._last)))
         else:
             shown = self._last = f"{kind} ({title})" if title else kind
         self._outline.statement(self._place(start), shown, self._plain(_LABEL.sub("", body), in_group=True))
@@ -234,8 +257,12 @@ class _Reader:
     def _paragraph(self, start: int, end: int) -> None:
         latex = self._text[start:end]
         if not latex.isspace() and latex:
-            begin = start + len(latex) - len(latex.lstrip())
-            self._outline.paragraph(self._place(begin), self._plain(latex))
+            place = self._place(start + len(latex) - len(latex.lstrip()))
+            if (bold := _BOLD.match(latex)) is not None:
+                name = self._plain(bold["name"]).rstrip(" -–")
+                self._outline.statement(place, name, self._plain(latex[bold.end() :]))
+            else:
+                self._outline.paragraph(place, self._plain(latex))
 
     def _plain(self, latex: str, *, in_group: bool = False) -> str:
         """Return LaTeX as plain text; ``in_group``: its definitions end with it."""
@@ -246,12 +273,28 @@ class _Reader:
             latex = self._expand(f"{{{latex}}}").removeprefix("{").removesuffix("}")
         elif latex:
             latex = self._expand(latex)
-        return plain(_LAYOUT.sub(" ", _LINK.sub(lambda link: link["shown"], latex)))
+        latex = _REFERENCE.sub(self._kind_of_target, _LINK.sub(lambda link: link["shown"], latex))
+        return _without_rests(plain(_LAYOUT.sub(" ", latex)), cells=r"\begin{tab" in latex)
+
+    def _kind_of_target(self, reference: re.Match[str]) -> str:
+        """Return the kind of statement, section or formula that a reference prints; empty for an unknown label."""
+        name = reference["kind"].lower()
+        return (self._names.get(name) or _TARGETS.get(name, "")).capitalize()
 
     def _place(self, position: int) -> str:
         """Return the line of a position."""
         start, line = self._lines[bisect.bisect_right(self._lines, (position, 1 << 62)) - 1]
         return str(line + self._text.count("\n", start, position))
+
+
+def _without_rests(text: str, *, cells: bool) -> str:
+    """Remove what references leave around them, and the signs between the cells of tables, outside of formulas."""
+    pieces, position = list[str](), 0
+    for start, end in [*formula_spans(text), (len(text), len(text))]:
+        prose = _REST.sub("", text[position:start])
+        pieces += [prose.replace("&", " ") if cells else prose, text[start:end]]
+        position = end
+    return "".join(pieces)
 
 
 @lru_cache(8)

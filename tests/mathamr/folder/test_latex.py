@@ -295,9 +295,50 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
         (
             r"\begin{tabular}[t]{|l|p{3cm}|}One&\multicolumn{2}{c}{Two}\\\cline{1-2}\end{tabular}"
             r"\begin{tabularx}{\textwidth}{lX}Three\end{tabularx}\begin{minipage}{0.5\textwidth}Four\rule{1cm}{2pt}\end{minipage}",
-            ("a", "One& Two Three Four"),
+            ("a", "One Two Three Four"),
         ),
+        (
+            r"\begin{tabular}{ll} Ring & Unit\\ $\begin{pmatrix} a & b \end{pmatrix}$ & $1$ \end{tabular}",
+            ("a", r"Ring Unit $\begin{pmatrix} a & b \end{pmatrix}$ $1$"),
+        ),
+        (r"Procter \& Gamble in \parbox{5cm}{a box}, $x ,y$.", ("a", "Procter & Gamble in a box, $x ,y$.")),
+        (
+            r"By Lemma~\ref{a}, (\ref{b}) and \cref{lem:c,lem:d}. See~\cref{sec:e}, [\cite{f}] and \autoref{other}.",
+            ("a", "By Lemma, and Lemma. See Section, and."),
+        ),
+        (
+            r"Shown by \textcite{a} in \parencite[see][p.~5]{b}.\thispagestyle{empty}\lstinputlisting[language=C]{a.c}",
+            ("a", "Shown by in."),
+        ),
+        (r"\[\begin{tikzcd}A \ar[r] & B\end{tikzcd}\] shows that it commutes.", ("a", "shows that it commutes.")),
+        (r"\begin{proof}[Proof of \cref{thm:a}] Let.\end{proof}", ("Proof of Theorem. a", "Let.")),
+        (r"\begin{proof}[Proof of \cref{euclid}] Let.\end{proof}", ("Proof. a", "Let.")),
+        (r"\newtheorem{ex}{Exercise}\begin{document}\begin{ex}Show it.\end{ex}", ("Exercise. a", "Show it.")),
     ],
 )
 def test_arguments_of_commands_are_titles_words_or_layout(latex: str, expected: tuple[str, str]) -> None:
     assert [found[1:] for found in shown(latex)] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("latex", "title"),
+    [
+        (r"\textbf{Theorem.} Let $x$ be prime.", "Theorem"),
+        (r"\noindent\textbf{Lemma 2 (K\H{o}nig).} \textit{Let $x$ be prime.}", "Lemma 2 (Kőnig)"),
+        (r"\medskip {\bf Definition -} Let $x$ be prime.", "Definition"),
+        (r"{\bfseries Satz}: Let $x$ be prime.", "Satz"),
+        (r"\emph{Proof.} Let $x$ be prime. \qed", "Proof"),
+    ],
+)
+def test_paragraphs_that_begin_with_a_name_in_bold_are_statements(latex: str, title: str) -> None:
+    text = f"The words before it.\n\n{latex}\n\nThe words after it."
+    assert shown(text) == [
+        ("1", "a", "The words before it."),
+        ("3", f"{title}. a", "Let $x$ be prime."),
+        ("5", "a", "The words after it."),
+    ]
+
+
+@pytest.mark.parametrize("latex", [r"\emph{Problems and theorems} is a book.", r"The \textbf{Theorem} is old."])
+def test_other_words_in_bold_or_slanted_are_no_statements(latex: str) -> None:
+    assert shown(latex)[0][1] == "a"
