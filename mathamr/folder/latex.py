@@ -86,6 +86,7 @@ _LAYOUT = re.compile(
     rf"|parbox|foreignlanguage)\s*{_OPTIONAL}{_ARGUMENT}"
     rf"|\\(?:begin\s*\{{(?:tabular[xy*]|adjustwidth)\}}|rule|multicolumn|resizebox)\s*"
     rf"{_OPTIONAL}{_ARGUMENT}{_OPTIONAL}{_ARGUMENT}"
+    rf"|\\(?:make|frame)box(?![a-zA-Z])\s*{_OPTIONAL}"
 )
 _LINK = re.compile(rf"\\PMlink(?:name|id|external)(?P<shown>{_ARGUMENT}){_ARGUMENT}")
 # References that print a kind, which the label begins with: \cref{lem:zorn}
@@ -106,6 +107,7 @@ _BOLD = re.compile(  # \noindent\textbf{Theorem 2 (Zorn).} Let, or \emph{Proof.}
     rf"\s*(?P<name>(?:{STATEMENTS})s?\b(?:[^{{}}]|\{{[^{{}}]{{0,50}}\}}){{0,200}}?)"
     r"(?(slanted)[.:]|[.:]?)\s*\}\s*[.:]?(?=\s*\S)"
 )
+_SIGN = re.compile(r"\\[\\&]")  # an escaped & is no edge of a cell; the end of a line escapes nothing
 _EVENT = re.compile(
     r"\\begin\s*\{(?P<begin>[a-zA-Z]{1,60}\*?)\}|\\end\s*\{(?P<end>[a-zA-Z]{1,60}\*?)\}|(?P<blank>\n[ \t]*\n)"
     rf"|\\(?:(?P<heading>{'|'.join(_LEVELS)})|[a-z]{{1,8}}(?P<own>chapter|section)"
@@ -274,7 +276,7 @@ class _Reader:
         elif latex:
             latex = self._expand(latex)
         latex = _REFERENCE.sub(self._kind_of_target, _LINK.sub(lambda link: link["shown"], latex))
-        return _without_rests(plain(_LAYOUT.sub(" ", latex)), cells=r"\begin{tab" in latex)
+        return _without_rests(plain(_SIGN.sub(_marked, _LAYOUT.sub(" ", latex))))
 
     def _kind_of_target(self, reference: re.Match[str]) -> str:
         """Return the kind of statement, section or formula that a reference prints; empty for an unknown label."""
@@ -287,12 +289,20 @@ class _Reader:
         return str(line + self._text.count("\n", start, position))
 
 
-def _without_rests(text: str, *, cells: bool) -> str:
-    """Remove what references leave around them, and the signs between the cells of tables, outside of formulas."""
+def _marked(sign: re.Match[str]) -> str:
+    return sign[0] if sign[0] == r"\\" else "\x01"
+
+
+def _without_rests(text: str) -> str:
+    r"""Remove what references leave around them, and the signs between cells of tables, outside of formulas.
+
+    >>> _without_rests("A \x01 B & see Lemma . $x & \x01$")
+    'A & B   see Lemma. $x & \\&$'
+    """
     pieces, position = list[str](), 0
     for start, end in [*formula_spans(text), (len(text), len(text))]:
-        prose = _REST.sub("", text[position:start])
-        pieces += [prose.replace("&", " ") if cells else prose, text[start:end]]
+        pieces.append(_REST.sub("", text[position:start]).replace("&", " ").replace("\x01", "&"))
+        pieces.append(text[start:end].replace("\x01", r"\&"))
         position = end
     return "".join(pieces)
 

@@ -301,7 +301,10 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
             r"\begin{tabular}{ll} Ring & Unit\\ $\begin{pmatrix} a & b \end{pmatrix}$ & $1$ \end{tabular}",
             ("a", r"Ring Unit $\begin{pmatrix} a & b \end{pmatrix}$ $1$"),
         ),
-        (r"Procter \& Gamble in \parbox{5cm}{a box}, $x ,y$.", ("a", "Procter & Gamble in a box, $x ,y$.")),
+        (
+            r"Procter \& Gamble in \parbox{5cm}{a} \makebox[2cm][l]{box}, $x ,y\&$." + "\n\n" + r"One & Two \\& Three",
+            ("a", r"Procter & Gamble in a box, $x ,y\&$. One Two Three"),
+        ),
         (
             r"By Lemma~\ref{a}, (\ref{b}) and \cref{lem:c,lem:d}. See~\cref{sec:e}, [\cite{f}] and \autoref{other}.",
             ("a", "By Lemma, and Lemma. See Section, and."),
