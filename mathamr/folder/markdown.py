@@ -69,10 +69,12 @@ _STOP = re.compile(  # of the sentence, not the one of \right. or \Bigr.
 )
 _FORMULA = re.compile("\x02(\\d+)\x02")
 _STATEMENT = re.compile(
-    rf"(?P<bold>\*\*|__)(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)[.:]?(?P=bold)"
-    r"(?:[ \n]\((?P<title>[^()\n]{1,200})\)[.:])?(?P<text>.*)",
+    r"(?P<bold>\*\*|__|[*_](?=(?:Proof|Beweis|Preuve|Démonstration)\b[^*_\n]{0,200}[.:][*_]))"
+    rf"(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)[.:]?(?P=bold)"
+    r"[.:]?(?:[ \n]\((?P<title>[^()\n]{1,200})\)[.:])?(?P<text>.*)",
     re.DOTALL,
 )
+_STOPPED = re.compile(r"(?:[.!?∎□◻■]|\\(?:black)?square|\\qed)\W*\Z")
 _CALLOUT = re.compile(  # > [!theorem] Euclid of Obsidian
     rf"\[!(?P<name>{STATEMENTS})\][+-]?[ \t]*(?P<title>[^\n]{{0,200}})(?P<text>.*)", re.DOTALL | re.IGNORECASE
 )
@@ -151,7 +153,8 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
     if header := (yaml := _HEADER.match(text)) and _TITLE.search(yaml["yaml"]):
         outline.heading(0, header["title"].strip().strip("\"'"))
     text, formulas, joined = _without_formulas(_without_code(re.sub("[\x02\x03]", " ", text)))
-    level = depth = until = 0  # until: depth of blocks and quotes where the statement ends; 0: after a paragraph
+    level = depth = at = 0
+    until = 0  # depth of blocks and quotes where the statement ends; 0: after a paragraph, whose level is `at`
     begun: tuple[str, str] | None = None  # place and name of the statement
     body: list[str] = []
 
@@ -163,6 +166,8 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
         body.clear()
 
     for token in _BLOCKS.parse(text):
+        if depth < until or (not until and not _goes_on(token, at, body, formulas)):
+            end()
         depth += (token.type == "blockquote_open") - (token.type == "blockquote_close")
         if token.type == "heading_open":
             level = int(token.tag[1:])
@@ -182,16 +187,27 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
                 end()
                 parts = {name: _plain(part, formulas) for name, part in statement.groupdict("").items()}
                 begun = where, _titled(parts.get("name", ""), parts.get("title", ""))
-                until = 0 if statement.re is _STATEMENT else depth
+                until, at = 0 if statement.re is _STATEMENT else depth, token.level - (token.type == "inline")
                 body.append(parts["text"].strip())
             elif begun is not None:
                 body.append(_plain(content, formulas).strip())
             else:
                 outline.paragraph(where, _plain(content, formulas))
             level = 0
-        if depth < until or (not until and any(body)):
-            end()
     end()
+
+
+def _goes_on(token: Token, at: int, body: list[str], formulas: list[str]) -> bool:
+    """Return whether a token does not end the statement in bold before it, whose paragraph has the level ``at``.
+
+    A list, a formula and words in lower case belong to a statement whose text ends without a stop.
+    """
+    is_inline = token.type == "inline"
+    if not any(body) or token.nesting < 0 or token.type == "paragraph_open" or token.level - is_inline > at:
+        return True
+    block = _plain(token.content, formulas) if is_inline else ""
+    is_part = block[:1].islower() or block.startswith(("$$", "\\[", "\\begin")) or token.type.endswith("list_open")
+    return is_part and _STOPPED.search(body[-1][-20:]) is None
 
 
 def _content(token: Token) -> str:
@@ -290,6 +306,7 @@ def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
     text = _CODE.sub(_with_escaped_dollars, text)
     text = re.sub(r"\\\\([()])", r"\\\1", text)  # MathJax: the backslash of \( is escaped
     text = re.sub(r"(?m)^([ \t>]*)\\\\([\[\]])[ \t]*$", r"\1\\\2", text)
+    text = re.sub(r"\\\\\[((?:[^\n\\]|\\[^\n\\])+)\\\\\]", r"\\[\1\\]", text)
     pieces: list[str] = []
     formulas: list[str] = []
     joined: list[int] = []

@@ -324,12 +324,37 @@ def test_markup_of_dialects_is_left_out(text: str, expected: str) -> None:
         ("```{solution} exercise_1\nLet $x$ be.\n```", "Solution"),
         ("> [!theorem]+ Theorem (Line)\n> Let $x$ be.", "Theorem (Line)"),
         ("Words before it.\n**Satz 2.** Let $x$ be.", "Satz 2"),
+        ("*Proof.* Let $x$ be.", "Proof"),
+        ("**Theorem**: Let $x$ be.", "Theorem"),
     ],
 )
 def test_statements_of_quarto_and_after_a_line_have_their_title(text: str, title: str) -> None:
     *_, passage, after = read_markdown("a.qmd", f"# A\n\n{text}\n\nWords after it.")
     assert (passage.title, passage.text) == (f"{title}. A", "Let $x$ be.")
     assert (after.title, after.text) == ("A", "Words after it.")
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (["**Theorem.** Then", "$$\nx = 1\n$$", "where $y$."], "Then $$ x = 1 $$ where $y$."),
+        (["**Theorem.** These are equal:", "1. One.", "2. Two."], "These are equal: One. Two."),
+        (["**Theorem:**", "- One.", "- Two."], "One. Two."),
+        (["- **Theorem.** It has", "  $$x = 1.$$"], "It has $$x = 1$$."),
+        (["**Theorem.** It is.", "- See others."], "It is."),
+        (["**Proof.** Clear $\\square$", "$$x = 1$$"], r"Clear $\square$"),
+    ],
+)
+def test_a_statement_in_bold_continues_up_to_a_stop(parts: list[str], text: str) -> None:
+    passages = read_markdown("a.md", "\n\n".join([*parts, "Words after it."]))
+    assert passages[0].text == text
+    assert not passages[1].is_statement
+    assert passages[1].text.endswith("Words after it.")
+
+
+def test_a_formula_between_escaped_brackets_is_read() -> None:
+    (passage,) = read_markdown("a.md", r"Let \\[ x = 1 \\] be, and \\(y\\).")
+    assert passage.text == r"Let \[ x = 1 \] be, and \(y\)."
 
 
 def test_titles_of_blocks_without_a_kind_are_read() -> None:
