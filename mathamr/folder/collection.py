@@ -54,6 +54,7 @@ _FORMS = {
 }
 _LATEX = (*latex.SUFFIXES, *STYLES)
 _SHOWN = 10  # files in a message
+_WINDOWS = {code: bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xA0)}  # in Latin-1
 
 Record = dict[str, Any]
 """Line of ``posts.jsonl``."""
@@ -244,7 +245,7 @@ def _sources(files: Mapping[str, Path], closed: dict[str, str], failures: list[F
         if text is None:
             failures.append(failure(name, "binary", "is not text in UTF-8 or Latin-1"))
         else:
-            sources[name] = text
+            sources[name] = text.translate(_WINDOWS)
     return sources
 
 

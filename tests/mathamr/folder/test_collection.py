@@ -326,3 +326,11 @@ def test_bounds_hold_and_empty_folders_are_refused(folder: Path, tmp_path: Path)
         (tmp_path / "empty" / name).write_text(text)
     with pytest.raises(CorpusError, match=r"; 1 file of other kinds left out; a\.pdf: a PDF has .*; c\.ipynb: "):
         read_folder(tmp_path / "empty", tmp_path / "out")
+
+
+def test_quotes_and_dashes_of_windows_are_read(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.tex").write_bytes("It’s “naïve” – „Größe“.".encode("cp1252"))
+    read_folder(tmp_path / "notes", tmp_path / "out")
+    (line,) = (tmp_path / "out/posts.jsonl").read_text().splitlines()
+    assert json.loads(line)["body"] == "It’s “naïve” – „Größe“."
