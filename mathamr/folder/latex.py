@@ -67,8 +67,10 @@ _WITHOUT_TEXT = {
     1: r"documentclass|usepackage|RequirePackage|declaretheorem|theoremstyle|newcounter|bibliography(?:style)?"
     r"|pagenumbering|hypersetup|captionsetup|tikzset|lstset|graphicspath|title|author|date|address|email|affiliation"
     r"|institute|subjclass|PMlinkescape(?:word|phrase)|markright|subfile|(?:text|paren|auto|foot|full|no)cite"
-    r"|include(?:pdf|svg)|lstinputlisting|thispagestyle|selectlanguage|(?:ref)?stepcounter|linespread|setstretch",
-    2: r"(?:set|addto)length(?:\s*\\[a-zA-Z]+)?|newtheorem|setcounter|numberwithin|addtocontents|markboth|inputminted",
+    r"|include(?:pdf|svg)|lstinputlisting|thispagestyle|selectlanguage|(?:ref)?stepcounter|linespread|setstretch"
+    r"|scalebox|raisebox",
+    2: r"(?:set|addto)length(?:\s*\\[a-zA-Z]+)?|newtheorem|setcounter|numberwithin|addtocontents|markboth|inputminted"
+    r"|fontsize|(?:sub)?(?:import|includefrom|inputfrom)",
     3: r"addcontentsline|[cC]refname|(?:re)?newenvironment|definecolor",
 }
 _OPTIONAL = r"(?:\[[^\]]{0,500}\])*"
@@ -79,10 +81,11 @@ _NO_TEXT = re.compile(
     )
     + r"|\\allowdisplaybreaks(?![a-zA-Z])(?:\[\d\])?"
     r"|(?<=\\\\)\*?\s*\[-?[\d.]+\s*(?:pt|cm|mm|em|ex|in)\]"  # after a line end
+    r"|(?:(?<=[a-zA-Z}\]])|\A)<-?[\d+][\d,+-]*>"  # \item<1-> of slides
 )
 # Columns of tables, and other arguments of a layout; links of PlanetMath, whose second argument is their target
 _LAYOUT = re.compile(
-    rf"\\(?:begin\s*\{{(?:tabular|longtable|minipage|multicols\*?|spacing|otherlanguage\*?)\}}|cline|cmidrule(?:\([lr]*\))?"
+    rf"\\(?:begin\s*\{{(?:tabular|longtable|minipage|subfigure|multicols\*?|spacing|otherlanguage\*?)\}}|cline|cmidrule(?:\([lr]*\))?"
     rf"|parbox|foreignlanguage)\s*{_OPTIONAL}{_ARGUMENT}"
     rf"|\\(?:begin\s*\{{(?:tabular[xy*]|adjustwidth)\}}|rule|multicolumn|resizebox)\s*"
     rf"{_OPTIONAL}{_ARGUMENT}{_OPTIONAL}{_ARGUMENT}"
@@ -101,7 +104,7 @@ _TARGETS = {
 }  # fmt: skip
 _REST = re.compile(r" +(?=[.,)](?:\s|\Z))|(?:\A| )(?:\( ?\)|\[ ?\])")  # Lemma~\ref{a}, (\ref{b}) and [\cite{c}].
 _BOLD = re.compile(  # \noindent\textbf{Theorem 2 (Zorn).} Let, or \emph{Proof.} Let
-    r"(?:\s|\\(?:noindent|par|(?:small|med|big)skip)(?![a-zA-Z]))*"
+    r"(?:\s|\\(?:noindent|par|pause|(?:small|med|big)skip)(?![a-zA-Z]))*"
     r"(?:\\textbf\s*\{|\{\s*\\bf(?:series)?(?![a-zA-Z])"
     r"|(?P<slanted>\\(?:emph|textit)\s*\{|\{\s*\\(?:em|it)(?![a-zA-Z])))"
     rf"\s*(?P<name>(?:{STATEMENTS})s?\b(?:[^{{}}]|\{{[^{{}}]{{0,50}}\}}){{0,200}}?)"
@@ -109,7 +112,8 @@ _BOLD = re.compile(  # \noindent\textbf{Theorem 2 (Zorn).} Let, or \emph{Proof.}
 )
 _SIGN = re.compile(r"\\[\\&]")  # an escaped & is no edge of a cell; the end of a line escapes nothing
 _EVENT = re.compile(
-    r"\\begin\s*\{(?P<begin>[a-zA-Z]{1,60}\*?)\}|\\end\s*\{(?P<end>[a-zA-Z]{1,60}\*?)\}|(?P<blank>\n[ \t]*\n)"
+    r"\\(?P<frame>frametitle|begin\s*\{frame\}(?:<[^<>\n]{0,30}>)?)\s*(?:\[[^\]]{0,300}\]\s*)?(?=\{)"  # a slide
+    r"|\\begin\s*\{(?P<begin>[a-zA-Z]{1,60}\*?)\}|\\end\s*\{(?P<end>[a-zA-Z]{1,60}\*?)\}|(?P<blank>\n[ \t]*\n)"
     rf"|\\(?:(?P<heading>{'|'.join(_LEVELS)})|[a-z]{{1,8}}(?P<own>chapter|section)"
     r"|(?P<lecture>lecture)\s*\{\d+\}\s*\{[^{}]{0,100}\})\*?\s*"  # \lecture{1}{Mon 1 May}{Primes} of notes
     r"(?:\[[^\]]{0,300}\]\s*)?(?=\{)"
@@ -209,7 +213,8 @@ class _Reader:
             if event.start() < position:
                 continue
             # A book may have its own \olsection.
-            if level := event["heading"] or event["own"] or ("chapter" if event["lecture"] else ""):
+            other = "chapter" if event["lecture"] else "paragraph" if event["frame"] else ""
+            if level := event["heading"] or event["own"] or other:
                 self._paragraph(position, event.start())
                 title = group(text, event.end())
                 position = event.end() + len(title) + 2

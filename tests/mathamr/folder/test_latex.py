@@ -316,6 +316,12 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
         (r"\[\begin{tikzcd}A \ar[r] & B\end{tikzcd}\] shows that it commutes.", ("a", "shows that it commutes.")),
         (r"\begin{proof}[Proof of \cref{thm:a}] Let.\end{proof}", ("Proof of Theorem. a", "Let.")),
         (r"\begin{proof}[Proof of \cref{euclid}] Let.\end{proof}", ("Proof. a", "Let.")),
+        (
+            r"\begin{frame}[t]{Rings}\begin{itemize}\item<1-> Words \only<2>{of} \fontsize{9}{10}it.\end{itemize}",
+            ("Rings", "Words of it."),
+        ),
+        (r"\frametitle{Rings}\begin{lemma}<2-> Let.\end{lemma}", ("Lemma. Rings", "Let.")),
+        (r"\scalebox{0.9}{Words} of \subimport*{../figures/}{it.tex}it.", ("a", "Words of it.")),
         (r"\newtheorem{ex}{Exercise}\begin{document}\begin{ex}Show it.\end{ex}", ("Exercise. a", "Show it.")),
     ],
 )
@@ -331,6 +337,7 @@ def test_arguments_of_commands_are_titles_words_or_layout(latex: str, expected: 
         (r"\medskip {\bf Definition -} Let $x$ be prime.", "Definition"),
         (r"{\bfseries Satz}: Let $x$ be prime.", "Satz"),
         (r"\emph{Proof.} Let $x$ be prime. \qed", "Proof"),
+        (r"\pause\textbf{Claim:} Let $x$ be prime.", "Claim"),
     ],
 )
 def test_paragraphs_that_begin_with_a_name_in_bold_are_statements(latex: str, title: str) -> None:
