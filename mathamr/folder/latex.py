@@ -70,7 +70,7 @@ _WITHOUT_TEXT = {
     r"|include(?:pdf|svg)|lstinputlisting|thispagestyle|selectlanguage|(?:ref)?stepcounter|linespread|setstretch"
     r"|scalebox|raisebox",
     2: r"(?:set|addto)length(?:\s*\\[a-zA-Z]+)?|newtheorem|setcounter|numberwithin|addtocontents|markboth|inputminted"
-    r"|fontsize|(?:sub)?(?:import|includefrom|inputfrom)",
+    r"|fontsize",
     3: r"addcontentsline|[cC]refname|(?:re)?newenvironment|definecolor",
 }
 _OPTIONAL = r"(?:\[[^\]]{0,500}\])*"
@@ -87,18 +87,21 @@ _NO_TEXT = re.compile(
 _LAYOUT = re.compile(
     rf"\\(?:begin\s*\{{(?:tabular|longtable|minipage|subfigure|multicols\*?|spacing|otherlanguage\*?)\}}|cline|cmidrule(?:\([lr]*\))?"
     rf"|parbox|foreignlanguage)\s*{_OPTIONAL}{_ARGUMENT}"
-    rf"|\\(?:begin\s*\{{(?:tabular[xy*]|adjustwidth)\}}|rule|multicolumn|resizebox)\s*"
+    rf"|\\(?:begin\s*\{{(?:tabular[xy*]|adjustwidth)\}}|rule|multicolumn|resizebox|(?:sub)?import\*?)\s*"
     rf"{_OPTIONAL}{_ARGUMENT}{_OPTIONAL}{_ARGUMENT}"
     rf"|\\(?:make|frame)box(?![a-zA-Z])\s*{_OPTIONAL}"
 )
 _LINK = re.compile(rf"\\PMlink(?:name|id|external)(?P<shown>{_ARGUMENT}){_ARGUMENT}")
-# References that print a kind, which the label begins with: \cref{lem:zorn}
-_REFERENCE = re.compile(r"\\(?:[cC]ref|autoref)\*?\s*\{\s*(?P<kind>[a-zA-Z]++)[^{}]*\}")
+# References that print a kind, which begins the label or the command: \cref{lem:zorn}, \lemref{zorn}
+_REFERENCE = re.compile(
+    r"\\(?:(?:[cC]|auto)ref\*?\s*\{\s*(?P<kind>[a-zA-Z]++)[^{}]*\}"
+    r"|(?!eq|page)(?P<own>[a-zA-Z]{2,20}?)ref\*?\s*\{[^{}]*\})"
+)
 _TARGETS = {
     name: kind
     for kind, names in {
-        "part": "part", "chapter": "ch cha chap", "section": "sec subsec", "appendix": "app", "equation": "eq eqn",
-        "figure": "fig", "table": "tab tbl", "algorithm": "alg",
+        "part": "part", "chapter": "ch cha chap chapter", "section": "sec subsec section", "appendix": "app",
+        "equation": "eq eqn", "figure": "fig figure", "table": "tab tbl table", "algorithm": "alg",
     }.items()
     for name in names.split()
 }  # fmt: skip
@@ -284,9 +287,9 @@ class _Reader:
         return _without_rests(plain(_SIGN.sub(_marked, _LAYOUT.sub(" ", latex))))
 
     def _kind_of_target(self, reference: re.Match[str]) -> str:
-        """Return the kind of statement, section or formula that a reference prints; empty for an unknown label."""
-        name = reference["kind"].lower()
-        return (self._names.get(name) or _TARGETS.get(name, "")).capitalize()
+        """Return the kind of statement, section or formula that a reference prints; if it is unknown, the reference."""
+        name = (reference["kind"] or reference["own"]).lower()
+        return (self._names.get(name) or _TARGETS.get(name, "")).capitalize() or reference[0]
 
     def _place(self, position: int) -> str:
         """Return the line of a position."""

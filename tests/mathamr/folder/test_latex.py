@@ -309,6 +309,7 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
             r"By Lemma~\ref{a}, (\ref{b}) and \cref{lem:c,lem:d}. See~\cref{sec:e}, [\cite{f}] and \autoref{other}.",
             ("a", "By Lemma, and Lemma. See Section, and."),
         ),
+        (r"By \lemmaref{a}, \secref{b} and \ownref{c} on page~\pageref{d}.", ("a", "By Lemma, Section and on page.")),
         (
             r"Shown by \textcite{a} in \parencite[see][p.~5]{b}.\thispagestyle{empty}\lstinputlisting[language=C]{a.c}",
             ("a", "Shown by in."),
