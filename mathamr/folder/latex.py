@@ -86,11 +86,12 @@ _NO_TEXT = re.compile(
 # Columns of tables, and other arguments of a layout; links of PlanetMath, whose second argument is their target
 _LAYOUT = re.compile(
     rf"\\(?:begin\s*\{{(?:tabular|longtable|minipage|subfigure|multicols\*?|spacing|otherlanguage\*?)\}}|cline|cmidrule(?:\([lr]*\))?"
-    rf"|parbox|foreignlanguage)\s*{_OPTIONAL}{_ARGUMENT}"
+    rf"|parbox|foreignlanguage|mintinline)\s*{_OPTIONAL}{_ARGUMENT}"
     rf"|\\(?:begin\s*\{{(?:tabular[xy*]|adjustwidth)\}}|rule|multicolumn|resizebox|(?:sub)?import\*?)\s*"
     rf"{_OPTIONAL}{_ARGUMENT}{_OPTIONAL}{_ARGUMENT}"
     rf"|\\(?:make|frame)box(?![a-zA-Z])\s*{_OPTIONAL}"
 )
+_VERBATIM = re.compile(r"\\(?:verb\*?|lstinline)(?P<mark>[^\w\s*{\[\\])(?P<shown>[^\n]{0,500}?)(?P=mark)")
 _LINK = re.compile(rf"\\PMlink(?:name|id|external)(?P<shown>{_ARGUMENT}){_ARGUMENT}")
 # References that print a kind, which begins the label or the command: \cref{lem:zorn}, \lemref{zorn}
 _REFERENCE = re.compile(
@@ -276,7 +277,7 @@ class _Reader:
 
     def _plain(self, latex: str, *, in_group: bool = False) -> str:
         """Return LaTeX as plain text; ``in_group``: its definitions end with it."""
-        latex = _NO_TEXT.sub("", latex[:MAX_PARAGRAPH])
+        latex = _NO_TEXT.sub("", _VERBATIM.sub(r"\g<shown>", latex[:MAX_PARAGRAPH]))
         if self._is_german:
             latex = _SHORTHAND.sub(lambda match: _SIGNS[match[1]], latex)
         if in_group:

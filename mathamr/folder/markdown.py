@@ -95,6 +95,11 @@ _EDGE = re.compile("\x03(?:(?P<name>[^\x03]*)\x03(?P<title>.*))?(?P<text>)", re.
 _TARGET = re.compile(r"(?m)^(?:\([\w:. -]+\)=|\+{3}(?: \{.*\})?)[ \t]*(?:\n|\Z)")
 _FIRST = re.compile(r"(?m)^(?:# |==+[ \t]*$)")  # heading of the first level
 _OPTION = re.compile(r"[ \t]*:[\w-]+:")  # of a block of MyST
+_LATEX = re.compile(  # \begin{theorem}[Euler]\label{euler}, and its end
+    rf"(?i)[ \t]*\\(?:begin\{{(?P<name>{STATEMENTS})\*?\}}(?:\[(?P<title>[^\[\]\n]{{0,200}})\])?"
+    rf"|end\{{(?:{STATEMENTS})\*?\}})"
+    r"(?:[ \t]*\\label\{[^{}\n]*\})?[ \t]*\Z"
+)
 _YAML = re.compile(  # options of a block of MyST between ---
     r"(?m)^( {0,3}[`~:]{3,}[ \t]*\{[^}\n]{1,200}\}[^\n]*)((?:\n---[ \t]*)(?:\n[^\n]*){0,20}?\n---[ \t]*)$"
 )
@@ -247,6 +252,8 @@ def _without_code(text: str) -> str:
             lines[number - 1 : number + 1] = ["\x03" if number > 1 and lines[number - 2].strip() else "", "$$"]
         elif kind == "code" or (options == number - 1 and _OPTION.match(line)):
             lines[number], options = "", number
+        elif kind == "text" and (latex := _LATEX.match(line)) is not None:
+            lines[number] = f"# \x03{latex['name']}\x03{latex['title'] or ''}" if latex["name"] else "# \x03"
         elif kind == "text" and edge is not None:
             opened, info, colons = number, edge["info"], edge["fence"][0] == ":"
             kind = "text" if colons or (edge["brace"] and not re.match(_NO_TEXT, info)) else "code"

@@ -97,7 +97,7 @@ def test_a_conditional_that_is_only_shown_skips_nothing(show: str) -> None:
 
 def test_dollar_signs_that_are_only_shown_begin_no_formula() -> None:
     text = r"Write \verb|$| or \verb*+$$+ around an important $x$ of \verb|text|."
-    assert [body for _, _, body in shown(text)] == ["Write or around an important $x$ of |text|."]
+    assert [body for _, _, body in shown(text)] == ["Write or around an important $x$ of text."]
 
 
 def test_skipped_text_is_no_passage() -> None:
@@ -309,6 +309,7 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
             r"By Lemma~\ref{a}, (\ref{b}) and \cref{lem:c,lem:d}. See~\cref{sec:e}, [\cite{f}] and \autoref{other}.",
             ("a", "By Lemma, and Lemma. See Section, and."),
         ),
+        (r"Words \verb|of_it| or \verb+x+, \lstinline!y!, \mintinline{c}{z}.", ("a", "Words of_it or x, y, z.")),
         (r"By \lemmaref{a}, \secref{b} and \ownref{c} on page~\pageref{d}.", ("a", "By Lemma, Section and on page.")),
         (
             r"Shown by \textcite{a} in \parencite[see][p.~5]{b}.\thispagestyle{empty}\lstinputlisting[language=C]{a.c}",

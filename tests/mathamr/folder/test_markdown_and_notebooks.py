@@ -325,6 +325,7 @@ def test_markup_of_dialects_is_left_out(text: str, expected: str) -> None:
         ("> [!theorem]+ Theorem (Line)\n> Let $x$ be.", "Theorem (Line)"),
         ("Words before it.\n**Satz 2.** Let $x$ be.", "Satz 2"),
         ("*Proof.* Let $x$ be.", "Proof"),
+        (r"\begin{theorem*}[Line]\label{line}" "\nLet $x$ be.\n" r"\end{theorem*}", "Theorem (Line)"),
         ("**Theorem**: Let $x$ be.", "Theorem"),
     ],
 )
