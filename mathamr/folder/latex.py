@@ -29,7 +29,15 @@ from graphs.papers.plain import formula_spans, plain
 from mathamr.folder.markdown import STATEMENTS
 from mathamr.folder.passages import Outline, Passage
 from mathamr.folder.preambles import Preambles
-from mathamr.text.statements import Kind, boxes, environment_kinds, optional_title, restated, title_of_box
+from mathamr.text.statements import (
+    Kind,
+    boxes,
+    environment_kinds,
+    optional_title,
+    printed_titles,
+    restated,
+    title_of_box,
+)
 
 SUFFIXES = (".tex", ".ltx", ".latex")
 
@@ -51,7 +59,8 @@ _OTHERS = {
     "situation": "situation",
     "proof": "proof pf prf",
 }
-_OTHER_NAMES = {name: kind for kind, names in _OTHERS.items() for name in names.split()}
+_OTHER_NAMES = {name: kind for kind in STATEMENTS.split("|") for name in (kind, kind.lower())}
+_OTHER_NAMES |= {name: kind for kind, names in _OTHERS.items() for name in names.split()}
 _RESTATABLE = "restatable"  # \begin{restatable}[Euclid]{theorem}{euclid}: a statement that \euclid repeats
 _LEFT_OUT = frozenset(
     """verbatim Verbatim lstlisting minted comment thebibliography biblist bibdiv filecontents tikzpicture
@@ -135,9 +144,6 @@ _SECTION = re.compile(
 )
 _DECLARING = re.compile(r"\\(?:new|renewenv|declare)")
 _DECLARES = re.compile(r"\\(?:(?:re)?new|provide|[gex]?def(?![a-zA-Z])|let(?![a-zA-Z])|[dD]eclare|usepackage|Require)")
-_PRINTED = re.compile(  # names of statements
-    r"\\new(?:tcb)?theorem\*?(?:\[[^\]]{0,2000}\])?\{([^{}\\]+)\}\s*(?:\[[^\]]{0,500}\])?\{([^{}\\$]{1,200})\}"
-)
 # Shorthands of babel in a German text: "a is ä
 _GERMAN = re.compile(
     r"\\(?:usepackage\s*(?:\[[^\]]{0,500}german\s*\]\s*\{babel\}|\{n?german\})|documentclass\s*\[[^\]]{0,500}german)"
@@ -198,7 +204,8 @@ class _Reader:
         own = environment_kinds(declarations, text) if _DECLARING.search(text) else kinds
         self._boxes = boxes(declarations, text)
         self._is_german = _GERMAN.search(f"{declarations}{text}") is not None
-        printed = dict(_PRINTED.findall(f"{declarations}{text}"))
+        titles = printed_titles(declarations, text) if _DECLARING.search(f"{declarations}{text}") else {}
+        printed = {name: plain(title) for name, title in titles.items() if "$" not in title}
         self._names = (
             _OTHER_NAMES
             | {_RESTATABLE: "statement"}
@@ -262,7 +269,8 @@ class _Reader:
         if kind == "Proof":
             shown = title.removesuffix(" of") or " of ".join(filter(None, ("Proof", self._last)))
         else:
-            shown = self._last = f"{kind} ({title})" if title else kind
+            shown = f"{kind} ({title})" if title else kind
+            self._last = self._last if kind in ("Beweis", "Preuve", "Démonstration") else shown
         self._outline.statement(self._place(start), shown, self._plain(_LABEL.sub("", body), in_group=True))
 
     def _paragraph(self, start: int, end: int) -> None:

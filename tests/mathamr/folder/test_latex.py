@@ -324,6 +324,9 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
         ),
         (r"\frametitle{Rings}\begin{lemma}<2-> Let.\end{lemma}", ("Lemma. Rings", "Let.")),
         (r"\scalebox{0.9}{Words} of \subimport*{../figures/}{it.tex}it.", ("a", "Words of it.")),
+        (r"\declaretheorem[name=Bemerkung]{bem}\begin{document}\begin{bem}Klar.\end{bem}", ("Bemerkung. a", "Klar.")),
+        (r"\newtheorem{exo}{\bfseries Exercise}\begin{document}\begin{exo}Show.\end{exo}", ("Exercise. a", "Show.")),
+        (r"\begin{Beispiel}[Ring] Klar.\end{Beispiel}", ("Beispiel (Ring). a", "Klar.")),
         (r"\newtheorem{ex}{Exercise}\begin{document}\begin{ex}Show it.\end{ex}", ("Exercise. a", "Show it.")),
     ],
 )
