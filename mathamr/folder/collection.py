@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -40,7 +39,7 @@ from graphs.papers.latex_source import STYLES
 from graphs.shared_files import read_json
 from graphs.whole_file import write_whole
 from mathamr.folder import html, latex, markdown, notebook
-from mathamr.folder.passages import MIN_LETTERS, Passage
+from mathamr.folder.passages import MIN_LETTERS, Passage, spaced
 from mathamr.folder.preambles import Preambles
 from mathamr.folder.scan import ARCHIVES, failure, scan
 
@@ -55,9 +54,6 @@ _FORMS = {
 }
 _LATEX = (*latex.SUFFIXES, *STYLES)
 _SHOWN = 10  # files in a message
-# Scripts without spaces: a formula with letters on both sides, as in l$x=1$e, would be prose
-_SCRIPT = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_BESIDE_FORMULA = re.compile(rf"(?<=[{_SCRIPT}])(?=\$[^\s{_SCRIPT}])|(?<=[^\s{_SCRIPT}]\$)(?=[{_SCRIPT}])")
 _WINDOWS = {code: bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xA0)}  # in Latin-1
 
 Record = dict[str, Any]
@@ -249,7 +245,7 @@ def _sources(files: Mapping[str, Path], closed: dict[str, str], failures: list[F
         if text is None:
             failures.append(failure(name, "binary", "is not text in UTF-8 or Latin-1"))
         else:
-            sources[name] = _BESIDE_FORMULA.sub(" ", text.translate(_WINDOWS))
+            sources[name] = spaced(text.translate(_WINDOWS))
     return sources
 
 
