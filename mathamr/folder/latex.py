@@ -267,7 +267,8 @@ class _Reader:
         name = name.rstrip("*")
         kind, title = self._names.get(name, name).capitalize(), self._plain(title).strip(".,; ")
         if kind == "Proof":
-            shown = title.removesuffix(" of") or " of ".join(filter(None, ("Proof", self._last)))
+            title = f"{'Proof ' * title.startswith('of ')}{title.removesuffix(' of')}"
+            shown = title or " of ".join(filter(None, ("Proof", self._last)))
         else:
             shown = f"{kind} ({title})" if title else kind
             self._last = self._last if kind in ("Beweis", "Preuve", "Démonstration") else shown

@@ -318,6 +318,7 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
         (r"\[\begin{tikzcd}A \ar[r] & B\end{tikzcd}\] shows that it commutes.", ("a", "shows that it commutes.")),
         (r"\begin{proof}[Proof of \cref{thm:a}] Let.\end{proof}", ("Proof of Theorem. a", "Let.")),
         (r"\begin{proof}[Proof of \cref{euclid}] Let.\end{proof}", ("Proof. a", "Let.")),
+        (r"\begin{proof}[of Lemma~\ref{a}] Let.\end{proof}", ("Proof of Lemma. a", "Let.")),
         (
             r"\begin{frame}[t]{Rings}\begin{itemize}\item<1-> Words \only<2>{of} \fontsize{9}{10}it.\end{itemize}",
             ("Rings", "Words of it."),
