@@ -39,12 +39,12 @@ from graphs.papers.latex_source import STYLES
 from graphs.shared_files import read_json
 from graphs.whole_file import write_whole
 from mathamr.folder import html, latex, markdown, notebook
-from mathamr.folder.passages import MIN_LETTERS, Passage
+from mathamr.folder.passages import MIN_LETTERS, Passage, spaced
 from mathamr.folder.preambles import Preambles
 from mathamr.folder.scan import ARCHIVES, failure, scan
 
 POSTS, READ, FILES = "posts.jsonl", "read.json", "files.json"
-_FORMAT = 6  # of both records, and of what is read from a file; another number reads everything again
+_FORMAT = 7  # of both records, and of what is read from a file; another number reads everything again
 _FORMS = {
     "LaTeX": latex.SUFFIXES,
     "Markdown": markdown.SUFFIXES,
@@ -54,6 +54,7 @@ _FORMS = {
 }
 _LATEX = (*latex.SUFFIXES, *STYLES)
 _SHOWN = 10  # files in a message
+_WINDOWS = {code: bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xA0)}  # in Latin-1
 
 Record = dict[str, Any]
 """Line of ``posts.jsonl``."""
@@ -244,7 +245,7 @@ def _sources(files: Mapping[str, Path], closed: dict[str, str], failures: list[F
         if text is None:
             failures.append(failure(name, "binary", "is not text in UTF-8 or Latin-1"))
         else:
-            sources[name] = text
+            sources[name] = spaced(text.translate(_WINDOWS))
     return sources
 
 

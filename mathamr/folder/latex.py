@@ -25,10 +25,19 @@ from functools import lru_cache
 
 from graphs.papers.latex_source import STYLES, group, strip_comments, without_false
 from graphs.papers.macros import Expander
-from graphs.papers.plain import plain
+from graphs.papers.plain import formula_spans, plain
+from mathamr.folder.markdown import STATEMENTS
 from mathamr.folder.passages import Outline, Passage
 from mathamr.folder.preambles import Preambles
-from mathamr.text.statements import Kind, boxes, environment_kinds, optional_title, restated, title_of_box
+from mathamr.text.statements import (
+    Kind,
+    boxes,
+    environment_kinds,
+    optional_title,
+    printed_titles,
+    restated,
+    title_of_box,
+)
 
 SUFFIXES = (".tex", ".ltx", ".latex")
 
@@ -50,22 +59,27 @@ _OTHERS = {
     "situation": "situation",
     "proof": "proof pf prf",
 }
-_OTHER_NAMES = {name: kind for kind, names in _OTHERS.items() for name in names.split()}
+_OTHER_NAMES = {name: kind for kind in STATEMENTS.split("|") for name in (kind, kind.lower())}
+_OTHER_NAMES |= {name: kind for kind, names in _OTHERS.items() for name in names.split()}
 _RESTATABLE = "restatable"  # \begin{restatable}[Euclid]{theorem}{euclid}: a statement that \euclid repeats
 _LEFT_OUT = frozenset(
-    """verbatim Verbatim lstlisting minted comment thebibliography biblist bibdiv filecontents tikzpicture tikzcd
+    """verbatim Verbatim lstlisting minted comment thebibliography biblist bibdiv filecontents tikzpicture
     picture pspicture tabbing""".split()  # noqa: SIM905
 )
 _INNER = r"[^{}]"
 for _ in range(3):  # pairs of braces within each other, as in \texorpdfstring{$x_{1}$}{x1}
     _INNER = rf"(?:[^{{}}]|\{{{_INNER}{{0,500}}+\}})"
 _ARGUMENT = rf"\s*\{{{_INNER}{{0,500}}+\}}"
-# Titles that repeat those of headings, and commands of a preamble and of a title page, by the number of their arguments
+# Titles that repeat those of headings, citations of biblatex, names of files, and commands of a preamble, a title page
+# and a layout, by the number of their arguments
 _WITHOUT_TEXT = {
     1: r"documentclass|usepackage|RequirePackage|declaretheorem|theoremstyle|newcounter|bibliography(?:style)?"
     r"|pagenumbering|hypersetup|captionsetup|tikzset|lstset|graphicspath|title|author|date|address|email|affiliation"
-    r"|institute|subjclass|PMlinkescape(?:word|phrase)|markright|subfile",
-    2: r"(?:set|addto)length(?:\s*\\[a-zA-Z]+)?|newtheorem|setcounter|numberwithin|addtocontents|markboth",
+    r"|institute|subjclass|PMlinkescape(?:word|phrase)|markright|subfile|(?:text|paren|auto|foot|full|no)cite"
+    r"|include(?:pdf|svg)|lstinputlisting|thispagestyle|selectlanguage|(?:ref)?stepcounter|linespread|setstretch"
+    r"|scalebox|raisebox",
+    2: r"(?:set|addto)length(?:\s*\\[a-zA-Z]+)?|newtheorem|setcounter|numberwithin|addtocontents|markboth|inputminted"
+    r"|fontsize",
     3: r"addcontentsline|[cC]refname|(?:re)?newenvironment|definecolor",
 }
 _OPTIONAL = r"(?:\[[^\]]{0,500}\])*"
@@ -76,15 +90,43 @@ _NO_TEXT = re.compile(
     )
     + r"|\\allowdisplaybreaks(?![a-zA-Z])(?:\[\d\])?"
     r"|(?<=\\\\)\*?\s*\[-?[\d.]+\s*(?:pt|cm|mm|em|ex|in)\]"  # after a line end
+    r"|(?:(?<=[a-zA-Z}\]])|\A)<-?[\d+][\d,+-]*>"  # \item<1-> of slides
 )
 # Columns of tables, and other arguments of a layout; links of PlanetMath, whose second argument is their target
 _LAYOUT = re.compile(
-    rf"\\(?:begin\s*\{{(?:tabular|longtable|minipage|multicols\*?)\}}|cline|cmidrule(?:\([lr]*\))?)\s*{_OPTIONAL}{_ARGUMENT}"
-    rf"|\\(?:begin\s*\{{tabular[xy*]\}}|rule|multicolumn)\s*{_OPTIONAL}{_ARGUMENT}{_OPTIONAL}{_ARGUMENT}"
+    rf"\\(?:begin\s*\{{(?:tabular|longtable|minipage|subfigure|multicols\*?|spacing|otherlanguage\*?)\}}|cline|cmidrule(?:\([lr]*\))?"
+    rf"|parbox|foreignlanguage|mintinline)\s*{_OPTIONAL}{_ARGUMENT}"
+    rf"|\\(?:begin\s*\{{(?:tabular[xy*]|adjustwidth)\}}|rule|multicolumn|resizebox|(?:sub)?import\*?)\s*"
+    rf"{_OPTIONAL}{_ARGUMENT}{_OPTIONAL}{_ARGUMENT}"
+    rf"|\\(?:make|frame)box(?![a-zA-Z])\s*{_OPTIONAL}"
 )
+_VERBATIM = re.compile(r"\\(?:verb\*?|lstinline)(?P<mark>[^\w\s*{\[\\])(?P<shown>[^\n]{0,500}?)(?P=mark)")
 _LINK = re.compile(rf"\\PMlink(?:name|id|external)(?P<shown>{_ARGUMENT}){_ARGUMENT}")
+# References that print a kind, which begins the label or the command: \cref{lem:zorn}, \lemref{zorn}
+_REFERENCE = re.compile(
+    r"\\(?:(?:[cC]|auto)ref\*?\s*\{\s*(?P<kind>[a-zA-Z]++)[^{}]*\}"
+    r"|(?!eq|page)(?P<own>[a-zA-Z]{2,20}?)ref\*?\s*\{[^{}]*\})"
+)
+_TARGETS = {
+    name: kind
+    for kind, names in {
+        "part": "part", "chapter": "ch cha chap chapter", "section": "sec subsec section", "appendix": "app",
+        "equation": "eq eqn", "figure": "fig figure", "table": "tab tbl table", "algorithm": "alg",
+    }.items()
+    for name in names.split()
+}  # fmt: skip
+_REST = re.compile(r" +(?=[.,)](?:\s|\Z))|(?:\A| )(?:\( ?\)|\[ ?\])")  # Lemma~\ref{a}, (\ref{b}) and [\cite{c}].
+_BOLD = re.compile(  # \noindent\textbf{Theorem 2 (Zorn).} Let, or \emph{Proof.} Let
+    r"(?:\s|\\(?:noindent|par|pause|(?:small|med|big)skip)(?![a-zA-Z]))*"
+    r"(?:\\textbf\s*\{|\{\s*\\bf(?:series)?(?![a-zA-Z])"
+    r"|(?P<slanted>\\(?:emph|textit)\s*\{|\{\s*\\(?:em|it)(?![a-zA-Z])))"
+    rf"\s*(?P<name>(?:{STATEMENTS})s?\b(?:[^{{}}]|\{{[^{{}}]{{0,50}}\}}){{0,200}}?)"
+    r"(?(slanted)[.:]|[.:]?)\s*\}\s*[.:]?(?=\s*\S)"
+)
+_SIGN = re.compile(r"\\[\\&]")  # an escaped & is no edge of a cell; the end of a line escapes nothing
 _EVENT = re.compile(
-    r"\\begin\s*\{(?P<begin>[a-zA-Z]{1,60}\*?)\}|\\end\s*\{(?P<end>[a-zA-Z]{1,60}\*?)\}|(?P<blank>\n[ \t]*\n)"
+    r"\\(?P<frame>frametitle|begin\s*\{frame\}(?:<[^<>\n]{0,30}>)?)\s*(?:\[[^\]]{0,300}\]\s*)?(?=\{)"  # a slide
+    r"|\\begin\s*\{(?P<begin>[a-zA-Z]{1,60}\*?)\}|\\end\s*\{(?P<end>[a-zA-Z]{1,60}\*?)\}|(?P<blank>\n[ \t]*\n)"
     rf"|\\(?:(?P<heading>{'|'.join(_LEVELS)})|[a-z]{{1,8}}(?P<own>chapter|section)"
     r"|(?P<lecture>lecture)\s*\{\d+\}\s*\{[^{}]{0,100}\})\*?\s*"  # \lecture{1}{Mon 1 May}{Primes} of notes
     r"(?:\[[^\]]{0,300}\]\s*)?(?=\{)"
@@ -102,9 +144,6 @@ _SECTION = re.compile(
 )
 _DECLARING = re.compile(r"\\(?:new|renewenv|declare)")
 _DECLARES = re.compile(r"\\(?:(?:re)?new|provide|[gex]?def(?![a-zA-Z])|let(?![a-zA-Z])|[dD]eclare|usepackage|Require)")
-_PRINTED = re.compile(  # names of statements
-    r"\\new(?:tcb)?theorem\*?(?:\[[^\]]{0,2000}\])?\{([^{}\\]+)\}\s*(?:\[[^\]]{0,500}\])?\{([^{}\\$]{1,200})\}"
-)
 # Shorthands of babel in a German text: "a is ä
 _GERMAN = re.compile(
     r"\\(?:usepackage\s*(?:\[[^\]]{0,500}german\s*\]\s*\{babel\}|\{n?german\})|documentclass\s*\[[^\]]{0,500}german)"
@@ -165,11 +204,12 @@ class _Reader:
         own = environment_kinds(declarations, text) if _DECLARING.search(text) else kinds
         self._boxes = boxes(declarations, text)
         self._is_german = _GERMAN.search(f"{declarations}{text}") is not None
-        printed = dict(_PRINTED.findall(f"{declarations}{text}"))
+        titles = printed_titles(declarations, text) if _DECLARING.search(f"{declarations}{text}") else {}
+        printed = {name: plain(title) for name, title in titles.items() if "$" not in title}
         self._names = (
             _OTHER_NAMES
             | {_RESTATABLE: "statement"}
-            | {name: kind or _OTHER_NAMES.get(name) or printed.get(name, name) for name, kind in own.items()}
+            | {name: kind or printed.get(name) or _OTHER_NAMES.get(name, name) for name, kind in own.items()}
         )
         self._last = ""  # name of the last statement, which a proof belongs to
 
@@ -184,7 +224,8 @@ class _Reader:
             if event.start() < position:
                 continue
             # A book may have its own \olsection.
-            if level := event["heading"] or event["own"] or ("chapter" if event["lecture"] else ""):
+            other = "chapter" if event["lecture"] else "paragraph" if event["frame"] else ""
+            if level := event["heading"] or event["own"] or other:
                 self._paragraph(position, event.start())
                 title = group(text, event.end())
                 position = event.end() + len(title) + 2
@@ -224,34 +265,64 @@ class _Reader:
         is_box = name.rstrip("*") in self._boxes
         name, title, body = again or (name, *(title_of_box(body, name) if is_box else optional_title(body)))
         name = name.rstrip("*")
-        kind, title = self._names.get(name, name).capitalize(), self._plain(title).strip(". ")
+        kind, title = self._names.get(name, name).capitalize(), self._plain(title).strip(".,; ")
         if kind == "Proof":
+            title = f"{'Proof ' * title.startswith('of ')}{title.removesuffix(' of')}"
             shown = title or " of ".join(filter(None, ("Proof", self._last)))
         else:
-            shown = self._last = f"{kind} ({title})" if title else kind
+            shown = f"{kind} ({title})" if title else kind
+            self._last = self._last if kind in ("Beweis", "Preuve", "Démonstration") else shown
         self._outline.statement(self._place(start), shown, self._plain(_LABEL.sub("", body), in_group=True))
 
     def _paragraph(self, start: int, end: int) -> None:
         latex = self._text[start:end]
         if not latex.isspace() and latex:
-            begin = start + len(latex) - len(latex.lstrip())
-            self._outline.paragraph(self._place(begin), self._plain(latex))
+            place = self._place(start + len(latex) - len(latex.lstrip()))
+            if (bold := _BOLD.match(latex)) is not None:
+                name = self._plain(bold["name"]).rstrip(" -–")
+                self._outline.statement(place, name, self._plain(latex[bold.end() :]))
+            else:
+                self._outline.paragraph(place, self._plain(latex))
 
     def _plain(self, latex: str, *, in_group: bool = False) -> str:
         """Return LaTeX as plain text; ``in_group``: its definitions end with it."""
-        latex = _NO_TEXT.sub("", latex[:MAX_PARAGRAPH])
+        latex = _NO_TEXT.sub("", _VERBATIM.sub(r"\g<shown>", latex[:MAX_PARAGRAPH]))
         if self._is_german:
             latex = _SHORTHAND.sub(lambda match: _SIGNS[match[1]], latex)
         if in_group:
             latex = self._expand(f"{{{latex}}}").removeprefix("{").removesuffix("}")
         elif latex:
             latex = self._expand(latex)
-        return plain(_LAYOUT.sub(" ", _LINK.sub(lambda link: link["shown"], latex)))
+        latex = _REFERENCE.sub(self._kind_of_target, _LINK.sub(lambda link: link["shown"], latex))
+        return _without_rests(plain(_SIGN.sub(_marked, _LAYOUT.sub(" ", latex))))
+
+    def _kind_of_target(self, reference: re.Match[str]) -> str:
+        """Return the kind of statement, section or formula that a reference prints; if it is unknown, the reference."""
+        name = (reference["kind"] or reference["own"]).lower()
+        return (self._names.get(name) or _TARGETS.get(name, "")).capitalize() or reference[0]
 
     def _place(self, position: int) -> str:
         """Return the line of a position."""
         start, line = self._lines[bisect.bisect_right(self._lines, (position, 1 << 62)) - 1]
         return str(line + self._text.count("\n", start, position))
+
+
+def _marked(sign: re.Match[str]) -> str:
+    return sign[0] if sign[0] == r"\\" else "\x01"
+
+
+def _without_rests(text: str) -> str:
+    r"""Remove what references leave around them, and the signs between cells of tables, outside of formulas.
+
+    >>> _without_rests("A \x01 B & see Lemma . $x & \x01$")
+    'A & B   see Lemma. $x & \\&$'
+    """
+    pieces, position = list[str](), 0
+    for start, end in [*formula_spans(text), (len(text), len(text))]:
+        pieces.append(_REST.sub("", text[position:start]).replace("&", " ").replace("\x01", "&"))
+        pieces.append(text[start:end].replace("\x01", r"\&"))
+        position = end
+    return "".join(pieces)
 
 
 @lru_cache(8)

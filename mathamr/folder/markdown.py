@@ -26,11 +26,12 @@ from collections.abc import Callable
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
+from markdown_it.token import Token
 
 from graphs.corpus.text.text_formulas import find
 from mathamr.folder.passages import Outline, Passage
 
-SUFFIXES = (".md", ".markdown")
+SUFFIXES = (".md", ".markdown", ".qmd", ".rmd")  # the last two of Quarto and of R
 
 STATEMENTS = (
     "Theorem|Lemma|Proposition|Corollary|Definition|Remark|Example|Exercise|Problem|Question|Conjecture|Proof"
@@ -68,10 +69,12 @@ _STOP = re.compile(  # of the sentence, not the one of \right. or \Bigr.
 )
 _FORMULA = re.compile("\x02(\\d+)\x02")
 _STATEMENT = re.compile(
-    rf"(?P<bold>\*\*|__)(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)[.:]?(?P=bold)"
-    r"(?:[ \n]\((?P<title>[^()\n]{1,200})\)[.:])?(?P<text>.*)",
+    r"(?P<bold>\*\*|__|[*_](?=(?:Proof|Beweis|Preuve|Démonstration)\b[^*_\n]{0,200}[.:][*_]))"
+    rf"(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)[.:]?(?P=bold)"
+    r"[.:]?(?:[ \n]\((?P<title>[^()\n]{1,200})\)[.:])?(?P<text>.*)",
     re.DOTALL,
 )
+_STOPPED = re.compile(r"(?:[.!?∎□◻■]|\\(?:black)?square|\\qed)\W*\Z")
 _CALLOUT = re.compile(  # > [!theorem] Euclid of Obsidian
     rf"\[!(?P<name>{STATEMENTS})\][+-]?[ \t]*(?P<title>[^\n]{{0,200}})(?P<text>.*)", re.DOTALL | re.IGNORECASE
 )
@@ -80,12 +83,23 @@ _NAMED = re.compile(
     rf"(?P<brace>\{{(?:\w+:|[^{{}}\n]{{0,200}}?\.)?)?(?P<name>{STATEMENTS})(?:-start)?(?![\w-])(?(brace)[^{{}}\n]{{0,200}}\}})",
     re.IGNORECASE,
 )
+# {#thm-line} of Quarto, whose name is the first heading
+_QUARTO = re.compile(r"\A\{#(thm|lem|cor|prp|cnj|def|exm|exr|sol|rem)-[^\s{}]*")
+_QUARTOS = {
+    "thm": "theorem", "lem": "lemma", "cor": "corollary", "prp": "proposition", "cnj": "conjecture",
+    "def": "definition", "exm": "example", "exr": "exercise", "sol": "solution", "rem": "remark",
+}  # fmt: skip
 _UNNAMED = re.compile(rf"\{{(?!{_NO_TEXT})[^{{}}\n]{{1,200}}\}}(?![ \t]*:)")
 _EDGE = re.compile("\x03(?:(?P<name>[^\x03]*)\x03(?P<title>.*))?(?P<text>)", re.DOTALL)  # begins or ends a block
 # (label)= and +++ between cells of MyST
 _TARGET = re.compile(r"(?m)^(?:\([\w:. -]+\)=|\+{3}(?: \{.*\})?)[ \t]*(?:\n|\Z)")
 _FIRST = re.compile(r"(?m)^(?:# |==+[ \t]*$)")  # heading of the first level
 _OPTION = re.compile(r"[ \t]*:[\w-]+:")  # of a block of MyST
+_LATEX = re.compile(  # \begin{theorem}[Euler]\label{euler}, and its end
+    rf"(?i)[ \t]*\\(?:begin\{{(?P<name>{STATEMENTS})\*?\}}(?:\[(?P<title>[^\[\]\n]{{0,200}})\])?"
+    rf"|end\{{(?:{STATEMENTS})\*?\}})"
+    r"(?:[ \t]*\\label\{[^{}\n]*\})?[ \t]*\Z"
+)
 _YAML = re.compile(  # options of a block of MyST between ---
     r"(?m)^( {0,3}[`~:]{3,}[ \t]*\{[^}\n]{1,200}\}[^\n]*)((?:\n---[ \t]*)(?:\n[^\n]*){0,20}?\n---[ \t]*)$"
 )
@@ -93,23 +107,35 @@ _NAME = re.compile(r'\b(?:name|title)="([^"\n]*)"')
 _TAG = re.compile(r"</?[a-zA-Z!][^<>]{0,2000}>")
 _UNSEEN = re.compile(r"(?is)<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<(script|style|pre|textarea|svg)\b.*?(?:</\1\s*>|\Z)")
 _BLOCK_TAG = re.compile(r"(?i)(?=</?(?:br|dd|details|div|dt|h[1-6]|li|p|summary|t[dhr])\b)")
-_INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\{[\w:+-]+\}`([^`<>\n]*?) ?<[^`<>\n]*>`"), r"\1"),  # {ref}`words <label>` of MyST
+_ROLES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\{[\w:+-]+\}`([^`<>]{0,500}?) ?<[^`<>\n]*>`"), r"\1"),  # {ref}`words <label>` of MyST
     (re.compile(r" ?\{(?:[\w:]*(?:ref|eq|cite)[\w:]*|doc)\}`[^`\n]*`|(?<![^\s(\[\"'*])\{[\w:+-]+\}(?=`)"), ""),
+)
+_INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"(?<![\w%])%%(?!%)[^%]{1,2000}%%|\{\{[<%][^{}\n]*[>%]\}\}"), ""),  # %%comment%%, {{< video >}}
+    (  # [@euler, p. 3] and @thm-line
+        re.compile(
+            r" ?\[(?:[^\[\]@\n]{0,200} )?-?@\w[^\[\]]{0,1000}\]"
+            r"| ?(?<![\w@])@(?:fig|tbl|eq|sec|thm|lem|cor|prp|cnj|def|exm|exr|lst)-[\w-]+"
+        ),
+        "",
+    ),
     (re.compile(r"(?:# )?\x03|\A\[(?:![\w|-]+\][+-]?|[ xX]\] )"), ""),  # edges of blocks, [!note], and [ ] of a task
     (re.compile(r"(?m)!\[\[[^\[\]\n]*\]\]|(?:^|[ \t])(?:\{[#.][^{}\n]*\}|\^[\w-]+)[ \t]*$"), ""),  # ids: {#a} and ^a
     (  # [[note#section|words]] and [[folder/note]] of Obsidian
-        re.compile(r"(?<![\w(`=])\[\[(?:[^\[\]|\n]*\|([^\[\]\n]*)|(?:[^\[\]|#\n]*/)?#?([^\[\]|#\n]*)[^\[\]|\n]*)\]\]"),
+        re.compile(r"\[\[(?:[^\[\]|\n]*\|([^\[\]\n]*)|(?:[^\[\]|#\n]*/)?#?([^\[\]|#\n]*)[^\[\]|\n]*)\]\]"),
         r"\1\2",
     ),
-    (re.compile(r"(?<![\w=`])==(?=\S)([^=\n]+)(?<=\S)==(?![\w=])"), r"\1"),
-    (re.compile(r"!\[[^\[\]]{0,1000}\]\([^()]{0,2000}\)"), ""),
+    (re.compile(r"(?<![\w=])==(?=\S)([^=\n]+)(?<=\S)==(?![\w=])"), r"\1"),
+    (re.compile(r"!\[[^\[\]]{0,1000}\]\([^()]{0,2000}\)(?:\{[^{}\n]*\})?"), ""),
     (re.compile(r" ?\[\^[\w-]+\]:?"), ""),  # of a footnote
     (re.compile(r"\[([^\[\]]{0,1000})\](?:\((?:[^()]|\([^()]{0,500}\)){0,2000}\)|\[[^\[\]]{0,200}\])"), r"\1"),
     (_TAG, ""),
-    (re.compile(r"(?<![\w*])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?![\w*])"), ""),
-    (re.compile(r"(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)"), ""),
-    (re.compile(r"\\([!-#%-'*-/:-@_`{-~])"), r"\1"),  # escaped signs, but not \$, \( and \[
+    (re.compile(r"(?:\[([^\[\]\n]{0,1000})\]|(?<=[)\x02]))\{(?:[#.=]|[\w-]+=)[^{}\n]*\}"), r"\1"),  # [words]{.a}
+    (re.compile(r"(?<!\\)\*\*(?=\S)([^*]{1,1000})(?<=\S)\*\*"), r"\1"),
+    (re.compile(r"(?<![\w*\\])\*{1,3}(?=\S)|(?<=[^\s\\])\*{1,3}(?![\w*])"), ""),
+    (re.compile(r"(?<![\w\\])_{1,3}(?=\S)|(?<=[^\s\\])_{1,3}(?!\w)"), ""),
+    (re.compile(r"\\([!-#%-'*-/:-@_`{-~\n])"), r"\1"),  # escaped signs, but not \$, \( and \[; ends of lines
     (re.compile(r"`+"), ""),
 )
 
@@ -132,7 +158,8 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
     if header := (yaml := _HEADER.match(text)) and _TITLE.search(yaml["yaml"]):
         outline.heading(0, header["title"].strip().strip("\"'"))
     text, formulas, joined = _without_formulas(_without_code(re.sub("[\x02\x03]", " ", text)))
-    level = depth = until = 0  # until: depth of blocks and quotes where the statement ends; 0: after a paragraph
+    level = depth = at = 0
+    until = 0  # depth of blocks and quotes where the statement ends; 0: after a paragraph, whose level is `at`
     begun: tuple[str, str] | None = None  # place and name of the statement
     body: list[str] = []
 
@@ -144,37 +171,63 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
         body.clear()
 
     for token in _BLOCKS.parse(text):
+        if depth < until or (not until and not _goes_on(token, at, body, formulas)):
+            end()
         depth += (token.type == "blockquote_open") - (token.type == "blockquote_close")
         if token.type == "heading_open":
             level = int(token.tag[1:])
         elif token.type in ("inline", "html_block") and token.map is not None:
-            content = _TARGET.sub("", token.content)
-            if token.type == "html_block":
-                content = _TAG.sub("", _BLOCK_TAG.sub(" ", _UNSEEN.sub("", content))).strip()
+            content = _content(token)
             where = place(token.map[0] + bisect.bisect_left(joined, token.map[0]) + 1)
             edge = _EDGE.match(content) if level else None
             if edge is not None:
                 depth = max(depth - 1 if edge["title"] is None else depth + 1, 0)
                 level, content = 0, edge["title"] or ""
-            if level:
+            if level and (begun is None or not until or any(body)):
                 end()
                 outline.heading(level, _plain(content, formulas))
-                level = 0
+            elif level and begun is not None:
+                begun = begun[0], _titled(begun[1], _plain(content, formulas))
             elif statement := edge if edge and edge["name"] else _STATEMENT.match(content) or _CALLOUT.match(content):
                 end()
                 parts = {name: _plain(part, formulas) for name, part in statement.groupdict("").items()}
-                name, title = (parts.get(part, "").strip(".: ") for part in ("name", "title"))
-                title = re.sub(rf"(?i)\A{re.escape(name)}\b[\s.:]*", "", title)  # > [!lemma] Lemma: Zorn
-                begun = where, f"{name[:1].upper()}{name[1:]}" + f" ({title})" * bool(title)
-                until = 0 if statement.re is _STATEMENT else depth
+                begun = where, _titled(parts.get("name", ""), parts.get("title", ""))
+                until, at = 0 if statement.re is _STATEMENT else depth, token.level - (token.type == "inline")
                 body.append(parts["text"].strip())
             elif begun is not None:
                 body.append(_plain(content, formulas).strip())
             else:
                 outline.paragraph(where, _plain(content, formulas))
-        if depth < until or (not until and any(body)):
-            end()
+            level = 0
     end()
+
+
+def _goes_on(token: Token, at: int, body: list[str], formulas: list[str]) -> bool:
+    """Return whether a token does not end the statement in bold before it, whose paragraph has the level ``at``.
+
+    A list, a formula and words in lower case belong to a statement whose text ends without a stop.
+    """
+    is_inline = token.type == "inline"
+    if not any(body) or token.nesting < 0 or token.type == "paragraph_open" or token.level - is_inline > at:
+        return True
+    block = _plain(token.content, formulas) if is_inline else ""
+    is_part = block[:1].islower() or block.startswith(("$$", "\\[", "\\begin")) or token.type.endswith("list_open")
+    return is_part and _STOPPED.search(body[-1][-20:]) is None
+
+
+def _content(token: Token) -> str:
+    """Return the text of a token, without labels, and without the tags of a block of HTML."""
+    content = _TARGET.sub("", token.content)
+    if token.type == "html_block":
+        content = _TAG.sub("", _BLOCK_TAG.sub(" ", _UNSEEN.sub("", content))).strip()
+    return content
+
+
+def _titled(name: str, title: str) -> str:
+    """Return the name of a statement with its title, which may repeat it: ``> [!lemma] Lemma: Zorn``."""
+    name, title = name.strip(".: "), title.strip(".: ")
+    title = re.sub(rf"(?i)\A{re.escape(name)}\b[\s.:]*(?:\((.*)\)\Z)?", r"\1", title)
+    return f"{name[:1].upper()}{name[1:]}" + f" ({title})" * bool(title)
 
 
 def _without_code(text: str) -> str:
@@ -199,6 +252,8 @@ def _without_code(text: str) -> str:
             lines[number - 1 : number + 1] = ["\x03" if number > 1 and lines[number - 2].strip() else "", "$$"]
         elif kind == "code" or (options == number - 1 and _OPTION.match(line)):
             lines[number], options = "", number
+        elif kind == "text" and (latex := _LATEX.match(line)) is not None:
+            lines[number] = f"# \x03{latex['name']}\x03{latex['title'] or ''}" if latex["name"] else "# \x03"
         elif kind == "text" and edge is not None:
             opened, info, colons = number, edge["info"], edge["fence"][0] == ":"
             kind = "text" if colons or (edge["brace"] and not re.match(_NO_TEXT, info)) else "code"
@@ -218,11 +273,15 @@ def _edge(first: str) -> str:
     """Return the mark of the first line of a block, without its fence; of the last line, which is empty."""
     if not first or "-end}" in first:
         return "\x03"
-    if (named := _NAMED.match(first)) is not None:
-        name = _NAME.search(named[0])
-        return f"\x03{named['name']}\x03{name[1] if name else first[named.end() :]}"
-    unnamed = _UNNAMED.match(first)
-    return f"\x03\x03{first[unnamed.end() :] if unnamed else ''}"
+    first = _QUARTO.sub(lambda label: f"{{.{_QUARTOS[label[1]]}", first)
+    named = _NAMED.match(first)
+    block = named or _UNNAMED.match(first)
+    kind, title = named["name"] if named else "", first[block.end() :] if block else ""
+    if (name := _NAME.search(first)) is not None:
+        title = name[1]
+    elif kind.lower() == "solution":  # the label of its exercise
+        title = ""
+    return f"\x03{kind}\x03{title}"
 
 
 def _ends_quote(state: StateBlock, _start: int, _end: int, silent: bool) -> bool:
@@ -232,6 +291,15 @@ def _ends_quote(state: StateBlock, _start: int, _end: int, silent: bool) -> bool
 
 
 _BLOCKS.block.ruler.push("lazy", _ends_quote, {"alt": ["blockquote"]})
+
+
+def _begins_statement(state: StateBlock, start: int, _end: int, silent: bool) -> bool:
+    """Return whether a line in a paragraph begins a statement, such as ``**Proof.**``."""
+    line = state.bMarks[start] + state.tShift[start], state.eMarks[start]
+    return silent and _STATEMENT.match(state.src, *line) is not None
+
+
+_BLOCKS.block.ruler.push("statement", _begins_statement, {"alt": ["paragraph"]})
 
 
 def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
@@ -245,6 +313,7 @@ def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
     text = _CODE.sub(_with_escaped_dollars, text)
     text = re.sub(r"\\\\([()])", r"\\\1", text)  # MathJax: the backslash of \( is escaped
     text = re.sub(r"(?m)^([ \t>]*)\\\\([\[\]])[ \t]*$", r"\1\\\2", text)
+    text = re.sub(r"\\\\\[((?:[^\n\\]|\\[^\n\\])+)\\\\\]", r"\\[\1\\]", text)
     pieces: list[str] = []
     formulas: list[str] = []
     joined: list[int] = []
@@ -264,8 +333,20 @@ def _with_escaped_dollars(code: re.Match[str]) -> str:
 
 
 def _plain(text: str, formulas: list[str]) -> str:
-    """Return the text of inline markup, with its formulas."""
+    """Return the text of inline markup, with its formulas; code becomes one of them, so that it keeps its signs."""
+
+    def shown(mark: re.Match[str]) -> str:
+        return formulas[int(mark[1])] if int(mark[1]) < len(formulas) else ""
+
+    def marked(code: re.Match[str]) -> str:
+        if _QUOTE.match(code[0]):
+            return code[0]
+        formulas.append(_FORMULA.sub(shown, code[0]).strip("`"))
+        return f"\x02{len(formulas) - 1}\x02"
+
+    for pattern, instead in _ROLES:
+        text = pattern.sub(instead, text)
+    text = _CODE.sub(marked, text)
     for pattern, instead in _INLINE:
         text = pattern.sub(instead, text)
-    text = html.unescape(text)
-    return _FORMULA.sub(lambda mark: formulas[int(mark[1])] if int(mark[1]) < len(formulas) else "", text)
+    return _FORMULA.sub(shown, html.unescape(text))

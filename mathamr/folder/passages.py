@@ -19,6 +19,7 @@ The id of a post is the file, the place in it, and a digest of the text, so an i
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import quote
@@ -30,6 +31,9 @@ ROOM = 1_500  # characters of paragraphs that are joined to one passage
 MAX_CHARACTERS = 8_000  # of a passage; longer ones are cut between sentences
 MAX_TITLE = 200  # characters of a heading
 MIN_LETTERS = 8  # of a paragraph without formulas; shorter ones are page numbers and remains of a layout
+
+_SCRIPT = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # Thai, Japanese, Chinese and Korean
+_BESIDE_FORMULA = re.compile(rf"(?<=[{_SCRIPT}])(?=\$[^\s{_SCRIPT}])|(?<=[^\s{_SCRIPT}]\$)(?=[{_SCRIPT}])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +140,14 @@ def _parts(text: str) -> list[str]:
                 parts.append("")
             parts[-1] = f"{parts[-1]} {piece}".strip()
     return parts
+
+
+def spaced(text: str) -> str:
+    """Return a text with spaces between formulas and letters of scripts that are written without spaces.
+
+    A formula between two letters would be taken for prose.
+
+    >>> spaced("设$x=1$是")
+    '设 $x=1$ 是'
+    """
+    return _BESIDE_FORMULA.sub(" ", text)

@@ -2,6 +2,8 @@
 
 >>> typed_post("Is $x^2+1$ prime?").body
 'Is $x^2+1$ prime?'
+>>> typed_post("证明$x^2+1$是").body  # so that the formula is no prose
+'证明 $x^2+1$ 是'
 >>> typed_post(" ")
 Traceback (most recent call last):
     ...
@@ -17,6 +19,7 @@ from itertools import pairwise
 from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.text_formulas import MAX_INLINE, find
 from graphs.errors import RetrievalError
+from mathamr.folder.passages import spaced
 from mathamr.search.words import QueryWords
 
 MAX_CHARACTERS = 10_000  # the longest questions of ARQMath; 2,000 formulas of one letter take a few seconds
@@ -32,7 +35,7 @@ class TypedQuery:
 
 
 def typed_post(query: str) -> Post:
-    """Return a query as a post.
+    """Return a query as a post, read as documents are.
 
     Raises:
         RetrievalError: an empty query, or one that is too long, or has too long a formula.
@@ -44,6 +47,7 @@ def typed_post(query: str) -> Post:
         )
     if not query.strip():
         raise RetrievalError("the query is empty; type words, or a formula between dollar signs")
+    query = spaced(query)
     found = find(query)
     dollars = [place.start() for place in re.finditer(r"(?<!\\)\$", query)]
     unread = [place for place in dollars if not any(start <= place < end for start, end, _ in found)]

@@ -198,17 +198,7 @@ def environment_kinds(*texts: str) -> dict[str, Kind | None]:
     >>> kinds["lem"], kinds["satz"], kinds["obs"]
     ('lemma', 'theorem', None)
     """
-    kinds: dict[str, Kind | None] = {**_NAMES}
-    for match in (found for text in texts for found in _DECLARATION.finditer(text)):
-        if match["thmtools"]:
-            options = f"{match['before'] or ''},{match['after'] or ''}"
-            found = _TITLE_KEY.search(options)
-            for name in match["names"].split(","):
-                title = (found[1] or found[2] or name) if found else name
-                kinds[name.strip()] = kind_of_title(title)
-            continue
-        name = match["name"] or match["box"] or match["short"]
-        kinds[name.strip()] = kind_of_title(group(match.string[match.end() : match.end() + 500], 0))
+    kinds = _NAMES | {name: kind_of_title(title) for name, title in printed_titles(*texts).items()}
     opening = {name.strip(): begin for text in texts for name, begin, _ in _ENVIRONMENT.findall(text)}
     for _ in opening:  # one may open another that is defined later
         before = dict(kinds)
@@ -219,6 +209,24 @@ def environment_kinds(*texts: str) -> dict[str, Kind | None]:
         if kinds == before:
             break
     return kinds
+
+
+def printed_titles(*texts: str) -> dict[str, str]:
+    r"""Return the titles, in LaTeX, that ``texts`` declare for environments; the last declaration wins.
+
+    >>> printed_titles(r"\declaretheorem[name=Bemerkung]{bem}\newtheorem*{obs}{Observation}")
+    {'bem': 'Bemerkung', 'obs': 'Observation'}
+    """
+    titles: dict[str, str] = {}
+    for match in (found for text in texts for found in _DECLARATION.finditer(text)):
+        if match["thmtools"]:
+            found = _TITLE_KEY.search(f"{match['before'] or ''},{match['after'] or ''}")
+            names = match["names"].split(",")
+            titles |= {name.strip(): (found[1] or found[2] or name) if found else name for name in names}
+        else:
+            name = match["name"] or match["box"] or match["short"]
+            titles[name.strip()] = group(match.string[match.end() : match.end() + 500], 0)
+    return titles
 
 
 def kind_of_title(title: str) -> Kind | None:

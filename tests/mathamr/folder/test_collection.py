@@ -16,6 +16,7 @@ import pytest
 
 from graphs.corpus.corpus import open_corpus
 from graphs.corpus.post import Post
+from graphs.corpus.text.text_formulas import find
 from graphs.errors import CorpusError
 from graphs.papers.archives import Limits
 from mathamr.folder import collection
@@ -326,3 +327,20 @@ def test_bounds_hold_and_empty_folders_are_refused(folder: Path, tmp_path: Path)
         (tmp_path / "empty" / name).write_text(text)
     with pytest.raises(CorpusError, match=r"; 1 file of other kinds left out; a\.pdf: a PDF has .*; c\.ipynb: "):
         read_folder(tmp_path / "empty", tmp_path / "out")
+
+
+def test_quotes_and_dashes_of_windows_are_read(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.tex").write_bytes("It’s “naïve” – „Größe“.".encode("cp1252"))
+    read_folder(tmp_path / "notes", tmp_path / "out")
+    (line,) = (tmp_path / "out/posts.jsonl").read_text().splitlines()
+    assert json.loads(line)["body"] == "It’s “naïve” – „Größe“."
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.tex", "a.html"])
+def test_formulas_between_letters_of_scripts_without_spaces_are_found(tmp_path: Path, name: str) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / name).write_text("设$x_i=1$是实数，则$f(x)=y$成立。정수$n+1$은 $甲$", encoding="utf-8")
+    read_folder(tmp_path / "notes", tmp_path / "out")
+    (line,) = (tmp_path / "out/posts.jsonl").read_text().splitlines()
+    assert [latex for _, _, latex in find(json.loads(line)["body"])] == ["x_i=1", "f(x)=y", "n+1", "甲"]

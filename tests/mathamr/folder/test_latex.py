@@ -97,7 +97,7 @@ def test_a_conditional_that_is_only_shown_skips_nothing(show: str) -> None:
 
 def test_dollar_signs_that_are_only_shown_begin_no_formula() -> None:
     text = r"Write \verb|$| or \verb*+$$+ around an important $x$ of \verb|text|."
-    assert [body for _, _, body in shown(text)] == ["Write or around an important $x$ of |text|."]
+    assert [body for _, _, body in shown(text)] == ["Write or around an important $x$ of text."]
 
 
 def test_skipped_text_is_no_passage() -> None:
@@ -245,7 +245,7 @@ def test_places_in_a_real_book_are_the_lines_of_its_statements() -> None:
         assert line.strip()
         if passage.title.startswith(("Theorem", "Lemma", "Proof of")):
             count += 1
-            assert r"\begin" in line
+            assert r"\begin" in line or r"\textbf{" in line or r"{\bf " in line
     assert count > 10
 
 
@@ -295,9 +295,66 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
         (
             r"\begin{tabular}[t]{|l|p{3cm}|}One&\multicolumn{2}{c}{Two}\\\cline{1-2}\end{tabular}"
             r"\begin{tabularx}{\textwidth}{lX}Three\end{tabularx}\begin{minipage}{0.5\textwidth}Four\rule{1cm}{2pt}\end{minipage}",
-            ("a", "One& Two Three Four"),
+            ("a", "One Two Three Four"),
         ),
+        (
+            r"\begin{tabular}{ll} Ring & Unit\\ $\begin{pmatrix} a & b \end{pmatrix}$ & $1$ \end{tabular}",
+            ("a", r"Ring Unit $\begin{pmatrix} a & b \end{pmatrix}$ $1$"),
+        ),
+        (
+            r"Procter \& Gamble in \parbox{5cm}{a} \makebox[2cm][l]{box}, $x ,y\&$." + "\n\n" + r"One & Two \\& Three",
+            ("a", r"Procter & Gamble in a box, $x ,y\&$. One Two Three"),
+        ),
+        (
+            r"By Lemma~\ref{a}, (\ref{b}) and \cref{lem:c,lem:d}. See~\cref{sec:e}, [\cite{f}] and \autoref{other}.",
+            ("a", "By Lemma, and Lemma. See Section, and."),
+        ),
+        (r"Words \verb|of_it| or \verb+x+, \lstinline!y!, \mintinline{c}{z}.", ("a", "Words of_it or x, y, z.")),
+        (r"By \lemmaref{a}, \secref{b} and \ownref{c} on page~\pageref{d}.", ("a", "By Lemma, Section and on page.")),
+        (
+            r"Shown by \textcite{a} in \parencite[see][p.~5]{b}.\thispagestyle{empty}\lstinputlisting[language=C]{a.c}",
+            ("a", "Shown by in."),
+        ),
+        (r"\[\begin{tikzcd}A \ar[r] & B\end{tikzcd}\] shows that it commutes.", ("a", "shows that it commutes.")),
+        (r"\begin{proof}[Proof of \cref{thm:a}] Let.\end{proof}", ("Proof of Theorem. a", "Let.")),
+        (r"\begin{proof}[Proof of \cref{euclid}] Let.\end{proof}", ("Proof. a", "Let.")),
+        (r"\begin{proof}[of Lemma~\ref{a}] Let.\end{proof}", ("Proof of Lemma. a", "Let.")),
+        (
+            r"\begin{frame}[t]{Rings}\begin{itemize}\item<1-> Words \only<2>{of} \fontsize{9}{10}it.\end{itemize}",
+            ("Rings", "Words of it."),
+        ),
+        (r"\frametitle{Rings}\begin{lemma}<2-> Let.\end{lemma}", ("Lemma. Rings", "Let.")),
+        (r"\scalebox{0.9}{Words} of \subimport*{../figures/}{it.tex}it.", ("a", "Words of it.")),
+        (r"\declaretheorem[name=Bemerkung]{bem}\begin{document}\begin{bem}Klar.\end{bem}", ("Bemerkung. a", "Klar.")),
+        (r"\newtheorem{exo}{\bfseries Exercise}\begin{document}\begin{exo}Show.\end{exo}", ("Exercise. a", "Show.")),
+        (r"\begin{Beispiel}[Ring] Klar.\end{Beispiel}", ("Beispiel (Ring). a", "Klar.")),
+        (r"\newtheorem{ex}{Exercise}\begin{document}\begin{ex}Show it.\end{ex}", ("Exercise. a", "Show it.")),
     ],
 )
 def test_arguments_of_commands_are_titles_words_or_layout(latex: str, expected: tuple[str, str]) -> None:
     assert [found[1:] for found in shown(latex)] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("latex", "title"),
+    [
+        (r"\textbf{Theorem.} Let $x$ be prime.", "Theorem"),
+        (r"\noindent\textbf{Lemma 2 (K\H{o}nig).} \textit{Let $x$ be prime.}", "Lemma 2 (Kőnig)"),
+        (r"\medskip {\bf Definition -} Let $x$ be prime.", "Definition"),
+        (r"{\bfseries Satz}: Let $x$ be prime.", "Satz"),
+        (r"\emph{Proof.} Let $x$ be prime. \qed", "Proof"),
+        (r"\pause\textbf{Claim:} Let $x$ be prime.", "Claim"),
+    ],
+)
+def test_paragraphs_that_begin_with_a_name_in_bold_are_statements(latex: str, title: str) -> None:
+    text = f"The words before it.\n\n{latex}\n\nThe words after it."
+    assert shown(text) == [
+        ("1", "a", "The words before it."),
+        ("3", f"{title}. a", "Let $x$ be prime."),
+        ("5", "a", "The words after it."),
+    ]
+
+
+@pytest.mark.parametrize("latex", [r"\emph{Problems and theorems} is a book.", r"The \textbf{Theorem} is old."])
+def test_other_words_in_bold_or_slanted_are_no_statements(latex: str) -> None:
+    assert shown(latex)[0][1] == "a"

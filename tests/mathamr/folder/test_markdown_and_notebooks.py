@@ -81,7 +81,7 @@ Every chain is bounded.
 w = 1
 ```
 
-::: {#thm-line}
+::: {#a-line}
 A line is straight.
 :::"""
     assert [(passage.place, passage.title, passage.text) for passage in read_markdown("a.md", text)] == [
@@ -211,6 +211,9 @@ def test_a_block_of_math_is_part_of_its_statement(text: str) -> None:
         ("```math\nf\n:A: y\n```", "$$ f :A: y $$"),
         (r"Let $\Bigl( x \Bigr.$ be.", r"Let $\Bigl( x \Bigr.$ be."),
         ("---\n\ntitle: no header", "title: no header"),
+        (r"Call my\_function(\*a) of \_this.", "Call my_function(*a) of _this."),
+        ("Call `f(*a, __x__)` in `<div>` of `[[1, 2]]`.", "Call f(*a, __x__) in <div> of [[1, 2]]."),
+        ("See @user and a@b.org.", "See @user and a@b.org."),
         ("---\ntitle: >\n  Folded\n---\nA line of text.", "A line of text."),
     ],
 )
@@ -297,3 +300,64 @@ def test_places_in_a_notebook_are_cells_and_lines() -> None:
 def test_what_is_no_notebook_is_refused(text: str) -> None:
     with pytest.raises(CorpusError, match="is not a notebook"):
         read_notebook("a.ipynb", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("By Zorn ([[Lemmas/Zorn|his lemma]]), 由[[Zorn]]得.", "By Zorn (his lemma), 由Zorn得."),
+        ("The %%not $x$ shown%% words **F**irst.", "The words First."),
+        ("{doc}`In these\nlectures <a_b>` a line\\\nends.", "In these lectures a line ends."),
+        ("It [@euler, p. 3; @gauss] is [small]{.smallcaps} by @thm-line.", "It is small by."),
+        ('![A map](map.png){#fig-map width="5cm"}{{< include _a.qmd >}}A word or two.', "A word or two."),
+    ],
+)
+def test_markup_of_dialects_is_left_out(text: str, expected: str) -> None:
+    assert " ".join(read_markdown("a.md", text)[0].text.split()) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("::: {#thm-line}\n\n## Line\n\nLet $x$ be.\n:::", "Theorem (Line)"),
+        ("::: {#def-line .special}\nLet $x$ be.\n:::", "Definition"),
+        ("```{solution} exercise_1\nLet $x$ be.\n```", "Solution"),
+        ("> [!theorem]+ Theorem (Line)\n> Let $x$ be.", "Theorem (Line)"),
+        ("Words before it.\n**Satz 2.** Let $x$ be.", "Satz 2"),
+        ("*Proof.* Let $x$ be.", "Proof"),
+        (r"\begin{theorem*}[Line]\label{line}" "\nLet $x$ be.\n" r"\end{theorem*}", "Theorem (Line)"),
+        ("**Theorem**: Let $x$ be.", "Theorem"),
+    ],
+)
+def test_statements_of_quarto_and_after_a_line_have_their_title(text: str, title: str) -> None:
+    *_, passage, after = read_markdown("a.qmd", f"# A\n\n{text}\n\nWords after it.")
+    assert (passage.title, passage.text) == (f"{title}. A", "Let $x$ be.")
+    assert (after.title, after.text) == ("A", "Words after it.")
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (["**Theorem.** Then", "$$\nx = 1\n$$", "where $y$."], "Then $$ x = 1 $$ where $y$."),
+        (["**Theorem.** These are equal:", "1. One.", "2. Two."], "These are equal: One. Two."),
+        (["**Theorem:**", "- One.", "- Two."], "One. Two."),
+        (["- **Theorem.** It has", "  $$x = 1.$$"], "It has $$x = 1$$."),
+        (["**Theorem.** It is.", "- See others."], "It is."),
+        (["**Proof.** Clear $\\square$", "$$x = 1$$"], r"Clear $\square$"),
+    ],
+)
+def test_a_statement_in_bold_continues_up_to_a_stop(parts: list[str], text: str) -> None:
+    passages = read_markdown("a.md", "\n\n".join([*parts, "Words after it."]))
+    assert passages[0].text == text
+    assert not passages[1].is_statement
+    assert passages[1].text.endswith("Words after it.")
+
+
+def test_a_formula_between_escaped_brackets_is_read() -> None:
+    (passage,) = read_markdown("a.md", r"Let \\[ x = 1 \\] be, and \\(y\\).")
+    assert passage.text == r"Let \[ x = 1 \] be, and \(y\)."
+
+
+def test_titles_of_blocks_without_a_kind_are_read() -> None:
+    (passage,) = read_markdown("a.md", '::: {.callout-note title="Remember"}\nLet $x$ be.\n:::')
+    assert passage.text == "Remember Let $x$ be."
