@@ -46,6 +46,7 @@ ORDER = {
     "mathamr": (
         "default_settings",
         "memory",
+        "compiled",
         "maxsim",
         "model",
         "evaluation",

@@ -28,7 +28,7 @@ from mathamr.structure.scoring import Scoring
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-_EQUAL = 1 - 1e-9  # sums of weights differ in their last bits
+EQUAL = 1 - 1e-9  # sums of weights differ in their last bits
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _take(
         for child in children:
             gains = np.where(free, scores[child, below], 0.0)
             if whole:
-                gains[gains < query.wholes[child] * _EQUAL] = 0.0
+                gains[gains < query.wholes[child] * EQUAL] = 0.0
             gains[choices[child, parents] >= 0] = 0.0
             highest = np.maximum.reduceat(gains, starts)
             winners = np.flatnonzero((gains > 0) & (gains == highest[segment]))[::-1]

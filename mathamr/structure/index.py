@@ -34,6 +34,7 @@ import numpy.typing as npt
 from graphs.errors import RetrievalError
 from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
 from mathamr.evaluation.order import best_numbers
+from mathamr.structure import kernel
 from mathamr.structure.alignment import Floats, Integers, Query, align, aligned_weights
 from mathamr.structure.forest import KINDS, Forest, ForestBuilder, Names, forests_of
 from mathamr.structure.postings import Keys, Postings, keys_of, symbol_keys
@@ -41,6 +42,7 @@ from mathamr.structure.scoring import VARIABLE, Scoring, may_be_renamed, symbol_
 
 SMALLEST_BATCH, LARGEST_BATCH = 64, 2048  # formulas aligned together
 MOST_PAIRS = 1 << 24  # pairs of nodes that are compared together, 16 bytes each
+COMPILED_PAIRS = 1 << 26  # of nodes: a second of work for numpy, four times as long as compiled code takes to load
 _ROOM = 1e-5  # sums are made in float32; bounds are raised by more than that costs
 
 
@@ -92,6 +94,7 @@ class StructureIndex:
             for place, forest in enumerate(forests)
         ]
         self._sizes = [np.maximum(own, 1e-9) ** scoring.size for own in sizes]
+        self._compared = 0  # pairs of nodes in all searches
 
     @classmethod
     def build(cls, formulas: Iterable[ParsedFormula], scoring: Scoring) -> StructureIndex:
@@ -115,6 +118,11 @@ class StructureIndex:
         """Bytes of the arrays in memory, without the dictionary of symbols."""
         forests = sum(forest.nbytes for forest in self.forests)
         return self.postings.nbytes + forests + sum(own.nbytes for own in self._sizes)
+
+    @property
+    def _is_compiled(self) -> bool:
+        """True if earlier searches compared enough for compiled code to pay."""
+        return self._compared >= COMPILED_PAIRS
 
     def search(
         self, formula: ParsedFormula, k: int = 1000, *, names: npt.NDArray[np.str_] | None = None
@@ -210,7 +218,7 @@ class StructureIndex:
 
     def _pairs(self, trees: list[_Tree | None]) -> Floats:
         keys = _keys_of(trees)
-        return self.postings.scores(keys) if len(keys) else np.zeros(len(self))
+        return self.postings.scores(keys, fast=self._is_compiled) if len(keys) else np.zeros(len(self))
 
     def _pairs_part(self, trees: list[_Tree | None], pairs: Floats, equal: npt.NDArray[np.bool_]) -> Floats:
         """Return the part of symbol pairs in some scores; ``equal`` formulas are the query's under one renaming."""
@@ -224,10 +232,11 @@ class StructureIndex:
         Trees are equal under one renaming. Many or large trees are aligned in turns.
         """
         weights, equal = np.zeros(len(few)), np.zeros(len(few), dtype=bool)
-        for part in _parts(self._nodes(place, few) * len(tree.query)):
-            own = self.forests[place].take(few[part])
-            matches = align(tree.query, own)
-            weights[part], _, equal[part] = aligned_weights(tree.query, own, matches, self._variable, self.scoring)
+        pairs = self._nodes(place, few) * len(tree.query)
+        self._compared += int(pairs.sum())
+        weigh = kernel.weigh if self._is_compiled else kernel.weigh_reference
+        for part in _parts(pairs):
+            weights[part], equal[part] = weigh(tree.query, self.forests[place], few[part], self._variable, self.scoring)
         return self._shares(tree, place, few) * weights, equal
 
     def _align(
@@ -287,14 +296,14 @@ class StructureIndex:
         query = tree.query
         lower = np.flatnonzero(query.tree.parents >= 0)
         partial = query.weights * query.credits
-        bound = self.postings.matched(tree.keys.direct, partial[lower])[few]
+        bound = self.postings.matched(tree.keys.direct, partial[lower], fast=self._is_compiled)[few]
         able = np.flatnonzero(bound >= partial[lower].sum() * (1 - _ROOM))
         whole = np.zeros(len(few), dtype=bool)
         whole[able[self._nodes(place, few[able]) == len(query)]] = True
         open_nodes = np.flatnonzero(query.credits < 1)
         if len(open_nodes):
             rest = query.weights[open_nodes] - partial[open_nodes]
-            bound += self.postings.matched(tree.keys.symbols[open_nodes], rest)[few]
+            bound += self.postings.matched(tree.keys.symbols[open_nodes], rest, fast=self._is_compiled)[few]
         own = query.tree.classes == query.tree.symbols  # neither variables nor numbers
         least = float(partial[~own].max(initial=0.0))
         bound += self.postings.greatest(tree.keys.symbols[own], query.weights[own], least)[few]

@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from mathamr.compiled import compiled
 from mathamr.structure.forest import MAX_EDGES, MAX_NAMES, Forest
 from mathamr.structure.scoring import Scoring
 
@@ -148,12 +149,16 @@ class Postings:
         frequencies[known] = self.starts[places[known] + 1] - self.starts[places[known]]
         return rarity(frequencies, self.size)
 
-    def scores(self, keys: Keyed) -> Floats:
-        """Return the BM25 score of each formula as a share of the most that any formula can have (F,)."""
+    def scores(self, keys: Keyed, *, fast: bool = False) -> Floats:
+        """Return the BM25 score of each formula as a share of the most that any formula can have (F,).
+
+        Args:
+            fast: use compiled code if numba is installed; results are equal.
+        """
         own, times = np.unique(keys, return_counts=True)
         most = float((times * self.rarity_of(own)).sum())
         which, postings = self._postings(own)
-        totals = self._totals(postings, [self.impacts[part] for part in postings], times[which])
+        totals = self._totals(postings, [self.impacts[part] for part in postings], times[which], fast)
         return totals / most if most else totals
 
     def own_score(self, keys: Keyed, scoring: Scoring) -> float:
@@ -168,10 +173,13 @@ class Postings:
     def _mean_length(self) -> float:
         return max(float(self.counts.sum(dtype=np.int64)) / max(self.size, 1), 1.0)
 
-    def matched(self, keys: Keyed, weights: Floats) -> Floats:
+    def matched(self, keys: Keyed, weights: Floats, *, fast: bool = False) -> Floats:
         """Return for each formula the greatest weight of ``keys`` that its own keys can be matched with (F,).
 
         A key that occurs n times in the formula is matched with the n heaviest of its equals.
+
+        Args:
+            fast: use compiled code if numba is installed; results are equal.
         """
         order = np.lexsort((-weights, keys))
         own, starts = np.unique(keys[order], return_index=True)
@@ -185,7 +193,7 @@ class Postings:
             else np.full(part.stop - part.start, best[1])
             for best, part in zip(gains, postings, strict=True)
         ]
-        return self._totals(postings, values, np.ones(len(which)))
+        return self._totals(postings, values, np.ones(len(which)), fast)
 
     def greatest(self, keys: Keyed, weights: Floats, least: float) -> Floats:
         """Return for each formula the greatest weight of the keys that it has, and ``least`` where it has none (F,)."""
@@ -208,16 +216,31 @@ class Postings:
         return np.flatnonzero(known), [slice(*bounds) for bounds in zip(starts, ends, strict=True)]
 
     def _totals(
-        self, postings: Sequence[slice], values: Sequence[npt.NDArray[np.floating]], weights: npt.NDArray[np.number]
+        self,
+        postings: Sequence[slice],
+        values: Sequence[npt.NDArray[np.float32]],
+        weights: npt.NDArray[np.number],
+        fast: bool,
     ) -> Floats:
         """Return the sum of the values of each formula (F,), those of a key times its weight; in float32."""
         if not postings:
             return np.zeros(self.size)
+        if fast and (add := compiled(_add, "void(float32[::1], int32[::1], float32[::1], float32)")) is not None:
+            sums = np.zeros(self.size, dtype=np.float32)
+            for part, own, weight in zip(postings, values, weights.tolist(), strict=True):
+                add(sums, self.formulas[part], own, weight)
+            return sums.astype(np.float64)
         formulas = np.concatenate([self.formulas[part] for part in postings])
         starts = np.cumsum([0, *(part.stop - part.start for part in postings)])
         columns = sparse.csc_array((np.concatenate(values), formulas, starts), shape=(self.size, len(postings)))
         totals: Floats = (columns @ weights.astype(np.float32)).astype(np.float64)
         return totals
+
+
+def _add(sums, formulas, values, weight):
+    """Add the values of a key, times its weight, to the sums of its formulas."""
+    for place in range(len(formulas)):
+        sums[formulas[place]] += values[place] * weight
 
 
 def _counted(keys: Keyed, owners: Keyed) -> tuple[Keyed, Keyed, npt.NDArray[np.int32], npt.NDArray[np.int32]]:

@@ -22,17 +22,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from mathamr.compiled import compiled
 from mathamr.retrieval.exact.layout import Block, blocks
 
-__all__ = ["Slabs", "blocks", "compiled", "scores", "scores_reference", "shared"]
+__all__ = ["Slabs", "blocks", "scores", "scores_reference", "shared"]
 
 LANES = 512  # vectors of a tile: their numbers, 16 bits each, stay in the nearest cache
 UNROLLED = 8  # numbers that one expression multiplies and adds up
@@ -125,23 +124,6 @@ def scores_reference(
         for row, weight, owner in zip(best.numpy(), weights, owners.tolist(), strict=True):
             out[owner, first : first + best.shape[1]] += row * weight
     return out
-
-
-@cache
-def compiled(function: Callable[..., None], signature: str) -> Callable[..., None] | None:
-    """Return a function compiled by numba, or None without numba. Compiled code is kept in a cache folder if possible.
-
-    Compiled functions run beside other threads of Python. They may take maxima of numbers in any order, but not sums.
-    """
-    try:
-        import numba
-    except ImportError:
-        return None
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"nnan", "nsz"}}
-    try:
-        return numba.njit(signature, cache=True, **options)(function)
-    except RuntimeError:  # no folder for compiled code can be written
-        return numba.njit(signature, **options)(function)
 
 
 def shared(run: Callable[[int, int], None], ends: np.ndarray) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mathamr.compiled import compiled
 from mathamr.retrieval.exact import kernel
 
 ROWS = 64  # vectors that are multiplied at a time
@@ -41,7 +42,7 @@ def scores(
         dtype: precision of the arithmetic.
     """
     pays = vectors.device.type == "cpu" and len(vectors) >= kernel.COMPILED_VECTORS
-    function = kernel.compiled(_kernel, SIGNATURE.format(BITS[vectors.dtype], str(dtype)[6:])) if pays else None
+    function = compiled(_kernel, SIGNATURE.format(BITS[vectors.dtype], str(dtype)[6:])) if pays else None
     if function is None:
         return scores_reference(vectors, rows, ptr, query, dtype)
     count, dim = query.shape

@@ -11,6 +11,7 @@ from graphs.errors import ConfigError, RetrievalError
 from graphs.formulas.latex import parse_latex
 from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeKind
 from mathamr.structure import index as index_module
+from mathamr.structure import kernel
 from mathamr.structure.alignment import Integers, Query, align
 from mathamr.structure.forest import Forest
 from mathamr.structure.index import StructureIndex
@@ -104,7 +105,7 @@ def test_many_and_large_formulas_are_aligned_part_by_part(monkeypatch: pytest.Mo
         sizes.append(len(trees))
         return align(asked, trees)
 
-    monkeypatch.setattr(index_module, "align", counted)
+    monkeypatch.setattr(kernel, "align", counted)
     monkeypatch.setattr(index_module, "LARGEST_BATCH", 3)
     assert (together.search(query, 8), together.scores(query).tolist()) == expected
     assert max(sizes) == 3

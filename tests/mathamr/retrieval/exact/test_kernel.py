@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -204,28 +203,6 @@ def test_the_largest_are_found_by_a_part_of_the_row() -> None:
         assert len(places) == min(count, len(row))
         np.testing.assert_array_equal(np.sort(row[places]), np.sort(row)[-count:])
         assert (np.diff(places) > 0).all()
-
-
-def test_code_is_compiled_without_a_folder_for_it_and_not_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
-    numba = pytest.importorskip("numba")
-    compiler = numba.njit
-
-    def without_folder(*arguments: Any, cache: bool = False, **options: Any) -> Any:
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return compiler(*arguments, **options)
-
-    def add(numbers, one):
-        numbers[0] += one
-
-    monkeypatch.setattr(numba, "njit", without_folder)
-    function = kernel.compiled(add, "void(int64[::1], int64)")
-    numbers = np.array([1])
-    assert function is not None
-    function(numbers, 2)
-    assert numbers.tolist() == [3]
-    monkeypatch.setitem(sys.modules, "numba", None)
-    assert kernel.compiled(lambda: None, "void()") is None
 
 
 def test_work_is_shared_and_an_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
