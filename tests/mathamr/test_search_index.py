@@ -55,14 +55,14 @@ def test_an_index_that_is_updated_while_it_is_opened_is_opened_again(
     built: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built("first", "c")
-    opened = search_index._opened
+    opened = search_index._open_part
 
     def slow(*given: Any) -> Any:
         monkeypatch.undo()
         built("second", "d")
         return opened(*given)
 
-    monkeypatch.setattr(search_index, "_opened", slow)
+    monkeypatch.setattr(search_index, "_open_part", slow)
     engine, header = open_index(tmp_path / "index")
     engine.close()
     assert header["key"] == "second"
