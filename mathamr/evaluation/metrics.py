@@ -171,7 +171,7 @@ def measure_identity(name: str) -> str:
     'nDCG@10'
 
     Raises:
-        ConfigError: two packages have the measure, or its package is faulty.
+        ConfigError: two packages, or a package and own_measure, have the measure; or its package is faulty.
     """
     own, point = _own(name)
     return name if own is None else f"{name} {code_identity(own, point)}"
@@ -185,6 +185,8 @@ def _own(name: str) -> tuple[TopicMeasure | None, EntryPoint | None]:
     place = described("measure", point)
     if not callable(function := loaded(point, place)):
         raise ConfigError(f"{place} is not a function of the judgments and the results of a topic; name one")
+    if _OWN.get(own, function) is not function:
+        raise ConfigError(f"two measures are called {own}: own_measure({own!r}) and {place}; rename one")
     return function, point
 
 

@@ -97,6 +97,23 @@ def test_a_faulty_package_is_named_each_time(rank_biased: Path) -> None:
         measure_of("RankBiased")
 
 
+def test_a_measure_of_a_package_with_the_name_of_an_own_one_is_refused() -> None:
+    own_measure("RankBiased")(lambda qrels, run: 0.0)
+    message = (
+        r"two measures are called RankBiased: own_measure\('RankBiased'\) and measure RankBiased of mathamr-rbp 1\.0"
+    )
+    with pytest.raises(ConfigError, match=message):
+        job_key_of("RankBiased@10")
+
+
+def test_a_measure_of_a_package_can_be_an_own_one_too(rank_biased: Path) -> None:
+    code = (rank_biased / "mathamr_rbp.py").read_text()
+    decorator = "from mathamr.evaluation.metrics import own_measure\n\n\n@own_measure('RankBiased')\n"
+    (rank_biased / "mathamr_rbp.py").write_text(f"{decorator}{code.lstrip()}")
+    for _ in range(2):
+        assert measure_identity("RankBiased").startswith("RankBiased mathamr-rbp 1.0 ")
+
+
 def test_a_name_of_ir_measures_and_a_wrong_cutoff_are_refused() -> None:
     with pytest.raises(EvaluationError, match="'RankBiased@ten' is not a measure"):
         measure_of("RankBiased@ten")
