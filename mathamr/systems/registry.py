@@ -185,7 +185,9 @@ def _system_of(point: EntryPoint) -> type[System[Any]]:
         raise ConfigError(f"{place} is not a subclass of mathamr.systems.system.System")
     if getattr(kind, "name", None) != point.name:
         raise ConfigError(f'{place} is not registered by this name; write @system("{point.name}") above the class')
-    if (own := vars(kind.settings)).get("__annotations__") and "__dataclass_fields__" not in own:
+    own = vars(kind.settings)
+    has_fields = any("ClassVar" not in str(hint) for hint in own.get("__annotations__", {}).values())
+    if has_fields and "__dataclass_fields__" not in own:
         raise ConfigError(f"{place}: write @dataclass(frozen=True, kw_only=True) above {kind.settings.__name__}")
     lacking = sorted(getattr(kind, "__abstractmethods__", ()))
     if kind.train is not System.train:  # neither has an error of its own: the model is trained for each job, or never

@@ -198,6 +198,15 @@ def test_a_package_that_cannot_be_used_is_named_and_stops_no_other(
         assert str(fault_of([word, "newest.count=10"])) == str(error.value)
 
 
+@pytest.mark.parametrize("hint", ["ClassVar", "ClassVar[bool]", "'ClassVar[bool]'"])
+def test_settings_that_add_no_field_need_no_decorator(install: Callable[..., None], hint: str) -> None:
+    settings = f"class Own(JobSettings):\n    learns_from_judgments: {hint} = True\n"
+    imports = "from typing import ClassVar\nfrom mathamr.stages.settings import JobSettings\n"
+    code = CODE.format(name="newest").replace("(System)", "(System[Own])")
+    install("mathamr-newest", "newest", "mathamr_newest_j", imports + settings + code)
+    assert settings_of("newest").learns_from_judgments
+
+
 @pytest.mark.parametrize("first", ["newest", "broken"])
 def test_a_faulty_system_beside_one_that_can_be_used_is_named_each_time(
     install: Callable[..., None], tmp_path: Path, first: str
