@@ -122,6 +122,14 @@ def test_a_name_of_ir_measures_and_a_wrong_cutoff_are_refused() -> None:
         measure_of("RBP@10")
 
 
+@pytest.mark.parametrize(("body", "reason"), [("1 / 0", "ZeroDivisionError: "), ("'high'", "TypeError: ")])
+def test_a_measure_that_cannot_be_computed_is_named_with_its_package(rank_biased: Path, body: str, reason: str) -> None:
+    (rank_biased / "mathamr_rbp.py").write_text(f"def rank_biased(qrels, run):\n    return {body}")
+    place = r"^measure RankBiased of mathamr-rbp 1\.0 \(mathamr_rbp:rank_biased\) cannot be computed for topic T \("
+    with pytest.raises(EvaluationError, match=f"{place}{reason}.*let it return a number"):
+        check_measures({"RBP": measure_of("RankBiased@10")}, "T")
+
+
 def test_a_measure_that_is_not_a_number_is_refused() -> None:
     own_measure("Nothing")(lambda qrels, run: float("nan"))
     with pytest.raises(EvaluationError, match=r"Nothing of topic A\.1 is nan; give a finite number"):
