@@ -13,7 +13,7 @@ search.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,28 @@ def model_key(settings: JobSettings, data: Fingerprints, needs: Sequence[str] = 
     Args:
         needs: as of :func:`run_key`.
     """
-    if (parts := settings.model_key_parts()) is None:
+    if (parts := _model_parts(settings)) is None:
         return ""
     own = {"collection": data.graphs, **registry.key_parts(settings.track)}
     rankings = {"parts": list(needs)} if needs else {}
     return shared_files.key(joined(own, rankings, _made_elsewhere(settings), parts))
+
+
+def _model_parts(settings: JobSettings) -> Mapping[str, Any] | None:
+    parts = settings.model_key_parts()
+    return None if parts is None else _checked(parts, settings, "model_key_parts")
+
+
+def _checked(parts: object, settings: JobSettings, method: str) -> Mapping[str, Any]:
+    """Return what a method of the settings of a system returned.
+
+    Raises:
+        ConfigError: it is no mapping.
+    """
+    if not isinstance(parts, Mapping):
+        of = f"the settings of track={settings.track}{registry.owner(settings.track)}"
+        raise ConfigError(f"{method}() of {of} returned {parts!r}; return a dict")
+    return parts
 
 
 def _made_elsewhere(settings: JobSettings) -> dict[str, str]:
@@ -63,7 +80,8 @@ def run_key(settings: JobSettings, data: Fingerprints, needs: Sequence[str] = ()
     Args:
         needs: ``run_key`` of each job whose rankings it combines; the collection and the topics act through these.
     """
-    own = joined(registry.key_parts(settings.track), settings.model_key_parts() or {}, settings.result_key_parts())
+    parts = _checked(settings.result_key_parts(), settings, "result_key_parts")
+    own = joined(registry.key_parts(settings.track), _model_parts(settings) or {}, parts)
     if settings.learns_from_judgments:
         own = joined(own, {"judgments": data.judgments, "grade": settings.data.relevant_grade})
     if needs:

@@ -15,7 +15,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphs.errors import ConfigError
 
@@ -27,10 +27,17 @@ CONFIG_DIR = "--config-dir="
 """Option of ``mathamr run`` with a further folder like ``conf/``, as commands in ``experiment.json`` have it."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """Parser of options that are written in full: ``--graphs`` is no other name of ``--graphs-db``."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given, allow_abbrev=False)
+
+
 def parser_of(text: str) -> argparse.ArgumentParser:
     """Return a parser whose description is the first line of a docstring; the rest follows the options."""
     first, _, rest = text.partition("\n\n")
-    return argparse.ArgumentParser(description=first, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter)
+    return _Parser(description=first, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def add_corpus(parser: argparse.ArgumentParser, *, required: bool = True) -> None:

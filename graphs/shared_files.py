@@ -57,15 +57,7 @@ def joined(*parts: Mapping[str, Any]) -> dict[str, Any]:
 
     >>> joined({"size": 1, "seed": 2}, {"seed": 2}, {"size": 3})
     {'size': [1, 3], 'seed': 2}
-
-    Raises:
-        ConfigError: a part that is no mapping, of a package.
     """
-    for part in parts:
-        if not isinstance(part, Mapping):
-            raise ConfigError(
-                f"model_key_parts() or result_key_parts() of the settings returned {part!r}; return a dict"
-            )
     whole: dict[str, Any] = {}
     for name, value in (entry for part in parts for entry in part.items()):
         whole[name] = [whole[name], value] if name in whole and whole[name] != value else value

@@ -111,9 +111,9 @@ def edge_identity(name: str) -> dict[str, str]:
     {}
 
     Raises:
-        ConfigError: two connectivities have this name, or its package is faulty.
+        ConfigError: two packages, or a package and this module, have this name; or its package is faulty.
     """
-    named(CONNECTIVITIES, name, _BUILT_IN)
+    named(CONNECTIVITIES, name, {own for own, one in _KNOWN.items() if one.pairs.__module__ == __name__})
     if name in _BUILT_IN:
         return {}
     edges = [np.asarray(ends).tolist() for ends in auxiliary_pairs(name, _SAMPLE.copy())]

@@ -171,7 +171,7 @@ def measure_identity(name: str) -> str:
     'nDCG@10'
 
     Raises:
-        ConfigError: two packages have the measure, or its package is faulty.
+        ConfigError: two packages, or a package and own_measure, have the measure; or its package is faulty.
     """
     own, point = _own(name)
     return name if own is None else f"{name} {code_identity(own, point)}"
@@ -185,7 +185,14 @@ def _own(name: str) -> tuple[TopicMeasure | None, EntryPoint | None]:
     place = described("measure", point)
     if not callable(function := loaded(point, place)):
         raise ConfigError(f"{place} is not a function of the judgments and the results of a topic; name one")
+    if _OWN.get(own, function) is not function:
+        raise ConfigError(f"two measures are called {own}: own_measure({own!r}) and {place}; rename one")
     return function, point
+
+
+def _place(own: str, point: EntryPoint | None) -> str:
+    """Return the place that a message about a measure begins with, which is no measure of ir_measures."""
+    return f"own_measure({own!r})" if point is None else described("measure", point)
 
 
 def measure_of(name: str) -> Measure:
@@ -200,8 +207,7 @@ def measure_of(name: str) -> Measure:
     own, _, cutoff = name.partition("@")
     function, point = _own(name)
     if function is not None and own in ir_measures.measures.registry:
-        place = f"own_measure({own!r})" if point is None else described("measure", point)
-        raise EvaluationError(f"{place}: ir_measures has a measure of this name; choose another")
+        raise EvaluationError(f"{_place(own, point)}: ir_measures has a measure of this name; choose another")
     try:
         if function is not None:
             measure = ir_measures.define_byquery(function, name=own)
@@ -226,9 +232,12 @@ def check_measures(measures: Mapping[str, Measure], topic_id: str) -> None:
             ir_measures.calc_aggregate([measure], judged, found)
         except Exception as error:  # of programs and packages behind a measure
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise EvaluationError(
-                f"{measure} cannot be computed for topic {topic_id} ({reason}); use e.g. nDCG@10 or RR(rel=2)"
-            ) from error
+            place, way_out = str(measure), "use e.g. nDCG@10 or RR(rel=2)"
+            function, point = _own(place)
+            if function is not None:
+                place = _place(place.partition("@")[0], point)
+                reason, way_out = f"{type(error).__name__}: {reason}", "let it return a number"
+            raise EvaluationError(f"{place} cannot be computed for topic {topic_id} ({reason}); {way_out}") from error
 
 
 def judged_results(run: Run, qrels: Qrels, visual_ids: Mapping[str, str] | None = None) -> int:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mathamr.systems.system import System
 
 _registered: dict[str, type[System[Any]]] = {}
+_checked: set[type[System[Any]]] = set()  # systems of entry points without a fault
 Kind = TypeVar("Kind", bound="type[System[Any]]")
 
 
@@ -74,12 +75,13 @@ def find(name: str) -> type[System[Any]]:
     Raises:
         ConfigError: an unknown name, a name of two systems, or a package that cannot be imported.
     """
-    if name in _registered:
+    point = None if name in BUILT_IN else _entry_points().get(name)
+    if name in _registered and (point is None or _registered[name] in _checked):
         return _registered[name]
     if name in BUILT_IN:
         module, _, attribute = BUILT_IN[name].place.partition(":")
         return _registered.setdefault(name, getattr(import_module(module), attribute))
-    if (point := _entry_points().get(name)) is not None:
+    if point is not None:
         return _registered.setdefault(name, _load(point))
     known = names()
     raise ConfigError(f"track={name} is not known; the tracks are {', '.join(known)}{suggestion(name, known)}")
@@ -160,14 +162,17 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 
 def _load(point: EntryPoint) -> type[System[Any]]:
-    """Import the system of an entry point; of a faulty module, nothing stays registered."""
+    """Import the system of an entry point; a faulty one does not stay registered."""
     before = dict(_registered)
     try:
-        return _system_of(point)
+        kind = _system_of(point)
     except ConfigError:
+        before.pop(point.name, None)  # its module may be that of another system, which is not faulty
         _registered.clear()
         _registered.update(before)
         raise
+    _checked.add(kind)
+    return kind
 
 
 def _system_of(point: EntryPoint) -> type[System[Any]]:
@@ -180,7 +185,9 @@ def _system_of(point: EntryPoint) -> type[System[Any]]:
         raise ConfigError(f"{place} is not a subclass of mathamr.systems.system.System")
     if getattr(kind, "name", None) != point.name:
         raise ConfigError(f'{place} is not registered by this name; write @system("{point.name}") above the class')
-    if (own := vars(kind.settings)).get("__annotations__") and "__dataclass_fields__" not in own:
+    own = vars(kind.settings)
+    has_fields = any("ClassVar" not in str(hint) for hint in own.get("__annotations__", {}).values())
+    if has_fields and "__dataclass_fields__" not in own:
         raise ConfigError(f"{place}: write @dataclass(frozen=True, kw_only=True) above {kind.settings.__name__}")
     lacking = sorted(getattr(kind, "__abstractmethods__", ()))
     if kind.train is not System.train:  # neither has an error of its own: the model is trained for each job, or never

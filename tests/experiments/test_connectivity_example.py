@@ -73,6 +73,16 @@ def test_a_connectivity_of_a_package_with_the_name_of_a_built_in_one_is_refused(
     plan(config(conditions={"none": {"graph": {"connectivity": "none"}}}), DATA)
 
 
+def test_a_connectivity_of_a_package_with_the_name_of_one_of_the_repository_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install({"star": "mathamr_star:star"}, "", tmp_path, monkeypatch)
+    registry._KNOWN["star"] = registry._KNOWN["none"]  # a function of graphs/graph/connectivity.py
+    message = r"two connectivities are called star: of mathamr-plus and of mathamr-star 1\.0; uninstall one"
+    with pytest.raises(ConfigError, match=message):
+        registry.edge_identity("star")
+
+
 def install(named: dict[str, str], code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a package with connectivities, and forget at the end of the test those that it registers."""
     (folder / "star.dist-info").mkdir()

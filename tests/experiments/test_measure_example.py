@@ -97,12 +97,37 @@ def test_a_faulty_package_is_named_each_time(rank_biased: Path) -> None:
         measure_of("RankBiased")
 
 
+def test_a_measure_of_a_package_with_the_name_of_an_own_one_is_refused() -> None:
+    own_measure("RankBiased")(lambda qrels, run: 0.0)
+    message = (
+        r"two measures are called RankBiased: own_measure\('RankBiased'\) and measure RankBiased of mathamr-rbp 1\.0"
+    )
+    with pytest.raises(ConfigError, match=message):
+        job_key_of("RankBiased@10")
+
+
+def test_a_measure_of_a_package_can_be_an_own_one_too(rank_biased: Path) -> None:
+    code = (rank_biased / "mathamr_rbp.py").read_text()
+    decorator = "from mathamr.evaluation.metrics import own_measure\n\n\n@own_measure('RankBiased')\n"
+    (rank_biased / "mathamr_rbp.py").write_text(f"{decorator}{code.lstrip()}")
+    for _ in range(2):
+        assert measure_identity("RankBiased").startswith("RankBiased mathamr-rbp 1.0 ")
+
+
 def test_a_name_of_ir_measures_and_a_wrong_cutoff_are_refused() -> None:
     with pytest.raises(EvaluationError, match="'RankBiased@ten' is not a measure"):
         measure_of("RankBiased@ten")
     own_measure("RBP")(lambda qrels, run: 0.0)
     with pytest.raises(EvaluationError, match="ir_measures has a measure of this name; choose another"):
         measure_of("RBP@10")
+
+
+@pytest.mark.parametrize(("body", "reason"), [("1 / 0", "ZeroDivisionError: "), ("'high'", "TypeError: ")])
+def test_a_measure_that_cannot_be_computed_is_named_with_its_package(rank_biased: Path, body: str, reason: str) -> None:
+    (rank_biased / "mathamr_rbp.py").write_text(f"def rank_biased(qrels, run):\n    return {body}")
+    place = r"^measure RankBiased of mathamr-rbp 1\.0 \(mathamr_rbp:rank_biased\) cannot be computed for topic T \("
+    with pytest.raises(EvaluationError, match=f"{place}{reason}.*let it return a number"):
+        check_measures({"RBP": measure_of("RankBiased@10")}, "T")
 
 
 def test_a_measure_that_is_not_a_number_is_refused() -> None:

@@ -23,6 +23,7 @@ from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 from graphs.shared_files import joined
 from mathamr.stages.settings import JobSettings
+from mathamr.systems.registry import settings_of
 from mathamr.systems.settings.built_in import GivenRunSettings
 from mathamr.systems.settings.combined import FusionSettings
 from mathamr.systems.settings.trained import GraphSettings
@@ -172,8 +173,14 @@ def test_a_part_of_the_key_of_a_ranking_hides_no_part_of_its_model_or_its_collec
         with pytest.raises(ConfigError, match=f"a part of a key is not JSON: Object of type {kind}"):
             run_key(OwnSettings(**shared_fields(), size=cast(Any, size)), DATA)
     assert list(joined({"weight": float("nan")})) == ["weight"]
-    with pytest.raises(ConfigError, match=r"result_key_parts\(\) of the settings returned None; return a dict"):
-        joined({}, cast(Any, None))
+
+
+@pytest.mark.parametrize(("method", "parts"), [("result_key_parts", None), ("model_key_parts", ["size"])])
+def test_parts_of_keys_that_are_no_mapping_are_named(method: str, parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings_of("bm25"), method, lambda self: parts)
+    message = rf"^{method}\(\) of the settings of track=bm25 returned {re.escape(repr(parts))}; return a dict$"
+    with pytest.raises(ConfigError, match=message):
+        plan(config(conditions={"none": {"track": "bm25"}}), DATA)
 
 
 def test_conditions_that_search_in_different_ways_share_a_model() -> None:

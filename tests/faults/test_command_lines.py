@@ -147,6 +147,20 @@ def test_wrong_words_for_scripts(places: tuple[str, ...], tmp_path: Path) -> Non
     assert refused > 0.9 * LINES
 
 
+@pytest.mark.parametrize(
+    ("script", "line", "option"),
+    [
+        ("index.py", ["--tensors", "t", "--model", "m", "--corpus", "jsonl", "--graphs-db", "g"], "--graphs"),
+        ("preprocess.py", ["--corpus", "jsonl", "--graphs-db", "g", "--out", "w"], "--graphs"),
+        ("text/text_pairs.py", ["statements", "--papers", "p", "--out", "w"], "--paper"),
+    ],
+)
+def test_an_abbreviation_is_no_option(script: str, line: list[str], option: str) -> None:
+    done = run_script(script, *line, option, "other")
+    assert done.returncode == 2
+    assert f"unrecognized arguments: {option}" in done.stderr
+
+
 def test_wrong_words_for_searches(places: tuple[str, ...], tmp_path: Path) -> None:
     for number in range(LINES // 8):
         draw = random.Random(number)

@@ -218,7 +218,8 @@ def main() -> dict[int, list[dict[str, Any]]]:
     parser.add_argument("--root", type=Path, help="folder of that collection, if it has one")
     parser.add_argument("--parsed", type=int, default=5000, metavar="N", help="number of posts to parse")
     parser.add_argument("--seed", type=int, default=0)
-    given, changes = parser.parse_known_args()
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="settings of the run")
+    given = parser.parse_intermixed_args()
     given.out.mkdir(parents=True, exist_ok=True)
     if not (given.out / "parsed.json").exists():
         _apart(parse, given.out, given.corpus, given.root, given.parsed)
@@ -228,7 +229,7 @@ def main() -> dict[int, list[dict[str, Any]]]:
         folder.mkdir(exist_ok=True)
         if not (folder / "done.json").exists():
             _apart(generate, folder, posts, given.seed)
-            _apart(run, folder, changes)
+            _apart(run, folder, given.settings)
         measured[posts] = [*rows(given.out), *rows(folder)]
         print(table(measured, least=1.0), flush=True)
     return {posts: [asdict(row) for row in some] for posts, some in measured.items()}

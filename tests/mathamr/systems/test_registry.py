@@ -198,6 +198,32 @@ def test_a_package_that_cannot_be_used_is_named_and_stops_no_other(
         assert str(fault_of([word, "newest.count=10"])) == str(error.value)
 
 
+@pytest.mark.parametrize("hint", ["ClassVar", "ClassVar[bool]", "'ClassVar[bool]'"])
+def test_settings_that_add_no_field_need_no_decorator(install: Callable[..., None], hint: str) -> None:
+    settings = f"class Own(JobSettings):\n    learns_from_judgments: {hint} = True\n"
+    imports = "from typing import ClassVar\nfrom mathamr.stages.settings import JobSettings\n"
+    code = CODE.format(name="newest").replace("(System)", "(System[Own])")
+    install("mathamr-newest", "newest", "mathamr_newest_j", imports + settings + code)
+    assert settings_of("newest").learns_from_judgments
+
+
+@pytest.mark.parametrize("first", ["newest", "broken"])
+def test_a_faulty_system_beside_one_that_can_be_used_is_named_each_time(
+    install: Callable[..., None], tmp_path: Path, first: str
+) -> None:
+    other = CODE.format(name="broken").replace("Installed", "Broken").replace("retrieve", "rank")
+    install("mathamr-two", "newest", "mathamr_newest_i", CODE.format(name="newest") + other)
+    with (tmp_path / "mathamr_two-1.0.dist-info" / "entry_points.txt").open("a") as points:
+        points.write("broken = mathamr_newest_i:Broken\n")
+    for name in (first, "newest", "broken", "newest", "broken"):
+        if name == "newest":
+            assert find(name).name == name
+        else:
+            with pytest.raises(ConfigError, match=r"^system broken of mathamr-two 1\.0 .* lacks the methods retrieve"):
+                find(name)
+    assert list(loadable()) == [*BUILT_IN, "newest"]
+
+
 @dataclass
 class Settings:
     size: int = 3

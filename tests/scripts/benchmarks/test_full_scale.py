@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+
+import pytest
 
 from graphs.corpus.corpus import open_corpus
 from graphs.stores.collection import Collection
@@ -47,3 +50,14 @@ def test_stages_are_rows_and_the_parts_of_a_stopped_one_are_added(tmp_path: Path
     assert (rows["encoding"].items, rows["encoding"].unit) == (7, "posts")
     assert rows["encoding"].peak >= rows["encoding"].before > 10
     assert "| encoding | 60 | 7 posts |" in experiment.table({60: list(rows.values())}, least=0)
+
+
+def test_an_unknown_option_is_refused_before_posts_are_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "scale"
+    monkeypatch.setattr(sys, "argv", ["full_scale", "--data", "arqmath", "--out", str(out), "train.epochs=1"])
+    with pytest.raises(SystemExit):
+        experiment.main()
+    assert "unrecognized arguments: --data" in capsys.readouterr().err
+    assert not out.exists()
