@@ -123,6 +123,7 @@ _BOLD = re.compile(  # \noindent\textbf{Theorem 2 (Zorn).} Let, or \emph{Proof.}
     rf"\s*(?P<name>(?:{STATEMENTS})s?\b(?:[^{{}}]|\{{[^{{}}]{{0,50}}\}}){{0,200}}?)"
     r"(?(slanted)[.:]|[.:]?)\s*\}\s*[.:]?(?=\s*\S)"
 )
+_RESTS = re.compile(r"[&\x01]| [.,)]|\( ?\)|\[ ?\]")  # all that is removed, also in formulas
 _SIGN = re.compile(r"\\[\\&]")  # an escaped & is no edge of a cell; the end of a line escapes nothing
 _EVENT = re.compile(
     r"\\(?P<frame>frametitle|begin\s*\{frame\}(?:<[^<>\n]{0,30}>)?)\s*(?:\[[^\]]{0,300}\]\s*)?(?=\{)"  # a slide
@@ -316,7 +317,11 @@ def _without_rests(text: str) -> str:
 
     >>> _without_rests("A \x01 B & see Lemma . $x & \x01$")
     'A & B   see Lemma. $x & \\&$'
+    >>> _without_rests("Lemma ,$x$[ ], see.")
+    'Lemma,$x$, see.'
     """
+    if _RESTS.search(text) is None:  # most paragraphs; to find formulas takes longer
+        return text
     pieces, position = list[str](), 0
     for start, end in [*formula_spans(text), (len(text), len(text))]:
         pieces.append(_REST.sub("", text[position:start]).replace("&", " ").replace("\x01", "&"))
