@@ -20,11 +20,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -92,7 +94,8 @@ def ordered_map(
         while True:
             for item in islice(items, workers * _ITEMS_PER_WORKER - len(waiting)):
                 try:
-                    future = executor.submit(_run, item)
+                    with _without_ctrl_c():
+                        future = executor.submit(_run, item)
                 except BrokenProcessPool as error:  # a process died while the consumer was busy
                     future = Future()
                     future.set_exception(error)
@@ -129,7 +132,9 @@ def _one_by_one(
     while items:
         with pool(1) as executor:
             try:
-                executor.submit(_started).result()
+                with _without_ctrl_c():
+                    started = executor.submit(_started)
+                started.result()
             except BrokenProcessPool:
                 raise MathAMRError(
                     "a worker process dies at its start, perhaps out of memory; run again with"
@@ -159,8 +164,21 @@ def _one_by_one(
                 yield give_up(item)
 
 
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Block Ctrl-C while processes start, which inherit this; this process gets it afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _start(task: Callable[..., Callable[[Any], Any]], arguments: tuple[object, ...]) -> None:
     global _task, _fault
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a terminal sends Ctrl-C to all: end without a traceback
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         _task = task(*arguments)

@@ -43,7 +43,7 @@ def read_labels(path: Path) -> Labels:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"labels of topics cannot be read: {error}", path=path) from error
     head, *rows = lines or [[]]
-    if len(head) < 2 or len(set(head)) != len(head) or not rows:
+    if head[:1] != ["topic"] or len(head) < 2 or len(set(head)) != len(head) or not rows:
         raise ConfigError("no labels of topics: the first line must be topic, a tab, and names of labels", path=path)
     labels: Labels = {name: {} for name in head[1:]}
     for number, row in enumerate(rows, 2):

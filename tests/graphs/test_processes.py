@@ -3,6 +3,7 @@
 import fcntl
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -144,6 +145,39 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     while is_running(worker):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_ctrl_c_in_a_terminal_ends_workers_that_start_without_a_word(tmp_path: Path) -> None:
+    task = """
+        import os, time
+        class Slow:
+            def __init__(self):
+                os.write(1, b"starting\\n")  # in one piece
+                time.sleep(600)
+        """
+    (tmp_path / "slow.py").write_text(textwrap.dedent(task))
+    program = textwrap.dedent(
+        """
+        from graphs.processes import ordered_map
+        from slow import Slow
+        try:
+            list(ordered_map(Slow, (), iter([1, 2]), workers=2))
+        except KeyboardInterrupt:
+            print("stopped")
+        """
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{Path.cwd()}{os.pathsep}{tmp_path}"},
+        start_new_session=True,
+    )
+    assert parent.stdout is not None
+    assert [parent.stdout.readline() for _ in range(2)] == ["starting\n"] * 2
+    os.killpg(parent.pid, signal.SIGINT)  # as a terminal does
+    assert parent.communicate(timeout=SECONDS) == ("stopped\n", "")
 
 
 @pytest.mark.usefixtures("warm_children")

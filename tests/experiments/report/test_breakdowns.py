@@ -65,6 +65,7 @@ def test_the_report_has_them(folder: Path, tmp_path: Path) -> None:
     [
         ("", "the first line must be"),
         ("topic\n", "the first line must be"),
+        ("A.301\teasy\nA.302\thard\n", "the first line must be topic, a tab"),
         ("topic\tlevel\nA.301\n", "has 1 columns, not 2"),
         (
             "topic\tlevel\nA.301\teasy\nA.302\teasy\nA.301\thard\n",
