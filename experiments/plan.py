@@ -126,7 +126,6 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
         "baseline": [experiment.baseline],
         "only": experiment.only or [],
         "baselines": [*experiment.baselines, *experiment.baselines.values()],
-        "labels": list(experiment.labels),
     }
     for key, names in named.items():
         for name in names:

@@ -227,7 +227,6 @@ def test_a_condition_names_the_run_files_of_tests(tmp_path: Path) -> None:
             {"conditions": {"none": {"graph.connectivity": "circular"}}},
             r"none: graph\.connectivity has a dot; write graph: \{connectivity: circular\}",
         ),
-        ({"labels": {"rign": "Ring"}}, "experiment.labels=rign is not among the conditions: none, ring; did you mean"),
         ({"conditions": {"none": {"graph": "circular"}}}, "none.graph is a group of settings; write e.g. graph: {"),
         ({"conditions": {"none": "circular"}}, "none=circular changes no setting"),
         (
