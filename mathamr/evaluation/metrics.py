@@ -204,14 +204,16 @@ def measure_of(name: str) -> Measure:
     """
     import ir_measures
 
-    own, _, cutoff = name.partition("@")
+    own, is_cut, cutoff = name.partition("@")
     function, point = _own(name)
     if function is not None and own in ir_measures.measures.registry:
         raise EvaluationError(f"{_place(own, point)}: ir_measures has a measure of this name; choose another")
     try:
         if function is not None:
             measure = ir_measures.define_byquery(function, name=own)
-            return measure @ int(cutoff) if cutoff else measure
+            if is_cut and int(cutoff) < 1:
+                raise ValueError(cutoff)  # it would cut results from the end
+            return measure @ int(cutoff) if is_cut else measure
         return ir_measures.parse_measure(name)
     except (ValueError, NameError, KeyError) as error:
         raise EvaluationError(f"{name!r} is not a measure of ir_measures; use e.g. nDCG@10 or RR(rel=2)") from error

@@ -115,8 +115,9 @@ def test_a_measure_of_a_package_can_be_an_own_one_too(rank_biased: Path) -> None
 
 
 def test_a_name_of_ir_measures_and_a_wrong_cutoff_are_refused() -> None:
-    with pytest.raises(EvaluationError, match="'RankBiased@ten' is not a measure"):
-        measure_of("RankBiased@ten")
+    for cutoff in ("ten", "-1", "0", ""):
+        with pytest.raises(EvaluationError, match=f"'RankBiased@{cutoff}' is not a measure"):
+            measure_of(f"RankBiased@{cutoff}")
     own_measure("RBP")(lambda qrels, run: 0.0)
     with pytest.raises(EvaluationError, match="ir_measures has a measure of this name; choose another"):
         measure_of("RBP@10")
