@@ -90,8 +90,13 @@ _NO_TEXT = re.compile(
     )
     + r"|\\allowdisplaybreaks(?![a-zA-Z])(?:\[\d\])?"
     r"|(?<=\\\\)\*?\s*\[-?[\d.]+\s*(?:pt|cm|mm|em|ex|in)\]"  # after a line end
-    r"|(?:(?<=[a-zA-Z}\]])|\A)<-?[\d+][\d,+-]*>"  # \item<1-> of slides
 )
+_ON_SLIDES = r"<-?[\d+.][\d,.+-]*>"
+_OVERLAY = re.compile(  # \item<1->, but not $MO<8>$
+    r"(\\(?:item|only|onslide|uncover|(?:in)?visible|alt|alert|structure|color|includegraphics|pause|emph"
+    rf"|text(?:bf|it|rm|sf|sl|tt|color)|begin\s*\{{[a-zA-Z]{{1,60}}\*?\}})){_ON_SLIDES}"
+)
+_BODY_OVERLAY = re.compile(rf"\A{_ON_SLIDES}")  # \begin{lemma}<2->[Zorn]<3->
 # Columns of tables, and other arguments of a layout; links of PlanetMath, whose second argument is their target
 _LAYOUT = re.compile(
     rf"\\(?:begin\s*\{{(?:tabular|longtable|minipage|subfigure|multicols\*?|spacing|otherlanguage\*?)\}}|cline|cmidrule(?:\([lr]*\))?"
@@ -262,10 +267,11 @@ class _Reader:
     def _statement(self, name: str, start: int, body: str) -> None:
         if name.rstrip("*") in _LEFT_OUT:
             return
+        body = _BODY_OVERLAY.sub("", body)
         again = restated(body) if name.rstrip("*") == _RESTATABLE else None
         is_box = name.rstrip("*") in self._boxes
         name, title, body = again or (name, *(title_of_box(body, name) if is_box else optional_title(body)))
-        name = name.rstrip("*")
+        name, body = name.rstrip("*"), _BODY_OVERLAY.sub("", body)
         kind, title = self._names.get(name, name).capitalize(), self._plain(title).strip(".,; ")
         if kind == "Proof":
             title = f"{'Proof ' * title.startswith('of ')}{title.removesuffix(' of')}"
@@ -288,6 +294,7 @@ class _Reader:
     def _plain(self, latex: str, *, in_group: bool = False) -> str:
         """Return LaTeX as plain text; ``in_group``: its definitions end with it."""
         latex = _NO_TEXT.sub("", _VERBATIM.sub(r"\g<shown>", latex[:MAX_PARAGRAPH]))
+        latex = _OVERLAY.sub(r"\1", latex)
         if self._is_german:
             latex = _SHORTHAND.sub(lambda match: _SIGNS[match[1]], latex)
         if in_group:

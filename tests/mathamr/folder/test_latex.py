@@ -324,6 +324,8 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
             ("Rings", "Words of it."),
         ),
         (r"\frametitle{Rings}\begin{lemma}<2-> Let.\end{lemma}", ("Lemma. Rings", "Let.")),
+        (r"\begin{lemma}<1->[Zorn]<2-> Let.\end{lemma}", ("Lemma (Zorn). a", "Let.")),
+        (r"Words of $MO<8>$ and $a<-1>b$.", ("a", "Words of $MO<8>$ and $a<-1>b$.")),
         (r"\scalebox{0.9}{Words} of \subimport*{../figures/}{it.tex}it.", ("a", "Words of it.")),
         (r"\declaretheorem[name=Bemerkung]{bem}\begin{document}\begin{bem}Klar.\end{bem}", ("Bemerkung. a", "Klar.")),
         (r"\newtheorem{exo}{\bfseries Exercise}\begin{document}\begin{exo}Show.\end{exo}", ("Exercise. a", "Show.")),
