@@ -128,7 +128,7 @@ _BOLD = re.compile(  # \noindent\textbf{Theorem 2 (Zorn).} Let, or \emph{Proof.}
     rf"\s*(?P<name>(?:{STATEMENTS})s?\b(?:[^{{}}]|\{{[^{{}}]{{0,50}}\}}){{0,200}}?)"
     r"(?(slanted)[.:]|[.:]?)\s*\}\s*[.:]?(?=\s*\S)"
 )
-_RESTS = re.compile(r"[&\x01]| [.,)]|\( ?\)|\[ ?\]")  # all that is removed, also in formulas
+_RESTS = re.compile(r"[&\x01]| [.,)](?:[\s$]|\Z)|(?:\A|[ $])(?:\( ?\)|\[ ?\])")  # all of them, also in formulas
 _SIGN = re.compile(r"\\[\\&]")  # an escaped & is no edge of a cell; the end of a line escapes nothing
 _EVENT = re.compile(
     r"\\(?P<frame>frametitle|begin\s*\{frame\}(?:<[^<>\n]{0,30}>)?)\s*(?:\[[^\]]{0,300}\]\s*)?(?=\{)"  # a slide
@@ -205,13 +205,13 @@ class _Reader:
     def __init__(self, file: str, declarations: str, text: str, lines: list[tuple[int, int]]) -> None:
         self._outline = Outline(file)
         self._text, self._lines = text, lines
-        known, kinds = _declared(declarations)
+        known, kinds, printed = _declared(declarations)
         self._expand = known.copy()
-        own = environment_kinds(declarations, text) if _DECLARING.search(text) else kinds
+        own = kinds
+        if _DECLARING.search(text):
+            own, printed = environment_kinds(declarations, text), printed | _printed(text)
         self._boxes = boxes(declarations, text)
         self._is_german = _GERMAN.search(f"{declarations}{text}") is not None
-        titles = printed_titles(declarations, text) if _DECLARING.search(f"{declarations}{text}") else {}
-        printed = {name: plain(title) for name, title in titles.items() if "$" not in title}
         self._names = (
             _OTHER_NAMES
             | {_RESTATABLE: "statement"}
@@ -338,9 +338,14 @@ def _without_rests(text: str) -> str:
 
 
 @lru_cache(8)
-def _declared(declarations: str) -> tuple[Expander, dict[str, Kind | None]]:
-    """Return the commands and environments of a preamble, which the files of a book share."""
-    return Expander(declarations), dict(environment_kinds(declarations))
+def _declared(declarations: str) -> tuple[Expander, dict[str, Kind | None], dict[str, str]]:
+    """Return the commands, environments and printed titles of a preamble, which the files of a book share."""
+    return Expander(declarations), dict(environment_kinds(declarations)), _printed(declarations)
+
+
+def _printed(latex: str) -> dict[str, str]:
+    """Return the titles that a text declares for environments; one with a formula is empty."""
+    return {name: "" if "$" in title else plain(title) for name, title in printed_titles(latex).items()}
 
 
 def _is_of(declarations: str, text: str) -> bool:
