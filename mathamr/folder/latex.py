@@ -345,7 +345,7 @@ def _declared(declarations: str) -> tuple[Expander, dict[str, Kind | None], dict
 
 def _printed(latex: str) -> dict[str, str]:
     """Return the titles that a text declares for environments; one with a formula is empty."""
-    return {name: "" if "$" in title else plain(title) for name, title in printed_titles(latex).items()}
+    return {name: "" if "$" in title else plain(title).strip(".:; ") for name, title in printed_titles(latex).items()}
 
 
 def _is_of(declarations: str, text: str) -> bool:

@@ -329,6 +329,7 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
         (r"\scalebox{0.9}{Words} of \subimport*{../figures/}{it.tex}it.", ("a", "Words of it.")),
         (r"\declaretheorem[name=Bemerkung]{bem}\begin{document}\begin{bem}Klar.\end{bem}", ("Bemerkung. a", "Klar.")),
         (r"\newtheorem{exo}{\bfseries Exercise}\begin{document}\begin{exo}Show.\end{exo}", ("Exercise. a", "Show.")),
+        (r"\newtheorem{rem}{\bf Remark:}\begin{document}\begin{rem}Klar.\end{rem}", ("Remark. a", "Klar.")),
         (r"\begin{Beispiel}[Ring] Klar.\end{Beispiel}", ("Beispiel (Ring). a", "Klar.")),
         (r"\newtheorem{ex}{Exercise}\begin{document}\begin{ex}Show it.\end{ex}", ("Exercise. a", "Show it.")),
     ],
