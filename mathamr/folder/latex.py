@@ -126,7 +126,8 @@ _BOLD = re.compile(  # \noindent\textbf{Theorem 2 (Zorn).} Let, or \emph{Proof.}
     r"(?:\\textbf\s*\{|\{\s*\\bf(?:series)?(?![a-zA-Z])"
     r"|(?P<slanted>\\(?:emph|textit)\s*\{|\{\s*\\(?:em|it)(?![a-zA-Z])))"
     rf"\s*(?P<name>(?:{STATEMENTS})s?\b(?:[^{{}}]|\{{[^{{}}]{{0,50}}\}}){{0,200}}?)"
-    r"(?(slanted)[.:]|[.:]?)\s*\}\s*[.:]?(?=\s*\S)"
+    r"(?P<stop>[.:])?\s*\}(?(stop)|(?(slanted)(?!)))\s*(?P<after>[.:])?(?=\s*\S)"
+    r"(?(stop)|(?(after)|(?!\s*[a-zà-öø-ÿ,;])))"  # \textbf{Example} usage, and \textbf{Theorem 2}, which
 )
 _RESTS = re.compile(r"[&\x01]| [.,)](?:[\s$]|\Z)|(?:\A|[ $])(?:\( ?\)|\[ ?\])")  # all of them, also in formulas
 _SIGN = re.compile(r"\\[\\&]")  # an escaped & is no edge of a cell; the end of a line escapes nothing

@@ -358,6 +358,15 @@ def test_paragraphs_that_begin_with_a_name_in_bold_are_statements(latex: str, ti
     ]
 
 
-@pytest.mark.parametrize("latex", [r"\emph{Problems and theorems} is a book.", r"The \textbf{Theorem} is old."])
+@pytest.mark.parametrize(
+    "latex",
+    [
+        r"\emph{Problems and theorems} is a book.",
+        r"The \textbf{Theorem} is old.",
+        r"\textbf{Example} usage of it.",
+        r"{\bf Problem solving} is hard.",
+        r"\textbf{Theorem 3}, which we need, holds.",
+    ],
+)
 def test_other_words_in_bold_or_slanted_are_no_statements(latex: str) -> None:
     assert shown(latex)[0][1] == "a"
