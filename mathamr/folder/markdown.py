@@ -70,10 +70,11 @@ _STOP = re.compile(  # of the sentence, not the one of \right. or \Bigr.
 _FORMULA = re.compile("\x02(\\d+)\x02")
 _STATEMENT = re.compile(
     r"(?P<bold>\*\*|__|[*_](?=(?:Proof|Beweis|Preuve|Démonstration)\b[^*_\n]{0,200}[.:][*_]))"
-    rf"(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)[.:]?(?P=bold)"
-    r"[.:]?(?:[ \n]\((?P<title>[^()\n]{1,200})\)[.:])?(?P<text>.*)",
+    rf"(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)(?P<stop>[.:])?(?P=bold)"
+    r"(?P<after>[.:])?(?:[ \n]\((?P<title>[^()\n]{1,200})\)[.:])?(?P<text>.*)",
     re.DOTALL,
 )
+_PROSE = re.compile(r"\s*[a-zà-öø-ÿ,;)]")  # after **Example** or **Theorem 2** in a sentence
 _STOPPED = re.compile(r"(?:[.!?∎□◻■]|\\(?:black)?square|\\qed)\W*\Z")
 _CALLOUT = re.compile(  # > [!theorem] Euclid of Obsidian
     rf"\[!(?P<name>{STATEMENTS})\][+-]?[ \t]*(?P<title>[^\n]{{0,200}})(?P<text>.*)", re.DOTALL | re.IGNORECASE
@@ -294,9 +295,16 @@ _BLOCKS.block.ruler.push("lazy", _ends_quote, {"alt": ["blockquote"]})
 
 
 def _begins_statement(state: StateBlock, start: int, _end: int, silent: bool) -> bool:
-    """Return whether a line in a paragraph begins a statement, such as ``**Proof.**``."""
-    line = state.bMarks[start] + state.tShift[start], state.eMarks[start]
-    return silent and _STATEMENT.match(state.src, *line) is not None
+    """Return whether a line in a paragraph begins a statement, such as ``**Proof.**``, and continues no sentence."""
+    if not silent or (found := _STATEMENT.match(state.src, *_line(state, start))) is None:
+        return False
+    before = state.src[slice(*_line(state, start - 1))].rstrip()
+    is_new = before.endswith((":", "\x02")) or _STOPPED.search(before[-20:]) is not None
+    return bool(found["stop"] or found["after"]) or (is_new and _PROSE.match(found["text"]) is None)
+
+
+def _line(state: StateBlock, number: int) -> tuple[int, int]:
+    return state.bMarks[number] + state.tShift[number], state.eMarks[number]
 
 
 _BLOCKS.block.ruler.push("statement", _begins_statement, {"alt": ["paragraph"]})

@@ -361,3 +361,9 @@ def test_a_formula_between_escaped_brackets_is_read() -> None:
 def test_titles_of_blocks_without_a_kind_are_read() -> None:
     (passage,) = read_markdown("a.md", '::: {.callout-note title="Remember"}\nLet $x$ be.\n:::')
     assert passage.text == "Remember Let $x$ be."
+
+
+@pytest.mark.parametrize("line", ["**Example** section of it.", "**Theorem 2**, and", "**Theorem 2**"])
+def test_bold_words_in_a_wrapped_sentence_begin_no_statement(line: str) -> None:
+    (passage,) = read_markdown("a.md", f"This is shown in the\n{line}\nwith more words.")
+    assert passage.text == f"This is shown in the {line} with more words.".replace("**", "")
