@@ -116,7 +116,7 @@ _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<![\w%])%%(?!%)[^%]{1,2000}%%|\{\{[<%][^{}\n]*[>%]\}\}"), ""),  # %%comment%%, {{< video >}}
     (  # [@euler, p. 3] and @thm-line
         re.compile(
-            r" ?\[(?:[^\[\]@\n]{0,200} )?-?@\w[^\[\]]{0,1000}\]"
+            r" ?\[(?:(?i:see|also|cf\.?|e\.g\.|i\.e\.|siehe|vgl\.|voir)[ ,]{1,2}){0,3}-?@\w[^\[\]]{0,1000}\](?![(\[])"
             r"| ?(?<![\w@])@(?:fig|tbl|eq|sec|thm|lem|cor|prp|cnj|def|exm|exr|lst)-[\w-]+"
         ),
         "",

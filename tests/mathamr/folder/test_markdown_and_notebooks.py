@@ -214,6 +214,7 @@ def test_a_block_of_math_is_part_of_its_statement(text: str) -> None:
         (r"Call my\_function(\*a) of \_this.", "Call my_function(*a) of _this."),
         ("Call `f(*a, __x__)` in `<div>` of `[[1, 2]]`.", "Call f(*a, __x__) in <div> of [[1, 2]]."),
         ("See @user and a@b.org.", "See @user and a@b.org."),
+        ("By [@user](https://a.b) [and @other], [a @b](c).", "By @user [and @other], a @b."),
         ("---\ntitle: >\n  Folded\n---\nA line of text.", "A line of text."),
     ],
 )
@@ -308,7 +309,7 @@ def test_what_is_no_notebook_is_refused(text: str) -> None:
         ("By Zorn ([[Lemmas/Zorn|his lemma]]), 由[[Zorn]]得.", "By Zorn (his lemma), 由Zorn得."),
         ("The %%not $x$ shown%% words **F**irst.", "The words First."),
         ("{doc}`In these\nlectures <a_b>` a line\\\nends.", "In these lectures a line ends."),
-        ("It [@euler, p. 3; @gauss] is [small]{.smallcaps} by @thm-line.", "It is small by."),
+        ("It [@euler, p. 3; @gauss] [see also @zorn] is [small]{.smallcaps} by @thm-line.", "It is small by."),
         ('![A map](map.png){#fig-map width="5cm"}{{< include _a.qmd >}}A word or two.', "A word or two."),
     ],
 )
