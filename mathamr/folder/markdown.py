@@ -113,7 +113,8 @@ _ROLES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r" ?\{(?:[\w:]*(?:ref|eq|cite)[\w:]*|doc)\}`[^`\n]*`|(?<![^\s(\[\"'*])\{[\w:+-]+\}(?=`)"), ""),
 )
 _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(?<![\w%])%%(?!%)[^%]{1,2000}%%|\{\{[<%][^{}\n]*[>%]\}\}"), ""),  # %%comment%%, {{< video >}}
+    (re.compile(r"(?<![\w%])%%(?:\s[^%]{0,2000}\s|[^\s%](?:[^%]{0,2000}[^\s%\d])?)%%(?!\w)"), ""),  # %%comment%%
+    (re.compile(r"\{\{[<%][^{}\n]*[>%]\}\}"), ""),  # {{< video >}}
     (  # [@euler, p. 3] and @thm-line
         re.compile(
             r" ?\[(?:(?i:see|also|cf\.?|e\.g\.|i\.e\.|siehe|vgl\.|voir)[ ,]{1,2}){0,3}-?@\w[^\[\]]{0,1000}\](?![(\[])"

@@ -213,6 +213,7 @@ def test_a_block_of_math_is_part_of_its_statement(text: str) -> None:
         ("---\n\ntitle: no header", "title: no header"),
         (r"Call my\_function(\*a) of \_this.", "Call my_function(*a) of _this."),
         ("Call `f(*a, __x__)` in `<div>` of `[[1, 2]]`.", "Call f(*a, __x__) in <div> of [[1, 2]]."),
+        ("Use %%time or %%timeit, at 50%% to 60%%.", "Use %%time or %%timeit, at 50%% to 60%%."),
         ("See @user and a@b.org.", "See @user and a@b.org."),
         ("By [@user](https://a.b) [and @other], [a @b](c).", "By @user [and @other], a @b."),
         ("---\ntitle: >\n  Folded\n---\nA line of text.", "A line of text."),
