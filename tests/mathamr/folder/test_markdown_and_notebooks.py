@@ -214,6 +214,7 @@ def test_a_block_of_math_is_part_of_its_statement(text: str) -> None:
         (r"Call my\_function(\*a) of \_this.", "Call my_function(*a) of _this."),
         ("Call `f(*a, __x__)` in `<div>` of `[[1, 2]]`.", "Call f(*a, __x__) in <div> of [[1, 2]]."),
         ("Use %%time or %%timeit, at 50%% to 60%%.", "Use %%time or %%timeit, at 50%% to 60%%."),
+        ("Call a[[1]] and b=[[0]] of it.", "Call a[[1]] and b=[[0]] of it."),
         ("See @user and a@b.org.", "See @user and a@b.org."),
         ("By [@user](https://a.b) [and @other], [a @b](c).", "By @user [and @other], a @b."),
         ("---\ntitle: >\n  Folded\n---\nA line of text.", "A line of text."),
