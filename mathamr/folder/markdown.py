@@ -108,6 +108,7 @@ _NAME = re.compile(r'\b(?:name|title)="([^"\n]*)"')
 _TAG = re.compile(r"</?[a-zA-Z!][^<>]{0,2000}>")
 _UNSEEN = re.compile(r"(?is)<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<(script|style|pre|textarea|svg)\b.*?(?:</\1\s*>|\Z)")
 _BLOCK_TAG = re.compile(r"(?i)(?=</?(?:br|dd|details|div|dt|h[1-6]|li|p|summary|t[dhr])\b)")
+_ATTRIBUTES = r"\{(?:[#.=][a-zA-Z]|[\w-]+=)[^{}\n]*\}"  # of Pandoc: {.a}, {width="3cm"}, {=html}
 _ROLES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\{[\w:+-]+\}`([^`<>]{0,500}?) ?<[^`<>\n]*>`"), r"\1"),  # {ref}`words <label>` of MyST
     (re.compile(r" ?\{(?:[\w:]*(?:ref|eq|cite)[\w:]*|doc)\}`[^`\n]*`|(?<![^\s(\[\"'*])\{[\w:+-]+\}(?=`)"), ""),
@@ -133,9 +134,15 @@ _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<![\w=])==(?=\S)([^=\n]+)(?<=\S)==(?![\w=])"), r"\1"),
     (re.compile(r"!\[[^\[\]]{0,1000}\]\([^()]{0,2000}\)(?:\{[^{}\n]*\})?"), ""),
     (re.compile(r" ?\[\^[\w-]+\]:?"), ""),  # of a footnote
-    (re.compile(r"\[([^\[\]]{0,1000})\](?:\((?:[^()]|\([^()]{0,500}\)){0,2000}\)|\[[^\[\]]{0,200}\])"), r"\1"),
+    (
+        re.compile(
+            r"\[([^\[\]]{0,1000})\](?:\((?:[^()]|\([^()]{0,500}\)){0,2000}\)|\[[^\[\]]{0,200}\])"
+            + rf"(?:{_ATTRIBUTES})?"
+        ),
+        r"\1",
+    ),
     (_TAG, ""),
-    (re.compile(r"(?:\[([^\[\]\n]{0,1000})\]|(?<=[)\x02]))\{(?:[#.=]|[\w-]+=)[^{}\n]*\}"), r"\1"),  # [words]{.a}
+    (re.compile(rf"(?:\[([^\[\]\n]{{0,1000}})\]|(?<=\x02)){_ATTRIBUTES}"), r"\1"),  # [words]{.a}
     (re.compile(r"(?<!\\)\*\*(?=\S)([^*]{1,1000})(?<=\S)\*\*"), r"\1"),
     (re.compile(r"(?<![\w*\\])\*{1,3}(?=\S)|(?<=[^\s\\])\*{1,3}(?![\w*])"), ""),
     (re.compile(r"(?<![\w\\])_{1,3}(?=\S)|(?<=[^\s\\])_{1,3}(?!\w)"), ""),

@@ -215,6 +215,7 @@ def test_a_block_of_math_is_part_of_its_statement(text: str) -> None:
         ("Call `f(*a, __x__)` in `<div>` of `[[1, 2]]`.", "Call f(*a, __x__) in <div> of [[1, 2]]."),
         ("Use %%time or %%timeit, at 50%% to 60%%.", "Use %%time or %%timeit, at 50%% to 60%%."),
         ("Call a[[1]] and b=[[0]] of it.", "Call a[[1]] and b=[[0]] of it."),
+        ("The set f(x){=y} of [x]{...}, and f(a){b=c}.", "The set f(x){=y} of [x]{...}, and f(a){b=c}."),
         ("See @user and a@b.org.", "See @user and a@b.org."),
         ("By [@user](https://a.b) [and @other], [a @b](c).", "By @user [and @other], a @b."),
         ("---\ntitle: >\n  Folded\n---\nA line of text.", "A line of text."),
@@ -312,6 +313,7 @@ def test_what_is_no_notebook_is_refused(text: str) -> None:
         ("The %%not $x$ shown%% words **F**irst.", "The words First."),
         ("{doc}`In these\nlectures <a_b>` a line\\\nends.", "In these lectures a line ends."),
         ("It [@euler, p. 3; @gauss] [see also @zorn] is [small]{.smallcaps} by @thm-line.", "It is small by."),
+        ('A [link](a.html){target="_blank"} to [it](b){.c} is `x`{.r}.', "A link to it is x."),
         ('![A map](map.png){#fig-map width="5cm"}{{< include _a.qmd >}}A word or two.', "A word or two."),
     ],
 )
