@@ -91,6 +91,7 @@ _QUARTOS = {
     "def": "definition", "exm": "example", "exr": "exercise", "sol": "solution", "rem": "remark",
 }  # fmt: skip
 _UNNAMED = re.compile(rf"\{{(?!{_NO_TEXT})[^{{}}\n]{{1,200}}\}}(?![ \t]*:)")
+_MARK = re.compile("(?:# )?\x03")  # of an edge, also of one in code
 _EDGE = re.compile("\x03(?:(?P<name>[^\x03]*)\x03(?P<title>.*))?(?P<text>)", re.DOTALL)  # begins or ends a block
 # (label)= and +++ between cells of MyST
 _TARGET = re.compile(r"(?m)^(?:\([\w:. -]+\)=|\+{3}(?: \{.*\})?)[ \t]*(?:\n|\Z)")
@@ -123,7 +124,7 @@ _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
         ),
         "",
     ),
-    (re.compile(r"(?:# )?\x03|\A\[(?:![\w|-]+\][+-]?|[ xX]\] )"), ""),  # edges of blocks, [!note], and [ ] of a task
+    (re.compile(rf"{_MARK.pattern}|\A\[(?:![\w|-]+\][+-]?|[ xX]\] )"), ""),  # [!note], and [ ] of a task
     (re.compile(r"(?m)!\[\[[^\[\]\n]*\]\]|(?:^|[ \t])(?:\{[#.][^{}\n]*\}|\^[\w-]+)[ \t]*$"), ""),  # ids: {#a} and ^a
     (  # [[note#section|words]] and [[folder/note]] of Obsidian
         re.compile(
@@ -367,4 +368,4 @@ def _plain(text: str, formulas: list[str]) -> str:
     text = _CODE.sub(marked, text)
     for pattern, instead in _INLINE:
         text = pattern.sub(instead, text)
-    return _FORMULA.sub(shown, html.unescape(text))
+    return _MARK.sub("", _FORMULA.sub(shown, html.unescape(text)))

@@ -216,6 +216,7 @@ def test_a_block_of_math_is_part_of_its_statement(text: str) -> None:
         ("Use %%time or %%timeit, at 50%% to 60%%.", "Use %%time or %%timeit, at 50%% to 60%%."),
         ("Call a[[1]] and b=[[0]] of it.", "Call a[[1]] and b=[[0]] of it."),
         ("The set f(x){=y} of [x]{...}, and f(a){b=c}.", "The set f(x){=y} of [x]{...}, and f(a){b=c}."),
+        ("Write `a\n::: {.b}\nc` of $$a\n:::\nc$$.", "Write a c of $$a c$$."),
         ("See @user and a@b.org.", "See @user and a@b.org."),
         ("By [@user](https://a.b) [and @other], [a @b](c).", "By @user [and @other], a @b."),
         ("---\ntitle: >\n  Folded\n---\nA line of text.", "A line of text."),
