@@ -99,7 +99,7 @@ _FIRST = re.compile(r"(?m)^(?:# |==+[ \t]*$)")  # heading of the first level
 _OPTION = re.compile(r"[ \t]*:[\w-]+:")  # of a block of MyST
 _LATEX = re.compile(  # \begin{theorem}[Euler]\label{euler}, and its end
     rf"(?i)[ \t]*\\(?:begin\{{(?P<name>{STATEMENTS})\*?\}}(?:\[(?P<title>[^\[\]\n]{{0,200}})\])?"
-    rf"|end\{{(?:{STATEMENTS})\*?\}})"
+    rf"|end\{{(?P<end>{STATEMENTS})\*?\}})"
     r"(?:[ \t]*\\label\{[^{}\n]*\})?[ \t]*\Z"
 )
 _YAML = re.compile(  # options of a block of MyST between ---
@@ -254,6 +254,8 @@ def _without_code(text: str) -> str:
         lines[: end + 1] = [""] * (end + 1)
     blocks = [("", "text")]  # fence and kind of the open blocks
     opened, options, typed = 0, -2, list(lines)
+    begun = 0  # environments of LaTeX; one without an end begins no block
+    ends = {m["end"].lower(): number for number, line in enumerate(lines) if (m := _LATEX.match(line)) and m["end"]}
     for number, line in enumerate(lines):
         edge = _FENCE.match(line)
         fence, kind = blocks[-1]
@@ -265,7 +267,10 @@ def _without_code(text: str) -> str:
         elif kind == "code" or (options == number - 1 and _OPTION.match(line)):
             lines[number], options = "", number
         elif kind == "text" and (latex := _LATEX.match(line)) is not None:
-            lines[number] = f"# \x03{latex['name']}\x03{latex['title'] or ''}" if latex["name"] else "# \x03"
+            if latex["name"] and number < ends.get(latex["name"].lower(), 0):
+                lines[number], begun = f"# \x03{latex['name']}\x03{latex['title'] or ''}", begun + 1
+            elif latex["end"] and begun:
+                lines[number], begun = "# \x03", begun - 1
         elif kind == "text" and edge is not None:
             opened, info, colons = number, edge["info"], edge["fence"][0] == ":"
             kind = "text" if colons or (edge["brace"] and not re.match(_NO_TEXT, info)) else "code"

@@ -373,3 +373,10 @@ def test_titles_of_blocks_without_a_kind_are_read() -> None:
 def test_bold_words_in_a_wrapped_sentence_begin_no_statement(line: str) -> None:
     (passage,) = read_markdown("a.md", f"This is shown in the\n{line}\nwith more words.")
     assert passage.text == f"This is shown in the {line} with more words.".replace("**", "")
+
+
+@pytest.mark.parametrize("edge", [r"\begin{theorem}", r"\end{theorem}"])
+def test_an_environment_without_an_end_or_a_begin_is_no_statement(edge: str) -> None:
+    passages = read_markdown("a.md", f"Write\n\n{edge}\n\nbefore it.\n\n# B\n\nWords.")
+    assert [passage.is_statement for passage in passages] == [False, False]
+    assert passages[0].text == f"Write {edge} before it."
