@@ -245,7 +245,8 @@ def _sources(files: Mapping[str, Path], closed: dict[str, str], failures: list[F
         if text is None:
             failures.append(failure(name, "binary", "is not text in UTF-8 or Latin-1"))
         else:
-            sources[name] = spaced(text.translate(_WINDOWS))
+            text = text.translate(_WINDOWS)
+            sources[name] = text if name.lower().endswith(notebook.SUFFIXES) else spaced(text)  # JSON has escapes
     return sources
 
 
