@@ -44,7 +44,7 @@ from mathamr.folder.preambles import Preambles
 from mathamr.folder.scan import ARCHIVES, failure, scan
 
 POSTS, READ, FILES = "posts.jsonl", "read.json", "files.json"
-_FORMAT = 7  # of both records, and of what is read from a file; another number reads everything again
+_FORMAT = 8  # of both records, and of what is read from a file; another number reads everything again
 _FORMS = {
     "LaTeX": latex.SUFFIXES,
     "Markdown": markdown.SUFFIXES,
@@ -245,7 +245,8 @@ def _sources(files: Mapping[str, Path], closed: dict[str, str], failures: list[F
         if text is None:
             failures.append(failure(name, "binary", "is not text in UTF-8 or Latin-1"))
         else:
-            sources[name] = spaced(text.translate(_WINDOWS))
+            text = text.translate(_WINDOWS)
+            sources[name] = text if name.lower().endswith(notebook.SUFFIXES) else spaced(text)  # JSON has escapes
     return sources
 
 

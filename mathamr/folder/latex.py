@@ -90,8 +90,13 @@ _NO_TEXT = re.compile(
     )
     + r"|\\allowdisplaybreaks(?![a-zA-Z])(?:\[\d\])?"
     r"|(?<=\\\\)\*?\s*\[-?[\d.]+\s*(?:pt|cm|mm|em|ex|in)\]"  # after a line end
-    r"|(?:(?<=[a-zA-Z}\]])|\A)<-?[\d+][\d,+-]*>"  # \item<1-> of slides
 )
+_ON_SLIDES = r"<-?[\d+.][\d,.+-]*>"
+_OVERLAY = re.compile(  # \item<1->, but not $MO<8>$
+    r"(\\(?:item|only|onslide|uncover|(?:in)?visible|alt|alert|structure|color|includegraphics|pause|emph"
+    rf"|text(?:bf|it|rm|sf|sl|tt|color)|begin\s*\{{[a-zA-Z]{{1,60}}\*?\}})){_ON_SLIDES}"
+)
+_BODY_OVERLAY = re.compile(rf"\A{_ON_SLIDES}")  # \begin{lemma}<2->[Zorn]<3->
 # Columns of tables, and other arguments of a layout; links of PlanetMath, whose second argument is their target
 _LAYOUT = re.compile(
     rf"\\(?:begin\s*\{{(?:tabular|longtable|minipage|subfigure|multicols\*?|spacing|otherlanguage\*?)\}}|cline|cmidrule(?:\([lr]*\))?"
@@ -121,9 +126,10 @@ _BOLD = re.compile(  # \noindent\textbf{Theorem 2 (Zorn).} Let, or \emph{Proof.}
     r"(?:\\textbf\s*\{|\{\s*\\bf(?:series)?(?![a-zA-Z])"
     r"|(?P<slanted>\\(?:emph|textit)\s*\{|\{\s*\\(?:em|it)(?![a-zA-Z])))"
     rf"\s*(?P<name>(?:{STATEMENTS})s?\b(?:[^{{}}]|\{{[^{{}}]{{0,50}}\}}){{0,200}}?)"
-    r"(?(slanted)[.:]|[.:]?)\s*\}\s*[.:]?(?=\s*\S)"
+    r"(?P<stop>[.:])?\s*\}(?(stop)|(?(slanted)(?!)))\s*(?P<after>[.:])?(?=\s*\S)"
+    r"(?(stop)|(?(after)|(?!\s*[a-zà-öø-ÿ,;])))"  # \textbf{Example} usage, and \textbf{Theorem 2}, which
 )
-_RESTS = re.compile(r"[&\x01]| [.,)]|\( ?\)|\[ ?\]")  # all that is removed, also in formulas
+_RESTS = re.compile(r"[&\x01]| [.,)](?:[\s$]|\Z)|(?:\A|[ $])(?:\( ?\)|\[ ?\])")  # all of them, also in formulas
 _SIGN = re.compile(r"\\[\\&]")  # an escaped & is no edge of a cell; the end of a line escapes nothing
 _EVENT = re.compile(
     r"\\(?P<frame>frametitle|begin\s*\{frame\}(?:<[^<>\n]{0,30}>)?)\s*(?:\[[^\]]{0,300}\]\s*)?(?=\{)"  # a slide
@@ -200,13 +206,13 @@ class _Reader:
     def __init__(self, file: str, declarations: str, text: str, lines: list[tuple[int, int]]) -> None:
         self._outline = Outline(file)
         self._text, self._lines = text, lines
-        known, kinds = _declared(declarations)
+        known, kinds, printed = _declared(declarations)
         self._expand = known.copy()
-        own = environment_kinds(declarations, text) if _DECLARING.search(text) else kinds
+        own = kinds
+        if _DECLARING.search(text):
+            own, printed = environment_kinds(declarations, text), printed | _printed(text)
         self._boxes = boxes(declarations, text)
         self._is_german = _GERMAN.search(f"{declarations}{text}") is not None
-        titles = printed_titles(declarations, text) if _DECLARING.search(f"{declarations}{text}") else {}
-        printed = {name: plain(title) for name, title in titles.items() if "$" not in title}
         self._names = (
             _OTHER_NAMES
             | {_RESTATABLE: "statement"}
@@ -262,10 +268,11 @@ class _Reader:
     def _statement(self, name: str, start: int, body: str) -> None:
         if name.rstrip("*") in _LEFT_OUT:
             return
+        body = _BODY_OVERLAY.sub("", body)
         again = restated(body) if name.rstrip("*") == _RESTATABLE else None
         is_box = name.rstrip("*") in self._boxes
         name, title, body = again or (name, *(title_of_box(body, name) if is_box else optional_title(body)))
-        name = name.rstrip("*")
+        name, body = name.rstrip("*"), _BODY_OVERLAY.sub("", body)
         kind, title = self._names.get(name, name).capitalize(), self._plain(title).strip(".,; ")
         if kind == "Proof":
             title = f"{'Proof ' * title.startswith('of ')}{title.removesuffix(' of')}"
@@ -288,6 +295,7 @@ class _Reader:
     def _plain(self, latex: str, *, in_group: bool = False) -> str:
         """Return LaTeX as plain text; ``in_group``: its definitions end with it."""
         latex = _NO_TEXT.sub("", _VERBATIM.sub(r"\g<shown>", latex[:MAX_PARAGRAPH]))
+        latex = _OVERLAY.sub(r"\1", latex)
         if self._is_german:
             latex = _SHORTHAND.sub(lambda match: _SIGNS[match[1]], latex)
         if in_group:
@@ -331,9 +339,14 @@ def _without_rests(text: str) -> str:
 
 
 @lru_cache(8)
-def _declared(declarations: str) -> tuple[Expander, dict[str, Kind | None]]:
-    """Return the commands and environments of a preamble, which the files of a book share."""
-    return Expander(declarations), dict(environment_kinds(declarations))
+def _declared(declarations: str) -> tuple[Expander, dict[str, Kind | None], dict[str, str]]:
+    """Return the commands, environments and printed titles of a preamble, which the files of a book share."""
+    return Expander(declarations), dict(environment_kinds(declarations)), _printed(declarations)
+
+
+def _printed(latex: str) -> dict[str, str]:
+    """Return the titles that a text declares for environments; one with a formula is empty."""
+    return {name: "" if "$" in title else plain(title).strip(".:; ") for name, title in printed_titles(latex).items()}
 
 
 def _is_of(declarations: str, text: str) -> bool:

@@ -70,10 +70,11 @@ _STOP = re.compile(  # of the sentence, not the one of \right. or \Bigr.
 _FORMULA = re.compile("\x02(\\d+)\x02")
 _STATEMENT = re.compile(
     r"(?P<bold>\*\*|__|[*_](?=(?:Proof|Beweis|Preuve|Démonstration)\b[^*_\n]{0,200}[.:][*_]))"
-    rf"(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)[.:]?(?P=bold)"
-    r"[.:]?(?:[ \n]\((?P<title>[^()\n]{1,200})\)[.:])?(?P<text>.*)",
+    rf"(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)(?P<stop>[.:])?(?P=bold)"
+    r"(?P<after>[.:])?(?:[ \n]\((?P<title>[^()\n]{1,200})\)[.:])?(?P<text>.*)",
     re.DOTALL,
 )
+_PROSE = re.compile(r"\s*[a-zà-öø-ÿ,;)]")  # after **Example** or **Theorem 2** in a sentence
 _STOPPED = re.compile(r"(?:[.!?∎□◻■]|\\(?:black)?square|\\qed)\W*\Z")
 _CALLOUT = re.compile(  # > [!theorem] Euclid of Obsidian
     rf"\[!(?P<name>{STATEMENTS})\][+-]?[ \t]*(?P<title>[^\n]{{0,200}})(?P<text>.*)", re.DOTALL | re.IGNORECASE
@@ -90,6 +91,7 @@ _QUARTOS = {
     "def": "definition", "exm": "example", "exr": "exercise", "sol": "solution", "rem": "remark",
 }  # fmt: skip
 _UNNAMED = re.compile(rf"\{{(?!{_NO_TEXT})[^{{}}\n]{{1,200}}\}}(?![ \t]*:)")
+_MARK = re.compile("(?:# )?\x03")  # of an edge, also of one in code
 _EDGE = re.compile("\x03(?:(?P<name>[^\x03]*)\x03(?P<title>.*))?(?P<text>)", re.DOTALL)  # begins or ends a block
 # (label)= and +++ between cells of MyST
 _TARGET = re.compile(r"(?m)^(?:\([\w:. -]+\)=|\+{3}(?: \{.*\})?)[ \t]*(?:\n|\Z)")
@@ -97,7 +99,7 @@ _FIRST = re.compile(r"(?m)^(?:# |==+[ \t]*$)")  # heading of the first level
 _OPTION = re.compile(r"[ \t]*:[\w-]+:")  # of a block of MyST
 _LATEX = re.compile(  # \begin{theorem}[Euler]\label{euler}, and its end
     rf"(?i)[ \t]*\\(?:begin\{{(?P<name>{STATEMENTS})\*?\}}(?:\[(?P<title>[^\[\]\n]{{0,200}})\])?"
-    rf"|end\{{(?:{STATEMENTS})\*?\}})"
+    rf"|end\{{(?P<end>{STATEMENTS})\*?\}})"
     r"(?:[ \t]*\\label\{[^{}\n]*\})?[ \t]*\Z"
 )
 _YAML = re.compile(  # options of a block of MyST between ---
@@ -107,31 +109,41 @@ _NAME = re.compile(r'\b(?:name|title)="([^"\n]*)"')
 _TAG = re.compile(r"</?[a-zA-Z!][^<>]{0,2000}>")
 _UNSEEN = re.compile(r"(?is)<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<(script|style|pre|textarea|svg)\b.*?(?:</\1\s*>|\Z)")
 _BLOCK_TAG = re.compile(r"(?i)(?=</?(?:br|dd|details|div|dt|h[1-6]|li|p|summary|t[dhr])\b)")
+_ATTRIBUTES = r"\{(?:[#.=][a-zA-Z]|[\w-]+=)[^{}\n]*\}"  # of Pandoc: {.a}, {width="3cm"}, {=html}
 _ROLES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\{[\w:+-]+\}`([^`<>]{0,500}?) ?<[^`<>\n]*>`"), r"\1"),  # {ref}`words <label>` of MyST
     (re.compile(r" ?\{(?:[\w:]*(?:ref|eq|cite)[\w:]*|doc)\}`[^`\n]*`|(?<![^\s(\[\"'*])\{[\w:+-]+\}(?=`)"), ""),
 )
 _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(?<![\w%])%%(?!%)[^%]{1,2000}%%|\{\{[<%][^{}\n]*[>%]\}\}"), ""),  # %%comment%%, {{< video >}}
+    (re.compile(r"(?<![\w%])%%(?:\s[^%]{0,2000}\s|[^\s%](?:[^%]{0,2000}[^\s%\d])?)%%(?!\w)"), ""),  # %%comment%%
+    (re.compile(r"\{\{[<%][^{}\n]*[>%]\}\}"), ""),  # {{< video >}}
     (  # [@euler, p. 3] and @thm-line
         re.compile(
-            r" ?\[(?:[^\[\]@\n]{0,200} )?-?@\w[^\[\]]{0,1000}\]"
+            r" ?\[(?:(?i:see|also|cf\.?|e\.g\.|i\.e\.|siehe|vgl\.|voir)[ ,]{1,2}){0,3}-?@\w[^\[\]]{0,1000}\](?![(\[])"
             r"| ?(?<![\w@])@(?:fig|tbl|eq|sec|thm|lem|cor|prp|cnj|def|exm|exr|lst)-[\w-]+"
         ),
         "",
     ),
-    (re.compile(r"(?:# )?\x03|\A\[(?:![\w|-]+\][+-]?|[ xX]\] )"), ""),  # edges of blocks, [!note], and [ ] of a task
+    (re.compile(rf"{_MARK.pattern}|\A\[(?:![\w|-]+\][+-]?|[ xX]\] )"), ""),  # [!note], and [ ] of a task
     (re.compile(r"(?m)!\[\[[^\[\]\n]*\]\]|(?:^|[ \t])(?:\{[#.][^{}\n]*\}|\^[\w-]+)[ \t]*$"), ""),  # ids: {#a} and ^a
     (  # [[note#section|words]] and [[folder/note]] of Obsidian
-        re.compile(r"\[\[(?:[^\[\]|\n]*\|([^\[\]\n]*)|(?:[^\[\]|#\n]*/)?#?([^\[\]|#\n]*)[^\[\]|\n]*)\]\]"),
+        re.compile(
+            r"(?<![a-zA-Z\d=])\[\[(?:[^\[\]|\n]*\|([^\[\]\n]*)|(?:[^\[\]|#\n]*/)?#?([^\[\]|#\n]*)[^\[\]|\n]*)\]\]"
+        ),
         r"\1\2",
     ),
     (re.compile(r"(?<![\w=])==(?=\S)([^=\n]+)(?<=\S)==(?![\w=])"), r"\1"),
     (re.compile(r"!\[[^\[\]]{0,1000}\]\([^()]{0,2000}\)(?:\{[^{}\n]*\})?"), ""),
     (re.compile(r" ?\[\^[\w-]+\]:?"), ""),  # of a footnote
-    (re.compile(r"\[([^\[\]]{0,1000})\](?:\((?:[^()]|\([^()]{0,500}\)){0,2000}\)|\[[^\[\]]{0,200}\])"), r"\1"),
+    (
+        re.compile(
+            r"\[([^\[\]]{0,1000})\](?:\((?:[^()]|\([^()]{0,500}\)){0,2000}\)|\[[^\[\]]{0,200}\])"
+            + rf"(?:{_ATTRIBUTES})?"
+        ),
+        r"\1",
+    ),
     (_TAG, ""),
-    (re.compile(r"(?:\[([^\[\]\n]{0,1000})\]|(?<=[)\x02]))\{(?:[#.=]|[\w-]+=)[^{}\n]*\}"), r"\1"),  # [words]{.a}
+    (re.compile(rf"(?:\[([^\[\]\n]{{0,1000}})\]|(?<=\x02)){_ATTRIBUTES}"), r"\1"),  # [words]{.a}
     (re.compile(r"(?<!\\)\*\*(?=\S)([^*]{1,1000})(?<=\S)\*\*"), r"\1"),
     (re.compile(r"(?<![\w*\\])\*{1,3}(?=\S)|(?<=[^\s\\])\*{1,3}(?![\w*])"), ""),
     (re.compile(r"(?<![\w\\])_{1,3}(?=\S)|(?<=[^\s\\])_{1,3}(?!\w)"), ""),
@@ -242,6 +254,8 @@ def _without_code(text: str) -> str:
         lines[: end + 1] = [""] * (end + 1)
     blocks = [("", "text")]  # fence and kind of the open blocks
     opened, options, typed = 0, -2, list(lines)
+    begun = 0  # environments of LaTeX; one without an end begins no block
+    ends = {m["end"].lower(): number for number, line in enumerate(lines) if (m := _LATEX.match(line)) and m["end"]}
     for number, line in enumerate(lines):
         edge = _FENCE.match(line)
         fence, kind = blocks[-1]
@@ -253,7 +267,10 @@ def _without_code(text: str) -> str:
         elif kind == "code" or (options == number - 1 and _OPTION.match(line)):
             lines[number], options = "", number
         elif kind == "text" and (latex := _LATEX.match(line)) is not None:
-            lines[number] = f"# \x03{latex['name']}\x03{latex['title'] or ''}" if latex["name"] else "# \x03"
+            if latex["name"] and number < ends.get(latex["name"].lower(), 0):
+                lines[number], begun = f"# \x03{latex['name']}\x03{latex['title'] or ''}", begun + 1
+            elif latex["end"] and begun:
+                lines[number], begun = "# \x03", begun - 1
         elif kind == "text" and edge is not None:
             opened, info, colons = number, edge["info"], edge["fence"][0] == ":"
             kind = "text" if colons or (edge["brace"] and not re.match(_NO_TEXT, info)) else "code"
@@ -294,9 +311,16 @@ _BLOCKS.block.ruler.push("lazy", _ends_quote, {"alt": ["blockquote"]})
 
 
 def _begins_statement(state: StateBlock, start: int, _end: int, silent: bool) -> bool:
-    """Return whether a line in a paragraph begins a statement, such as ``**Proof.**``."""
-    line = state.bMarks[start] + state.tShift[start], state.eMarks[start]
-    return silent and _STATEMENT.match(state.src, *line) is not None
+    """Return whether a line in a paragraph begins a statement, such as ``**Proof.**``, and continues no sentence."""
+    if not silent or (found := _STATEMENT.match(state.src, *_line(state, start))) is None:
+        return False
+    before = state.src[slice(*_line(state, start - 1))].rstrip()
+    is_new = before.endswith((":", "\x02")) or _STOPPED.search(before[-20:]) is not None
+    return bool(found["stop"] or found["after"]) or (is_new and _PROSE.match(found["text"]) is None)
+
+
+def _line(state: StateBlock, number: int) -> tuple[int, int]:
+    return state.bMarks[number] + state.tShift[number], state.eMarks[number]
 
 
 _BLOCKS.block.ruler.push("statement", _begins_statement, {"alt": ["paragraph"]})
@@ -349,4 +373,4 @@ def _plain(text: str, formulas: list[str]) -> str:
     text = _CODE.sub(marked, text)
     for pattern, instead in _INLINE:
         text = pattern.sub(instead, text)
-    return _FORMULA.sub(shown, html.unescape(text))
+    return _MARK.sub("", _FORMULA.sub(shown, html.unescape(text)))

@@ -15,7 +15,7 @@ import json
 
 from graphs.errors import CorpusError
 from mathamr.folder.markdown import read_into
-from mathamr.folder.passages import Outline, Passage
+from mathamr.folder.passages import Outline, Passage, spaced
 
 SUFFIXES = (".ipynb",)
 
@@ -40,5 +40,6 @@ def read_notebook(file: str, text: str) -> list[Passage]:
         source = cell.get("source", "")
         lines = source if isinstance(source, list) else [source]
         if all(isinstance(line, str) for line in lines):
-            read_into(outline, "".join(lines), lambda line, number=number: f"cell-{number}:{line}")  # type: ignore[misc]
+            markdown = spaced("".join(lines))
+            read_into(outline, markdown, lambda line, number=number: f"cell-{number}:{line}")  # type: ignore[misc]
     return outline.close()

@@ -33,7 +33,10 @@ MAX_TITLE = 200  # characters of a heading
 MIN_LETTERS = 8  # of a paragraph without formulas; shorter ones are page numbers and remains of a layout
 
 _SCRIPT = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # Thai, Japanese, Chinese and Korean
-_BESIDE_FORMULA = re.compile(rf"(?<=[{_SCRIPT}])(?=\$[^\s{_SCRIPT}])|(?<=[^\s{_SCRIPT}]\$)(?=[{_SCRIPT}])")
+_BEGINS, _ENDS = r"(\[（「『【《“，。、；：", r",.;:!?)\]，。、；：！？）」』】》”"  # before and after formulas
+_BESIDE_LETTER = re.compile(  # a dollar sign that begins a formula, or ends one
+    rf"\$(?:(?P<first>(?<=[{_SCRIPT}]\$)(?=[^\s{_SCRIPT}{_ENDS}]))|(?<=[^\s{_SCRIPT}{_BEGINS}]\$)(?=[{_SCRIPT}]))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,5 +152,7 @@ def spaced(text: str) -> str:
 
     >>> spaced("设$x=1$是")
     '设 $x=1$ 是'
+    >>> spaced("「$甲$」，$x是$。")  # letters of formulas
+    '「$甲$」，$x是$。'
     """
-    return _BESIDE_FORMULA.sub(" ", text)
+    return _BESIDE_LETTER.sub(lambda dollar: "$ " if dollar["first"] is None else " $", text)

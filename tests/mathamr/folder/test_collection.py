@@ -337,10 +337,13 @@ def test_quotes_and_dashes_of_windows_are_read(tmp_path: Path) -> None:
     assert json.loads(line)["body"] == "It’s “naïve” – „Größe“."
 
 
-@pytest.mark.parametrize("name", ["a.md", "a.tex", "a.html"])
+@pytest.mark.parametrize("name", ["a.md", "a.tex", "a.html", "a.ipynb"])
 def test_formulas_between_letters_of_scripts_without_spaces_are_found(tmp_path: Path, name: str) -> None:
     (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / name).write_text("设$x_i=1$是实数，则$f(x)=y$成立。정수$n+1$은 $甲$", encoding="utf-8")
+    text = "设$x_i=1$是实数，则$f(x)=y$成立。정수$n+1$은「$甲$」，$x是$。"
+    if name == "a.ipynb":  # JSON with escaped letters
+        text = json.dumps({"cells": [{"cell_type": "markdown", "source": text}]})
+    (tmp_path / "notes" / name).write_text(text, encoding="utf-8")
     read_folder(tmp_path / "notes", tmp_path / "out")
     (line,) = (tmp_path / "out/posts.jsonl").read_text().splitlines()
-    assert [latex for _, _, latex in find(json.loads(line)["body"])] == ["x_i=1", "f(x)=y", "n+1", "甲"]
+    assert [latex for _, _, latex in find(json.loads(line)["body"])] == ["x_i=1", "f(x)=y", "n+1", "甲", "x是"]

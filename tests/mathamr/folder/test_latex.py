@@ -324,9 +324,12 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
             ("Rings", "Words of it."),
         ),
         (r"\frametitle{Rings}\begin{lemma}<2-> Let.\end{lemma}", ("Lemma. Rings", "Let.")),
+        (r"\begin{lemma}<1->[Zorn]<2-> Let.\end{lemma}", ("Lemma (Zorn). a", "Let.")),
+        (r"Words of $MO<8>$ and $a<-1>b$.", ("a", "Words of $MO<8>$ and $a<-1>b$.")),
         (r"\scalebox{0.9}{Words} of \subimport*{../figures/}{it.tex}it.", ("a", "Words of it.")),
         (r"\declaretheorem[name=Bemerkung]{bem}\begin{document}\begin{bem}Klar.\end{bem}", ("Bemerkung. a", "Klar.")),
         (r"\newtheorem{exo}{\bfseries Exercise}\begin{document}\begin{exo}Show.\end{exo}", ("Exercise. a", "Show.")),
+        (r"\newtheorem{rem}{\bf Remark:}\begin{document}\begin{rem}Klar.\end{rem}", ("Remark. a", "Klar.")),
         (r"\begin{Beispiel}[Ring] Klar.\end{Beispiel}", ("Beispiel (Ring). a", "Klar.")),
         (r"\newtheorem{ex}{Exercise}\begin{document}\begin{ex}Show it.\end{ex}", ("Exercise. a", "Show it.")),
     ],
@@ -355,6 +358,15 @@ def test_paragraphs_that_begin_with_a_name_in_bold_are_statements(latex: str, ti
     ]
 
 
-@pytest.mark.parametrize("latex", [r"\emph{Problems and theorems} is a book.", r"The \textbf{Theorem} is old."])
+@pytest.mark.parametrize(
+    "latex",
+    [
+        r"\emph{Problems and theorems} is a book.",
+        r"The \textbf{Theorem} is old.",
+        r"\textbf{Example} usage of it.",
+        r"{\bf Problem solving} is hard.",
+        r"\textbf{Theorem 3}, which we need, holds.",
+    ],
+)
 def test_other_words_in_bold_or_slanted_are_no_statements(latex: str) -> None:
     assert shown(latex)[0][1] == "a"

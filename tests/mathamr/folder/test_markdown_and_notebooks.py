@@ -213,7 +213,12 @@ def test_a_block_of_math_is_part_of_its_statement(text: str) -> None:
         ("---\n\ntitle: no header", "title: no header"),
         (r"Call my\_function(\*a) of \_this.", "Call my_function(*a) of _this."),
         ("Call `f(*a, __x__)` in `<div>` of `[[1, 2]]`.", "Call f(*a, __x__) in <div> of [[1, 2]]."),
+        ("Use %%time or %%timeit, at 50%% to 60%%.", "Use %%time or %%timeit, at 50%% to 60%%."),
+        ("Call a[[1]] and b=[[0]] of it.", "Call a[[1]] and b=[[0]] of it."),
+        ("The set f(x){=y} of [x]{...}, and f(a){b=c}.", "The set f(x){=y} of [x]{...}, and f(a){b=c}."),
+        ("Write `a\n::: {.b}\nc` of $$a\n:::\nc$$.", "Write a c of $$a c$$."),
         ("See @user and a@b.org.", "See @user and a@b.org."),
+        ("By [@user](https://a.b) [and @other], [a @b](c).", "By @user [and @other], a @b."),
         ("---\ntitle: >\n  Folded\n---\nA line of text.", "A line of text."),
     ],
 )
@@ -308,7 +313,8 @@ def test_what_is_no_notebook_is_refused(text: str) -> None:
         ("By Zorn ([[Lemmas/Zorn|his lemma]]), 由[[Zorn]]得.", "By Zorn (his lemma), 由Zorn得."),
         ("The %%not $x$ shown%% words **F**irst.", "The words First."),
         ("{doc}`In these\nlectures <a_b>` a line\\\nends.", "In these lectures a line ends."),
-        ("It [@euler, p. 3; @gauss] is [small]{.smallcaps} by @thm-line.", "It is small by."),
+        ("It [@euler, p. 3; @gauss] [see also @zorn] is [small]{.smallcaps} by @thm-line.", "It is small by."),
+        ('A [link](a.html){target="_blank"} to [it](b){.c} is `x`{.r}.', "A link to it is x."),
         ('![A map](map.png){#fig-map width="5cm"}{{< include _a.qmd >}}A word or two.', "A word or two."),
     ],
 )
@@ -361,3 +367,16 @@ def test_a_formula_between_escaped_brackets_is_read() -> None:
 def test_titles_of_blocks_without_a_kind_are_read() -> None:
     (passage,) = read_markdown("a.md", '::: {.callout-note title="Remember"}\nLet $x$ be.\n:::')
     assert passage.text == "Remember Let $x$ be."
+
+
+@pytest.mark.parametrize("line", ["**Example** section of it.", "**Theorem 2**, and", "**Theorem 2**"])
+def test_bold_words_in_a_wrapped_sentence_begin_no_statement(line: str) -> None:
+    (passage,) = read_markdown("a.md", f"This is shown in the\n{line}\nwith more words.")
+    assert passage.text == f"This is shown in the {line} with more words.".replace("**", "")
+
+
+@pytest.mark.parametrize("edge", [r"\begin{theorem}", r"\end{theorem}"])
+def test_an_environment_without_an_end_or_a_begin_is_no_statement(edge: str) -> None:
+    passages = read_markdown("a.md", f"Write\n\n{edge}\n\nbefore it.\n\n# B\n\nWords.")
+    assert [passage.is_statement for passage in passages] == [False, False]
+    assert passages[0].text == f"Write {edge} before it."
