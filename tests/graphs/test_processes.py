@@ -158,8 +158,10 @@ def test_ctrl_c_in_a_terminal_ends_workers_that_start_without_a_word(tmp_path: P
     (tmp_path / "slow.py").write_text(textwrap.dedent(task))
     program = textwrap.dedent(
         """
+        import signal
         from graphs.processes import ordered_map
         from slow import Slow
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in what runs in the background
         try:
             list(ordered_map(Slow, (), iter([1, 2]), workers=2))
         except KeyboardInterrupt:
