@@ -273,10 +273,10 @@ class Collection(database.OpenFile):
         row = self._connection.execute(f"SELECT {_COLUMNS} FROM graph WHERE post_id = ?", (post_id,)).fetchone()
         if row is None:
             of_post = (
-                "SELECT message FROM failure WHERE post_id = ?1 OR instr(post_id, ?1 || ' unread ') = 1 "
-                "ORDER BY post_id <> ?1"
+                "SELECT message FROM failure WHERE post_id = ? OR instr(post_id, ? || ' unread ') = 1 "
+                "ORDER BY post_id <> ?"
             )
-            reason = self._connection.execute(of_post, (post_id,)).fetchone()
+            reason = self._connection.execute(of_post, (post_id, post_id, post_id)).fetchone()
             why = f": {reason[0]}" if reason else " and no record of a failure: is the id right?"
             raise StoreError(f"no graph of post {post_id}{why}", path=self.path)
         return self._stored(row)
