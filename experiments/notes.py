@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,11 +22,17 @@ from mathamr.systems import registry
 from mathamr.systems.parts import RANKINGS
 
 
+def _split(word: str) -> tuple[str, str]:
+    """Return the key and the value of ``+KEY=VALUE``."""
+    key, _, value = word.lstrip("+").partition("=")
+    return key, value
+
+
 def without_effect(words: Sequence[str], jobs: Sequence[Job]) -> list[str]:
     """Return a note on each setting of the command line that no job reads, with the setting to use instead."""
     notes = []
     for word in words:
-        group, _, name = word.lstrip("+").partition("=")[0].partition(".")
+        group, _, name = _split(word)[0].partition(".")
         readers = [job.settings for job in jobs if group in job.settings.groups()]
         others = {own.replacement(group, name) for own in readers}
         if others and None not in others:
@@ -46,7 +51,7 @@ def unread(words: Sequence[str], jobs: Sequence[Job], config: DictConfig) -> lis
     kinds, read = registry.loadable(), {group for job in jobs for group in job.settings.groups()}
     notes = []
     for word in words if not refers(config) else ():
-        group = re.split("[.=]", word.lstrip("+"))[0]
+        group = _split(word)[0].partition(".")[0]
         tracks = ", ".join(name for name, kind in kinds.items() if group in kind.groups())
         if tracks and group not in read:
             notes.append(f"  {word} is read by no condition of this experiment, only by track={tracks}; leave it out")
@@ -59,7 +64,7 @@ def beaten(words: Sequence[str], conditions: Mapping[str, Mapping[str, Any] | No
     own = {name: {key: str(OmegaConf.select(one, key)).lower() for key in leaves(one)} for name, one in changes.items()}
     notes = []
     for word in words:
-        key, _, value = word.lstrip("+").partition("=")
+        key, value = _split(word)
         if names := [name for name, settings in own.items() if settings.get(key, value.lower()) != value.lower()]:
             instead = f"experiment.conditions.NAME.{key}={value}"
             some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -170,22 +170,25 @@ def writer(path: str | os.PathLike[str], schema: str, *, purpose: str) -> Iterat
                 if (tables := _tables(connection)) and "meta" not in tables:
                     message = f"this is a database of another program, not one for {purpose}; give another path"
                     raise StoreError(message, path=path)
-                connection.execute(_META)
-                _check_purpose(connection, path, purpose)
-                connection.executescript(schema)
-                connection.execute("INSERT OR IGNORE INTO meta VALUES ('purpose', ?)", (json.dumps(purpose),))
-                connection.commit()
+                if tables:
+                    _check_purpose(connection, path, purpose)
+                _make_tables(connection, schema, purpose)
             yield connection
         finally:
             connection.close()
 
 
+def _make_tables(connection: sqlite3.Connection, schema: str, purpose: str) -> None:
+    connection.execute(_META)
+    connection.executescript(schema)
+    connection.execute("INSERT OR IGNORE INTO meta VALUES ('purpose', ?)", (json.dumps(purpose),))
+    connection.commit()
+
+
 def _create(path: Path, schema: str, purpose: str) -> None:
     """Write a database without rows; a writer that is stopped meanwhile leaves no file without its tables."""
     with closing(sqlite3.connect(":memory:")) as empty:
-        empty.executescript(f"{_META}; {schema}")
-        empty.execute("INSERT INTO meta VALUES ('purpose', ?)", (json.dumps(purpose),))
-        empty.commit()
+        _make_tables(empty, schema, purpose)
         content = empty.serialize()
     try:
         with whole_file(path) as partial:

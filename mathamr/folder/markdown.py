@@ -84,12 +84,11 @@ _NAMED = re.compile(
     rf"(?P<brace>\{{(?:\w+:|[^{{}}\n]{{0,200}}?\.)?)?(?P<name>{STATEMENTS})(?:-start)?(?![\w-])(?(brace)[^{{}}\n]{{0,200}}\}})",
     re.IGNORECASE,
 )
-# {#thm-line} of Quarto, whose name is the first heading
-_QUARTO = re.compile(r"\A\{#(thm|lem|cor|prp|cnj|def|exm|exr|sol|rem)-[^\s{}]*")
-_QUARTOS = {
+_QUARTOS = {  # of {#thm-line} and @thm-line
     "thm": "theorem", "lem": "lemma", "cor": "corollary", "prp": "proposition", "cnj": "conjecture",
     "def": "definition", "exm": "example", "exr": "exercise", "sol": "solution", "rem": "remark",
 }  # fmt: skip
+_QUARTO = re.compile(rf"\A\{{#({'|'.join(_QUARTOS)})-[^\s{{}}]*")  # its name is the first heading
 _UNNAMED = re.compile(rf"\{{(?!{_NO_TEXT})[^{{}}\n]{{1,200}}\}}(?![ \t]*:)")
 _MARK = re.compile("(?:# )?\x03")  # of an edge, also of one in code
 _EDGE = re.compile("\x03(?:(?P<name>[^\x03]*)\x03(?P<title>.*))?(?P<text>)", re.DOTALL)  # begins or ends a block
@@ -120,7 +119,7 @@ _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
     (  # [@euler, p. 3] and @thm-line
         re.compile(
             r" ?\[(?:(?i:see|also|cf\.?|e\.g\.|i\.e\.|siehe|vgl\.|voir)[ ,]{1,2}){0,3}-?@\w[^\[\]]{0,1000}\](?![(\[])"
-            r"| ?(?<![\w@])@(?:fig|tbl|eq|sec|thm|lem|cor|prp|cnj|def|exm|exr|lst)-[\w-]+"
+            rf"| ?(?<![\w@])@(?:fig|tbl|eq|sec|lst|{'|'.join(_QUARTOS)})-[\w-]+"
         ),
         "",
     ),
