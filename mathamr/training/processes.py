@@ -271,13 +271,14 @@ def _undisturbed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _few_threads(count: int) -> Iterator[None]:
-    """Divide the cores among new processes, unless the environment sets their threads."""
+    """Divide the threads of this process among new processes: with more of them than cores, all wait for each other."""
     name = "OMP_NUM_THREADS"
-    if name in os.environ:
-        yield
-        return
-    os.environ[name] = str(max(1, (os.cpu_count() or 1) // count))
+    before = os.environ.get(name)
+    os.environ[name] = str(max(1, torch.get_num_threads() // count))
     try:
         yield
     finally:
-        del os.environ[name]
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

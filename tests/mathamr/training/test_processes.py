@@ -93,6 +93,13 @@ def ignores_the_keyboard(log: Log) -> bool:
     return WHEN_IMPORTED == signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
 
+def number_of_threads(log: Log) -> int:
+    """Return the number of threads with which each rank computes."""
+    with ranks("cpu") as world:
+        world.any(False)  # a rank that ends while another one connects is lost
+        return torch.get_num_threads()
+
+
 def dies_within_a_message(log: Any) -> None:
     """Begin a message of 100 bytes, and end."""
     (pipe,) = (cell.cell_contents for cell in log.__closure__ if isinstance(cell.cell_contents, Connection))
@@ -168,6 +175,16 @@ def test_the_first_process_has_all_signals_blocked(monkeypatch: pytest.MonkeyPat
         process.kill()
         process.join()
         tracker._stop()  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("warm_children")
+@pytest.mark.parametrize(("given", "of_a_rank"), [(5, 2), (1, 1)])
+def test_ranks_share_the_threads_of_their_parent(monkeypatch: pytest.MonkeyPatch, given: int, of_a_rank: int) -> None:
+    """A job of Slurm sets OMP_NUM_THREADS to all of its processors."""
+    monkeypatch.setenv("OMP_NUM_THREADS", str(given))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: given)
+    assert run_ranks(2, "cpu", number_of_threads, (), lambda record: None) == of_a_rank
+    assert os.environ["OMP_NUM_THREADS"] == str(given)
 
 
 @pytest.mark.usefixtures("warm_children")
