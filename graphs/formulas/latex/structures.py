@@ -290,11 +290,6 @@ _MOD = Token("MODIFIEROP", "mod", "mod", "V!mod")
 _PMOD = Token("FUNCTION", "pmod", "V!pmod", "V!pmod")
 
 
-@handles(r"\mod")
-def _mod(reader: Reader, token: str, out: list[Node]) -> Node:
-    return SYMBOLS[r"\bmod"]
-
-
 @handles(r"\dots")
 def _dots(reader: Reader, token: str, out: list[Node]) -> Node:
     """Raise dots before an operator, also if a macro begins with it."""
