@@ -304,12 +304,8 @@ def select_formulas(graph: DocumentGraph, formulas: FormulaMode) -> DocumentGrap
 
 
 def _keep_nodes(graph: DocumentGraph, keep: Sequence[bool]) -> DocumentGraph:
-    new: list[int] = []
-    count = 0
-    for kept in keep:
-        new.append(count if kept else -1)
-        count += kept
     kept_nodes = [node for node, kept in enumerate(keep) if kept]
+    new = {node: place for place, node in enumerate(kept_nodes)}
     return DocumentGraph(
         labels=[graph.labels[node] for node in kept_nodes],
         kinds=[graph.kinds[node] for node in kept_nodes],
@@ -317,7 +313,7 @@ def _keep_nodes(graph: DocumentGraph, keep: Sequence[bool]) -> DocumentGraph:
         root=new[graph.root],
         sentence=[graph.sentence[node] for node in kept_nodes],
         formula=[graph.formula[node] for node in kept_nodes],
-        sentence_roots=[new[node] for node in graph.sentence_roots],
+        sentence_roots=[new.get(node, -1) for node in graph.sentence_roots],  # a tree may have taken one
         formula_nodes=[new[node] for node in graph.formula_nodes],
         formula_ids=graph.formula_ids,
     )
