@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar, get_args
 
-from graphs.corpus.arqmath.recognition import Recognised, Representation, recognise, unreadable
+from graphs.corpus.arqmath.recognition import Recognised, Representation, recognise
 from graphs.corpus.packed import PackedFile, members, same_content
 from graphs.errors import CorpusError
 
@@ -226,7 +226,7 @@ def _recognised_file(root: Path, file: PackedFile) -> Recognised:
     except CorpusError as error:
         if not file.is_plain:
             raise
-        return unreadable(file, error)
+        return Recognised(file, "unknown", note=error.message)
 
 
 def _walk(root: Path) -> Iterator[PackedFile]:
