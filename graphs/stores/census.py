@@ -201,13 +201,11 @@ class _Tally:
 
 def _without_trees(graph: DocumentGraph) -> Counter[str]:
     """Count a graph's formulas without operator tree, without layout tree, and without both."""
-    trees = {kind: {graph.formula[i] for i, k in enumerate(graph.kinds) if k is kind} for kind in _TREES}
-    missing = {kind: {i for i in range(len(graph.formula_ids)) if i not in trees[kind]} for kind in _TREES}
-    opt, slt = missing[NodeKind.OPT], missing[NodeKind.SLT]
+    opt, slt = (
+        set(range(len(graph.formula_ids))) - {graph.formula[i] for i, kind in enumerate(graph.kinds) if kind is of}
+        for of in (NodeKind.OPT, NodeKind.SLT)
+    )
     return Counter({"opt": len(opt), "slt": len(slt), "both": len(opt & slt)})
-
-
-_TREES = (NodeKind.OPT, NodeKind.SLT)
 
 
 def _tally_of(graphs: list[StoredGraph]) -> _Tally:
