@@ -60,12 +60,7 @@ def divided(chunk: Sequence[str]) -> list[list[str]]:
 
 
 def completed(parse: Parse, chunk: Sequence[str], answer: str | Failure) -> list[str | Failure]:
-    """Return the answer of a chunk; if it lacks a part, the failure and the answers of the chunk's parts.
-
-    Args:
-        parse: function that parses chunks, one answer each.
-        answer: answer for ``chunk``.
-    """
+    """Return the answer of a chunk; if it lacks a part, the failure and the answers of the chunk's parts."""
     parts = _parts(parse, chunk, answer)
     if len(parts) == 1 or not isinstance(answer, Failure):
         return [answer]

@@ -113,11 +113,7 @@ def to_arrays(graph: DocumentGraph, spec: VirtualNodeSpec, vocabulary: Vocabular
 
 
 def check_size(nodes: int, edges: int) -> None:
-    """Refuse a graph with too many nodes or edges, inverse edges counted.
-
-    Raises:
-        GraphTooLargeError: with both numbers.
-    """
+    """Raise GraphTooLargeError for a graph with too many nodes or edges, inverse edges counted."""
     for number, bound, what in ((nodes, MAX_NODES, "nodes"), (edges, MAX_EDGES, "edges")):
         if number > bound:
             raise GraphTooLargeError(

@@ -156,11 +156,7 @@ class ExtendedGraph:
 
 
 def check_structure(structure: Structure) -> None:
-    """Refuse graphs without virtual nodes of sentences, where these are to have vectors of their text.
-
-    Raises:
-        ConfigError: with the way out.
-    """
+    """Raise ConfigError for graphs without virtual nodes of sentences, where these are to have vectors."""
     if structure != "full":
         raise ConfigError(
             f"graphs of structure '{structure}' have no virtual nodes of sentences for model.sentence_vectors; use "
@@ -246,11 +242,7 @@ def _auxiliary_edges(
 
 
 def check_auxiliary(connectivity: str, members: int) -> None:
-    """Refuse too many auxiliary edges between formulas and sentences.
-
-    Raises:
-        GraphTooLargeError: with the number of edges.
-    """
+    """Raise GraphTooLargeError for too many auxiliary edges between formulas and sentences."""
     number = number_of_edges(connectivity, members)
     if number > MAX_AUXILIARY_EDGES:
         raise GraphTooLargeError(

@@ -184,9 +184,7 @@ class SentenceNodeVectors(Protocol):
 
 
 class GraphStore(database.Reader):
-    """Reader of preprocessed.db, for any number of processes and threads; each opens the file at its first read.
-
-    An instance can be handed to worker processes, forked or spawned.
+    """Reader of preprocessed.db, for any number of processes and threads (:class:`graphs.database.Reader`).
 
     Args:
         path: a finished file.

@@ -67,8 +67,6 @@ class Layout:
     Attributes:
         files: every file that was looked at.
         notes: reasons why a file that was recognised is not read.
-        posts: posts, where there are any.
-        links: links between posts, where there are any.
         topics: topics by task and year.
         judgments: every recognised qrels file by task and year.
         formulas: TSVs of the posts' formulas by representation.

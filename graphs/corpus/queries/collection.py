@@ -123,7 +123,6 @@ class QueryCollection(ABC):
         return self.pairs_of(self.posts)
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
-        """Yield the same as :meth:`pairs`, from posts already read."""
         found = [Pair(query_post_id(one.topic_id, self._test), one.doc_id) for one in self._positives]
         if not found:
             return
@@ -168,7 +167,6 @@ class QueryCollection(ABC):
         return list(self._test_judgments)
 
     def formulas(self) -> None:
-        """Return None: the trees are made from the LaTeX in the documents."""
         return
 
     def learned_hash(self) -> str:

@@ -52,7 +52,6 @@ class IrDataset(QueryCollection):
                 )
 
     def documents(self) -> Iterator[Post | Failure]:
-        """Iterate over the documents."""
         return self._posts(lambda: self._dataset.docs_iter(), "answer")
 
     def queries(self) -> Iterator[Post | Failure]:
