@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import pairwise
@@ -75,11 +75,9 @@ class ParsedCollection:
         self._is_source = is_source
         self._files = PostFiles(corpus, folder, console)
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> AbstractContextManager[None]:
         """Lock the folder."""
-        with held(self.folder, ".lock", self._console):
-            yield
+        return held(self.folder, ".lock", self._console)
 
     # -- graphs ------------------------------------------------------------------------------------------------------
 

@@ -1,10 +1,8 @@
 """Identity of collections: graphs are used only with the posts that they were made from.
 
->>> refuse_other_posts("40d1", "40d1", "collection.db")
->>> refuse_other_posts("40d1", "9c3e", "collection.db")
-Traceback (most recent call last):
-    ...
-graphs.errors.StoreError: collection.db: made from the posts 40d1, this collection is 9c3e; give the --root that ...
+    with Collection(Path("collection.db")) as graphs:
+        check_same_posts(graphs, corpus)
+    # StoreError: collection.db: made from the posts 40d1..., this collection is 9c3e...; give the --root that ...
 
 Graphs that were imported from a Penman file name no posts that a hash could be compared with: there the ids have to do.
 A collection also records a hash of its topics' files (:mod:`graphs.stores.origin`). Imports and collections of an
@@ -14,7 +12,6 @@ earlier version have none; their topics are parsed again if their parser is here
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from os import PathLike
 from pathlib import Path
 
 from graphs.corpus.corpus import Corpus, Documents
@@ -75,22 +72,12 @@ def check_same_posts(graphs: Collection, corpus: Corpus) -> None:
     Raises:
         StoreError: it was made from other posts, or from an earlier state of them.
     """
-    source = str(graphs.meta.get("source", ""))
-    if not source.startswith("import "):
-        refuse_other_posts(source, corpus.fingerprints().graphs, graphs.path)
-
-
-def refuse_other_posts(made_from: str, posts: str, path: str | PathLike[str]) -> None:
-    """Refuse graphs whose fingerprint ``made_from`` differs from that of the posts at hand.
-
-    Raises:
-        StoreError: naming both.
-    """
-    if made_from != posts:
+    made_from, posts = str(graphs.meta.get("source", "")), corpus.fingerprints().graphs
+    if made_from != posts and not made_from.startswith("import "):
         raise StoreError(
             f"made from the posts {made_from[:SHOWN] or 'of an unknown collection'}, this collection is "
             f"{posts[:SHOWN]}; give the --root that the graphs were made from, or build them again",
-            path=path,
+            path=graphs.path,
         )
 
 

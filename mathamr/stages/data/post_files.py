@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from graphs.corpus.corpus import Completed, Documents, answers_ask
@@ -101,10 +101,8 @@ class PostFiles:
     def _completing(self) -> Completed | None:
         return self._corpus if isinstance(self._corpus, Completed) else None
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        with held(self._folder, ".posts.lock", self._console):
-            yield
+    def _alone(self) -> AbstractContextManager[None]:
+        return held(self._folder, ".posts.lock", self._console)
 
     # -- posts without texts -----------------------------------------------------------------------------------------
 

@@ -139,15 +139,13 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     trained_on = checkpoint.load(files.model).info.config_hash
     stores = [GraphStore(path, config_hash=trained_on) for path in files.tensors]
     model_hash, graphs = checkpoint.weights_hash(files.model), stores[0]
-    selected = _select(files, stores, corpus, settings, console)
-    vectors = _kept(out, settings.update, selected.post_ids, model_hash, graphs.config_hash, selected.parser)
+    post_ids, formula_ids, visual_ids, parser = _select(files, stores, corpus, settings, console)
+    vectors = _kept(out, settings.update, post_ids, model_hash, graphs.config_hash, parser)
     device = device_of(settings.device)
     encoder = checkpoint.load_encoder(files.model, config_hash=graphs.config_hash, device=device)
     folders = [out / ("encoding" if number == 0 else f"encoding-{number}") for number in range(len(stores))]
-    identity = json.dumps([model_hash, selected.parser])
-    _encode_missing(
-        vectors, selected.post_ids, encoder, dict(zip(folders, stores, strict=True)), identity, settings, console
-    )
+    identity = json.dumps([model_hash, parser])
+    _encode_missing(vectors, post_ids, encoder, dict(zip(folders, stores, strict=True)), identity, settings, console)
     if not vectors.sets:
         raise RetrievalError("no post is left to index; are the kinds right, and what is removed?")
     content = CatalogContent(
@@ -156,9 +154,9 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
         vocabulary=graphs.vocabulary,
         spec=graphs.spec,
         config_hash=graphs.config_hash,
-        parser=selected.parser,
-        formula_ids=selected.formula_ids,
-        visual_ids=selected.visual_ids,
+        parser=parser,
+        formula_ids=formula_ids,
+        visual_ids=visual_ids,
         texts=corpus.posts(),
         structured=_structured(corpus, frozenset(vectors.post_ids), files.formulas_db, console),
         kinds=settings.kinds,
@@ -184,20 +182,10 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     return "\n".join([*vectors.lines(), *_checked(Catalog.open(out), writing)])
 
 
-@dataclass(frozen=True, slots=True)
-class _Selected:
-    """Posts to index, ids of their formulas, visual ids of these, and the parser of their graphs."""
-
-    post_ids: Sequence[str]
-    formula_ids: Mapping[str, list[str]]
-    visual_ids: Mapping[str, str]
-    parser: str
-
-
 def _select(
     files: IndexedFiles, stores: Sequence[GraphStore], corpus: Corpus, settings: IndexBuild, console: Console
-) -> _Selected:
-    """Return the posts with tensors that the settings do not leave out."""
+) -> tuple[list[str], dict[str, list[str]], dict[str, str], str]:
+    """Return the posts to index, ids of their formulas, visual ids of these, and the parser of the graphs."""
     available = {post_id for store in stores for post_id in store.post_ids()}
     if files.posts is not None:
         available.intersection_update(files.posts)
@@ -216,7 +204,7 @@ def _select(
     if files.formulas_db is not None:
         with FormulaStore.open(files.formulas_db) as formulas:
             visual_ids = formulas.visual_ids(name for names in formula_ids.values() for name in names)
-    return _Selected(post_ids, formula_ids, visual_ids, parser)
+    return post_ids, formula_ids, visual_ids, parser
 
 
 @dataclass(slots=True)
