@@ -3,9 +3,7 @@ r"""Match of a query with a found formula, ready to be shown: roles of the symbo
 >>> from graphs.formulas.latex import parse_latex
 >>> from mathamr.structure.drawing import as_text
 >>> from mathamr.structure.scoring import Scoring
->>> rules = Scoring(
-...     equal=1.0, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5
-... )
+>>> rules = Scoring.by_default()
 >>> index = StructureIndex.build([parse_latex(r"y^3+\sin y")], rules)
 >>> match = match_of(index, parse_latex("x^2+1"), 0)
 >>> as_text(match.query), as_text(match.formula)

@@ -2,9 +2,7 @@ r"""Posts by their formulas: each formula of a topic is compared with all formul
 
 >>> from graphs.formulas.latex import parse_latex
 >>> from mathamr.structure.scoring import Scoring
->>> rules = Scoring(
-...     equal=1.0, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5
-... )
+>>> rules = Scoring.by_default()
 >>> index = StructureIndex.build([parse_latex(latex) for latex in ("x^2+1", r"\sqrt{2}", "y^2+1")], rules)
 >>> posts = FormulasOfPosts.build([(0, 0), (1, 0), (2, 1)], 2)  # the first post has the first two formulas
 >>> scores = posts.scores(index, [parse_latex("x^2+1"), parse_latex(r"\sqrt{2}")])

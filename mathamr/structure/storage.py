@@ -2,9 +2,7 @@
 
 >>> import tempfile
 >>> from graphs.formulas.latex import parse_latex
->>> rules = Scoring(
-...     equal=1.0, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5
-... )
+>>> rules = Scoring.by_default()
 >>> index = StructureIndex.build([parse_latex("x^2"), parse_latex("y^2")], rules)
 >>> folder = Path(tempfile.mkdtemp())
 >>> write_index(index, folder)
