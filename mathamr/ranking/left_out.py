@@ -61,7 +61,6 @@ class Fitted:
         left_out: the year that it is for; None: every year that it has not seen.
         setting: setting that was chosen inside the training years.
         topics: number of topics in training.
-        ranker: the ranker.
     """
 
     trained_on: tuple[str, ...]
@@ -76,8 +75,6 @@ class LeftOut:
     """Rankers by their training years.
 
     Attributes:
-        learner: name of the learner.
-        features: names of the features.
         rankers: rankers that leave a year out, and one that leaves none out.
     """
 

@@ -57,7 +57,6 @@ class TreeRanker:
     """A sum of trees.
 
     Attributes:
-        trees: the trees.
         gains: share of each feature in the gain of all splits (features,).
     """
 
@@ -106,9 +105,6 @@ def read_trees(record: Mapping[str, Any], features: int) -> TreeRanker:
 
 def fit_lambdamart(topics: Sequence[JudgedTopic], leaves: int, trees: int) -> TreeRanker:
     """Return few small trees that are fitted to judged topics.
-
-    Args:
-        leaves: leaves of a tree.
 
     Raises:
         ConfigError: LightGBM is not installed.

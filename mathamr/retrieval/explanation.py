@@ -101,7 +101,6 @@ def nodes_of(
     """Return the parts that the ``count`` vectors of a post represent: formulas, sentences, the document last.
 
     Args:
-        text: sentences and formulas of the post.
         formula_ids: values of the graph's formula map, in its order; empty for graphs without formulas.
         structure: structure of the virtual nodes; ``none`` has no document.
 

@@ -138,11 +138,7 @@ class FormulaIndex:
         name: str = "mathamr-formulas",
         **options: Any,
     ) -> FormulaIndex:
-        """Index ``points`` with :func:`mathamr.retrieval.backends.build`; with ``path``, keep index and table there.
-
-        Args:
-            options: further arguments of that function.
-        """
+        """Index ``points`` with :func:`mathamr.retrieval.backends.build`; with ``path``, keep index and table there."""
         sets = VectorSets(points.vectors, torch.arange(len(points) + 1, device=points.vectors.device))
         rows = zip(points.formula_ids, points.post_ids, points.visual_ids, strict=True)
         table = {formula_id: (post_id, visual_id) for formula_id, post_id, visual_id in rows}

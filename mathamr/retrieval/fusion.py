@@ -113,9 +113,7 @@ def standard_sum(
     {'A.1': [('b', 0.5), ('a', -0.5)]}
 
     Args:
-        parts: scores of each system by topic.
         weights: a weight for each system; None: 1 for each.
-        limit: most results of a topic.
 
     Raises:
         RetrievalError: another number of weights than of systems.

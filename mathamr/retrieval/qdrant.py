@@ -193,9 +193,6 @@ class EmbeddedIndex:
 def _check_room(folder: Path, documents: VectorSets) -> None:
     """Refuse to begin where the disk is too full: the engine writes through memory maps, and a full disk then ends the
     process with SIGBUS, without a message.
-
-    Raises:
-        StoreError: there is less room than a build takes.
     """
     place = next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
     vectors = (len(documents.vectors) + len(documents)) * int(documents.vectors.shape[1]) * 4  # ``all`` and ``doc``

@@ -37,7 +37,6 @@ class TopicScores:
     """Scores of documents for one topic.
 
     Attributes:
-        scores: score of each document that was found.
         floor: score of all others.
     """
 
@@ -67,7 +66,6 @@ def with_floor(scores: Mapping[str, float], *, cut: bool) -> TopicScores:
     (0.7, 0.0)
 
     Args:
-        scores: score of each document that was found.
         cut: true if the list may lack documents that have a score.
     """
     lowest = min(scores.values(), default=0.0)
@@ -99,7 +97,6 @@ def scores_of_run(run: Run, k: int = MAX_PER_TOPIC) -> dict[str, TopicScores]:
     """Return the scores of a run file by topic.
 
     Args:
-        run: rankings of a system.
         k: most results of a topic that the system was asked for.
     """
     return {

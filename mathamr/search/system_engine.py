@@ -45,7 +45,6 @@ class SystemEngine:
     """Engine of an opened system and the texts of its posts. Only one thread at a time may search.
 
     Args:
-        searchable: the system.
         texts: texts of the posts that it finds, and of their questions.
         system: name of the system, as shown to users.
         posts: number of posts that it searches.

@@ -132,11 +132,7 @@ def _start(word: str) -> str:
 
 
 def _as_typed(concept: str, typed: Sequence[str]) -> str:
-    """Return the word of the query that a concept comes of; "" without one.
-
-    Args:
-        typed: words of the query that start as the concept does.
-    """
+    """Return the word of the query that a concept comes of; "" without one."""
     name = concept.casefold()
     least = max(_LEAST, math.ceil(_SHARE * len(name)))
     best, length = "", 0

@@ -233,11 +233,7 @@ class ParsedCollection:
         return path
 
     def _named_file(self, config: JobSettings, name: Literal["collection", "formulas"]) -> Path | None:
-        """Return the file that ``data.NAME`` names; sources have none.
-
-        Raises:
-            ConfigError: there is no such file.
-        """
+        """Return the file that ``data.NAME`` names; sources have none."""
         value = None if self._is_source else getattr(config.data, name)
         if value is None:
             return None

@@ -97,11 +97,8 @@ class JobSettings:
 
     Attributes:
         track: name of the system.
-        experiment: name of the experiment.
         outputs: folder of all experiments.
-        seed: seed of the job.
         workers: number of processes that parse posts and make tensors.
-        data: the collection.
         parsers: options of each AMR parser, by the parser's name.
         tasks: tasks of ARQMath or names of tests.
         example: topic and post of the heat map.

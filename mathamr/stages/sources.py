@@ -57,7 +57,6 @@ def open_sources(
 
     Args:
         collection: name of the collection itself, which is no source.
-        described: sources by name.
         pairs: names in ``train.pairs``.
         pretrain_pairs: names in ``train.pretrain_pairs``.
 

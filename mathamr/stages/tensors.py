@@ -217,11 +217,7 @@ class Preparation:
         )
 
     def _given_tensors(self, config: PreparationSettings, own: ParsedCollection) -> Path | None:
-        """Return the tensors that ``data.graphs`` names, checked against the configuration.
-
-        Raises:
-            ConfigError: there is no such file, it has other formula trees, or no collection was given beside it.
-        """
+        """Return the tensors that ``data.graphs`` names, checked against the configuration."""
         if config.data.graphs is None:
             return None
         path = Path(config.data.graphs)
@@ -274,11 +270,7 @@ class Preparation:
 
 
 def _rows(graphs: Mapping[str, Path], kinds: Sequence[str], chosen: frozenset[str] | None) -> Iterator[Row]:
-    """Join the rows of several collections; the ids of a source have its name before them.
-
-    Raises:
-        ConfigError: a post of the collection itself whose id is as if it were a source's.
-    """
+    """Join the rows of several collections; the ids of a source have its name before them."""
     for name, path in graphs.items():
         with Collection(path) as source:
             for post_id, penman, formula_map in chosen_rows(source.rows(*kinds), None if name else chosen):

@@ -220,11 +220,7 @@ def encode_missing(
 
 
 def _on_disk(parts: Sequence[VectorSets], path: Path) -> VectorSets:
-    """Return :meth:`VectorSets.concatenated`, with the vectors in a file: those of many posts need no memory.
-
-    Raises:
-        StoreError: the disk has no room for the file.
-    """
+    """Return :meth:`VectorSets.concatenated`, with the vectors in a file: those of many posts need no memory."""
     vectors = [part.vectors for part in parts]
     shape = (sum(map(len, vectors)), vectors[0].shape[1])
     try:

@@ -79,7 +79,6 @@ class StructureIndex:
         names: numbers of symbols and edge labels.
         forests: symbol layout trees and operator trees.
         postings: inverted index of their symbols and pairs.
-        scoring: rules of scoring.
     """
 
     def __init__(self, names: Names, forests: tuple[Forest, Forest], postings: Postings, scoring: Scoring) -> None:
@@ -128,7 +127,6 @@ class StructureIndex:
         """Return the numbers and scores of the best ``k`` formulas, best first.
 
         Args:
-            k: number of formulas.
             names: ids of all formulas, by which equal scores are ordered (:mod:`mathamr.evaluation.order`); None: by
                 number.
 

@@ -33,8 +33,6 @@ class Match:
     """Aligned parts of the layout trees of a query and a formula.
 
     Attributes:
-        query: the query, with the role of each symbol.
-        formula: the formula, with the role of each symbol.
         matched: number of symbols of the query that are aligned.
         symbols: number of symbols of the query.
         renaming: variables of the query, and their names in the formula where these differ.
@@ -55,13 +53,7 @@ class Match:
 
 
 def match_of(index: StructureIndex, formula: ParsedFormula, number: int) -> Match | None:
-    """Return the match of a query with an indexed formula; None where a layout tree is missing or too large.
-
-    Args:
-        index: the index that found the formula.
-        formula: trees of the query.
-        number: number of the formula in the index.
-    """
+    """Return the match of a query with an indexed formula; None where a layout tree is missing or too large."""
     query, tree = formula.slt, index.tree(number, "slt")
     if query is None or tree is None or max(len(query), len(tree)) > MAX_NODES:
         return None

@@ -48,7 +48,6 @@ class FormulasOfPosts:
 
         Args:
             occurrences: number of a formula and of a post that has it.
-            size: number of posts.
         """
         pairs = np.array(sorted(occurrences), dtype=np.int64).reshape(-1, 2)
         counts = np.bincount(pairs[:, 0]) if len(pairs) else np.zeros(0, np.int64)

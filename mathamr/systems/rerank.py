@@ -127,11 +127,7 @@ class RerankSystem(System[RerankSettings]):
         return score
 
     def _vectors(self, settings: RerankSettings, places: Sequence[Path], topic_set: TopicSet) -> EncodedPosts:
-        """Open the vectors of the other conditions' model.
-
-        Raises:
-            StoreError: they were removed, or made again for other topics or by another model.
-        """
+        """Open the vectors of the other conditions' model."""
         (key,) = {(read_json(place / RESULT) or {}).get("model_key") for place in places}
         folder = self.shared / "models" / str(key)
         encoded = read_json(folder / "encoded.json")
@@ -161,9 +157,6 @@ class RerankSystem(System[RerankSettings]):
         Args:
             searched: posts that other conditions make vectors of for these topics. There may be vectors of more, made
                 for other topics; what is trained does not depend on them.
-
-        Raises:
-            ConfigError: no question of a pair has vectors, or no pair has negatives.
         """
         own, kept = settings.rerank, self._pairs(settings.train).kept
         known = frozenset(vectors.encoded([post for pair in kept for post in (pair.question_id, pair.answer_id)]))

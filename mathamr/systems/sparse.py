@@ -177,13 +177,7 @@ class SparseIndex:
 
 @dataclass(frozen=True)
 class SparseSearch(Searchable):
-    """Search by the words of a learned sparse encoder.
-
-    Attributes:
-        encode: encoder of queries.
-        index: weights of the posts.
-        results: number of results of a query.
-    """
+    """Search by the words of a learned sparse encoder."""
 
     encode: Encode
     index: SparseIndex

@@ -125,11 +125,7 @@ class StructureSearch(Searchable):
     """Posts by the structure of their formulas.
 
     Attributes:
-        trees: source of the trees of a query's formulas.
-        index: trees of the formulas of posts.
-        posts: posts of each formula.
         names: ids of the posts, by number.
-        results: most results of a query.
         structured: formulas with their ids and posts; None in an index of an earlier version.
     """
 

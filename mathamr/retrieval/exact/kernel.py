@@ -85,7 +85,6 @@ def scores(
 
     Args:
         parts: one or two parts of the codes of all vectors, (V * r,) and (V * s,) int8.
-        slabs: their layout.
         query: codes of query vectors, (v, r + s) int16, or (v, r) for one part.
         weights: of the maxima, (v,) float32.
         owners: query of each query vector, (v,) int64, ascending from 0.

@@ -171,7 +171,6 @@ class SharedCounts(Counts):
     Args:
         file: descriptor of a file that all workers have open.
         worker: number of this worker, from 0.
-        workers: number of workers.
         waiting: returns the number of questions that wait for this worker's engine.
     """
 

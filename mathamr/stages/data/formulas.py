@@ -32,11 +32,8 @@ def build_formula_trees(
     """Build formulas.db, or resume an interrupted build.
 
     Args:
-        files: published formulas.
         out: output database (resumed if it exists).
         posts: ids of the posts whose formulas are read; None: all.
-        letters: letters of the trees' labels.
-        workers: processes that read MathML.
 
     Raises:
         ConfigError: no process.

@@ -170,7 +170,6 @@ def build_texts(
     Args:
         posts: posts, read as they are needed.
         out: posts.db; texts that it has are kept.
-        total: number of posts, where it is known.
         completing: collection that completes its posts after they were read.
     """
     with console.stage("texts", total=total, unit="posts") as advance:

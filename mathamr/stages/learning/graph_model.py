@@ -38,8 +38,6 @@ class TrainingData:
     """Data that a graph model learns from.
 
     Args:
-        store: tensors of the posts.
-        pairs: questions and their answers.
         negatives: hard negatives of each question; None: mined where ``train.negatives`` asks for some.
         posts: posts that negatives are mined from; None: only ``train.negative_source=model`` is possible.
         visual_ids: visual ids of each post's formulas, for losses on formulas.
@@ -72,7 +70,6 @@ def train_graph_model(
 
     Args:
         out: folder of the checkpoints.
-        log: receiver of every record.
         resume: ``auto`` resumes from ``OUT/last``, ``never`` starts anew.
 
     Raises:

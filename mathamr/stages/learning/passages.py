@@ -59,7 +59,6 @@ def write_passages(
         parts: beginnings of words, one of which a kind of statement or a heading above the passage must have; none:
             all passages.
         apart_from: folder of a collection of pairs; passages that contain a query of its tests are left out.
-        workers: number of reading processes.
 
     Raises:
         CorpusError: no passage, or a collection that cannot be read.

@@ -23,13 +23,7 @@ Log = Callable[[dict[str, Any]], None]
 
 
 class TrainingReporter:
-    """Receiver of a training's records: sets the number of steps, prints warnings, negatives and epochs, passes all on.
-
-    Args:
-        console: console of the lines.
-        progress: stage that counts steps.
-        log: receiver of every record.
-    """
+    """Receiver of training records: sets the number of steps, prints warnings, negatives and epochs, passes all on."""
 
     def __init__(self, console: Console, progress: Stage, log: Log | None = None) -> None:
         self._console, self.progress, self._log = console, progress, log

@@ -40,10 +40,6 @@ class FinishedSearch:
     """A finished job, with what its search was made with.
 
     Attributes:
-        settings: settings of the job.
-        trained: its model.
-        encoded: vectors of its posts.
-        indexed: index that it searched.
         queries: topics as its system searched for them.
         place: folder of its results.
     """
@@ -61,10 +57,8 @@ class KeptSearch:
     """Files and record that a system kept of a finished job.
 
     Attributes:
-        folder: its files.
         record: what ``keep`` returned.
         parts: conditions that it is made of, opened.
-        device: device of its model.
     """
 
     folder: Path
@@ -88,11 +82,9 @@ class Part:
     """An opened condition: its rankings of answers, as it left them in its experiment.
 
     Attributes:
-        searchable: its system.
         depth: number of results that it leaves for conditions that read scores; None: those of its run file.
         limit: most answers that are made from questions.
         threads: questions of the answers, where the system ranks questions; None: it ranks answers.
-        parts: conditions that the system is made of.
         cut_at: length from which the system's list may lack further results.
     """
 
@@ -108,11 +100,7 @@ class Part:
         return list(_best(self._answers(topic, self._found(topic))).items())
 
     def _found(self, topic: Topic) -> Ranking:
-        """Return what the system finds, sorted and checked as its job does.
-
-        Raises:
-            RetrievalError: a score is not finite.
-        """
+        """Return what the system finds, sorted and checked as its job does."""
         found = list(self.searchable.rank(topic))
         if wrong := [hit for hit in found if not math.isfinite(hit[1])]:
             raise RetrievalError(f"the system gives post {wrong[0][0]} the score {wrong[0][1]}; scores must be finite")

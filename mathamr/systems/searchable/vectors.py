@@ -29,14 +29,7 @@ EncodeQuery = Callable[[Post], VectorSets | None]
 
 @dataclass(frozen=True)
 class VectorSearch:
-    """Exact search of posts by vectors.
-
-    Attributes:
-        index: vectors of the posts.
-        strategy: comparison of vectors.
-        results: number of results of a query.
-        encode: makes the vectors of a query.
-    """
+    """Exact search of posts by vectors."""
 
     index: ExactIndex
     strategy: Strategy

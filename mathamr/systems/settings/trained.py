@@ -99,11 +99,7 @@ _TEXT_ENCODERS = (("model", "label_vectors"), ("model", "sentence_vectors"), ("t
 
 
 def _weights(path: str) -> str:
-    """Return the hash of a checkpoint's weights.
-
-    Raises:
-        ConfigError: there is no checkpoint.
-    """
+    """Return the hash of a checkpoint's weights."""
     if not checkpoint.exists(path):
         raise ConfigError(f"model.checkpoint={path} holds no checkpoint; name a folder such as model/best")
     return checkpoint.weights_hash(path)
