@@ -164,11 +164,7 @@ def _chosen(learner: str, topics: Sequence[JudgedTopic], relevant: int) -> Mappi
 
 
 def read_left_out(content: Mapping[str, Any]) -> LeftOut:
-    """Return the rankers of a file of weights.
-
-    Raises:
-        RetrievalError: the content is not that of :meth:`LeftOut.record`.
-    """
+    """Return the rankers of a file of weights; raise RetrievalError unless :meth:`LeftOut.record` made it."""
     try:
         features = [str(name) for name in content["features"]]
         rankers = []

@@ -155,11 +155,7 @@ class FormulaIndex:
     def open(
         cls, path: Path, *, backend: str = "exact", name: str = "mathamr-formulas", **options: Any
     ) -> FormulaIndex:
-        """Open what :meth:`build` has written to ``path``.
-
-        Args:
-            options: further arguments of :func:`mathamr.retrieval.backends.open_index`.
-        """
+        """Open what :meth:`build` has written to ``path``; ``options`` are further ones of :func:`open_index`."""
         index = open_index(backend, path=path / INDEX, name=name, **options)
         try:
             lines = (path / FORMULA_TABLE).read_text(encoding="utf-8").splitlines()[1:]

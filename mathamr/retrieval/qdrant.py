@@ -231,11 +231,7 @@ def _write_shard(
 
 
 def refuse_missing_sets(strategy: Strategy, sets: bool) -> None:
-    """Raise for a search by sets of vectors in an index that holds one vector for each point.
-
-    Raises:
-        RetrievalError: names the strategy that the index can do.
-    """
+    """Raise RetrievalError for a search by sets of vectors where each point has one vector."""
     if strategy.name != "single_vector" and not sets:
         raise RetrievalError(f"this index holds one vector for each id and cannot do {strategy}; use single_vector")
 

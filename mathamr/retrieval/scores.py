@@ -121,11 +121,7 @@ def write_scores(path: Path, results: Mapping[str, Sequence[tuple[str, float]]],
 
 
 def read_scores(path: Path) -> dict[str, TopicScores]:
-    """Return the scores that :func:`write_scores` wrote, by topic.
-
-    Raises:
-        RetrievalError: the file is damaged.
-    """
+    """Return the scores that :func:`write_scores` wrote, by topic; raise RetrievalError for a damaged file."""
     faults = faults_as(RetrievalError, f"{path} is no file of scores: {{}}; run its job again")
     with faults, path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         topics, sizes, depth, documents, scores = (arrays[name] for name in _ARRAYS)

@@ -94,11 +94,7 @@ class StructuredFormulas:
 
     @classmethod
     def open(cls, folder: Path) -> StructuredFormulas:
-        """Open what :meth:`write` has written.
-
-        Raises:
-            StoreError: files that are damaged or do not belong together.
-        """
+        """Open what :meth:`write` has written; raise StoreError for damaged files."""
         index = read_index(folder)
         with faults_as(StoreError, "cannot be read as the table of formulas: {}", folder / FORMULA_TABLE):
             rows = [line.split("\t") for line in (folder / FORMULA_TABLE).read_text(encoding="utf-8").split("\n")[1:-1]]

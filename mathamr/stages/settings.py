@@ -212,11 +212,7 @@ class GraphConfig:
         self.spec()  # raises ConfigError
 
     def spec(self) -> VirtualNodeSpec:
-        """Return the virtual nodes and the formula mode of graphs.
-
-        Raises:
-            ConfigError: an unknown value, or values that exclude each other.
-        """
+        """Return the virtual nodes and the formula mode; raise ConfigError for unknown or conflicting values."""
         return VirtualNodeSpec.of(vars(self))
 
     def key_parts(self) -> dict[str, Any]:

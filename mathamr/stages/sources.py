@@ -108,11 +108,7 @@ def post_id_of(source: str, post_id: str) -> str:
 
 
 def check_apart(own: Iterable[Pair], found: Mapping[str, Source]) -> None:
-    """Refuse sources that have pairs of the searched collection, some of which are held out.
-
-    Raises:
-        ConfigError: names the source and a pair.
-    """
+    """Raise ConfigError for sources with pairs of the searched collection, some of which are held out."""
     own = frozenset(own) if found else frozenset()  # a set of all pairs is large
     for name, source in found.items():
         if shared := [pair for pair in source.pairs() if pair in own]:

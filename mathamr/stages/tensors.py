@@ -104,9 +104,7 @@ class Preparation:
         console: Console,
         learned: Callable[[TrainConfig], frozenset[str]] = lambda config: frozenset(),
     ) -> None:
-        """Args:
-        learned: returns the posts of the collection that training learns from, before any is parsed.
-        """
+        """Prepare files; ``learned`` returns the posts that training learns from, before any is parsed."""
         self._corpus = corpus
         self._shared = shared
         self._console = console

@@ -46,11 +46,7 @@ class Names:
         self._edges: dict[str, int] = {"": 0} if known is None else {}
 
     def symbol(self, symbol: str) -> int:
-        """Return the number of a symbol.
-
-        Raises:
-            RetrievalError: more different symbols than pairs have room for.
-        """
+        """Return the number of a symbol; raise RetrievalError for more symbols than pairs have room for."""
         number = _number(symbol, self._known_symbols, self._symbols)
         if number >= MAX_NAMES:
             raise RetrievalError(f"more than {MAX_NAMES:,} different symbols; index fewer formulas together")

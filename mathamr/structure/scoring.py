@@ -52,11 +52,7 @@ class Scoring:
         return cls(**{one.name: own[one.name] for one in fields(cls)})
 
     def check(self) -> None:
-        """Check the values.
-
-        Raises:
-            ConfigError: a value out of its range.
-        """
+        """Raise ConfigError for a value out of its range."""
         for one in fields(Scoring):
             value = getattr(self, one.name)
             if one.name == "k1":

@@ -50,11 +50,7 @@ def write_index(index: StructureIndex, folder: Path) -> None:
 
 
 def read_index(folder: Path) -> StructureIndex:
-    """Read what :func:`write_index` wrote.
-
-    Raises:
-        StoreError: a file is missing or damaged, or its arrays do not belong together.
-    """
+    """Read what :func:`write_index` wrote; raise StoreError for files that are missing, damaged or do not fit."""
     with faults_as(StoreError, "the structure index is damaged ({}); build the index again", folder):
         names, scoring = _read_names(json.loads((folder / NAMES).read_text(encoding="utf-8")))
         with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:

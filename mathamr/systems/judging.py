@@ -34,11 +34,7 @@ def judge(run: Run, topic_set: TopicSet, visual_ids: Mapping[str, str] | None = 
 
 
 def check_searched(system: System[Any], encoded: Encoded, topic_set: TopicSet) -> None:
-    """Check that some of the only answers that are searched, e.g. the judged ones, are in the collection.
-
-    Raises:
-        ConfigError: none of them is.
-    """
+    """Raise ConfigError if only some answers are searched, e.g. the judged ones, and none is in the collection."""
     if topic_set.task != 1 or not topic_set.indexed:
         return
     wanted = sorted(topic_set.indexed)
@@ -51,11 +47,7 @@ def check_searched(system: System[Any], encoded: Encoded, topic_set: TopicSet) -
 
 
 def check_results(track: str, retrieved: Retrieved, task: Task) -> None:
-    """Check that a system returned a list of (id, score) or of hits for each topic; in Task 2, of hits.
-
-    Raises:
-        ConfigError: a topic has something else.
-    """
+    """Raise ConfigError if a topic's results are no list of (id, score) or of hits; in Task 2, of hits alone."""
     if not isinstance(retrieved.results, Mapping):
         raise ConfigError(f"track={track}: results are a {type(retrieved.results).__name__}; map topic ids to lists")
     for topic_id, found in retrieved.results.items():

@@ -61,11 +61,7 @@ def system(name: str) -> Callable[[Kind], Kind]:
 
 
 def names() -> list[str]:
-    """Return the names of all systems, those of this package first.
-
-    Raises:
-        ConfigError: two systems have one name.
-    """
+    """Return the names of all systems, those of this package first; raise ConfigError if two have one name."""
     return list(dict.fromkeys([*BUILT_IN, *_registered, *_entry_points()]))
 
 
@@ -88,20 +84,12 @@ def find(name: str) -> type[System[Any]]:
 
 
 def settings_of(name: str) -> type[JobSettings]:
-    """Return the type of a system's settings; a system of this package is not imported for this.
-
-    Raises:
-        ConfigError: as :func:`find`.
-    """
+    """Return the type of a system's settings; a system of this package is not imported for this."""
     return BUILT_IN[name].settings if name in BUILT_IN else find(name).settings
 
 
 def loadable() -> dict[str, type[JobSettings]]:
-    """Return the settings of all systems, except those of packages that cannot be imported (:func:`fault`).
-
-    Raises:
-        ConfigError: two systems have one name.
-    """
+    """Return the settings of all systems, except those of packages that cannot be imported (:func:`fault`)."""
     return {name: settings_of(name) for name in names() if fault(name) is None}
 
 
@@ -135,11 +123,7 @@ def owner(name: str) -> str:
 
 
 def check_abilities(kind: type[System[Any]], topic_sets: Sequence[TopicSet]) -> None:
-    """Raise for a task or a test that a system does not support.
-
-    Raises:
-        ConfigError: an unsupported task or test; the message names systems that support it.
-    """
+    """Raise ConfigError for a task or a test that a system does not support; it names systems that do."""
     lacking = {topic_set.task for topic_set in topic_sets} - kind.tasks
     if lacking:
         task = min(lacking)

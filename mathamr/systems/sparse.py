@@ -158,11 +158,7 @@ class SparseIndex:
 
     @classmethod
     def open(cls, folder: Path) -> SparseIndex:
-        """Open what :meth:`write` has written.
-
-        Raises:
-            StoreError: a file is missing or damaged.
-        """
+        """Open what :meth:`write` has written; raise StoreError for a file that is missing or damaged."""
         with faults_as(StoreError, "cannot be read as weights of words: {}; build the index again", folder):
             names = np.load(folder / _IDS, allow_pickle=False)
             with zipfile.ZipFile(folder / _WEIGHTS) as archive:

@@ -159,11 +159,7 @@ class StructureSearch(Searchable):
 
     @classmethod
     def open(cls, folder: Path, trees: FormulaTrees, results: int) -> StructureSearch:
-        """Open what :meth:`write` has written.
-
-        Raises:
-            StoreError: a file is missing or damaged.
-        """
+        """Open what :meth:`write` has written; raise StoreError for a file that is missing or damaged."""
         structured = StructuredFormulas.open(folder) if (folder / FORMULA_TABLE).is_file() else None
         index = read_index(folder) if structured is None else structured.index
         fault = "cannot be read as the posts of formulas: {}; build the index again"

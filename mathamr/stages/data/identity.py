@@ -28,11 +28,7 @@ SHOWN = 12  # digits of a fingerprint in a message
 
 
 def check_same_topics(graphs: Collection, corpus: Corpus) -> None:
-    """Check that graphs of topics were made from the topics of ``corpus``, where the collection records it.
-
-    Raises:
-        StoreError: they were made from other topics, or from an earlier state of them.
-    """
+    """Raise StoreError if a collection records that its topics are not those of ``corpus``."""
     if graphs.meta.get(TOPICS) not in (None, corpus.fingerprints().topics):
         raise StoreError(
             "its graphs of topics were made from other topics; build the graphs of the topics into another file",
@@ -41,11 +37,7 @@ def check_same_topics(graphs: Collection, corpus: Corpus) -> None:
 
 
 def refuse_shard(graphs: Collection) -> None:
-    """Refuse a shard, which has only a part of the posts.
-
-    Raises:
-        StoreError: it is a shard.
-    """
+    """Raise StoreError for a shard, which has only a part of the posts."""
     if (shard := str(graphs.meta.get("shard") or "1/1")) != "1/1":
         raise StoreError(
             f"this collection is shard {shard}; merge all shards with mathamr collection merge", path=graphs.path
@@ -53,11 +45,7 @@ def refuse_shard(graphs: Collection) -> None:
 
 
 def check_whole(graphs: Collection, console: Console) -> None:
-    """Refuse a shard, and warn of a collection whose build was stopped or limited.
-
-    Raises:
-        StoreError: it is a shard.
-    """
+    """Raise StoreError for a shard, and warn of a collection whose build was stopped or limited."""
     refuse_shard(graphs)
     if not graphs.meta.get("finished"):
         console.say(
@@ -67,11 +55,7 @@ def check_whole(graphs: Collection, console: Console) -> None:
 
 
 def check_same_posts(graphs: Collection, corpus: Corpus) -> None:
-    """Check that a collection.db was made from the posts of ``corpus``.
-
-    Raises:
-        StoreError: it was made from other posts, or from an earlier state of them.
-    """
+    """Raise StoreError for a collection.db that was made from other posts than those of ``corpus``."""
     made_from, posts = str(graphs.meta.get("source", "")), corpus.fingerprints().graphs
     if made_from != posts and not made_from.startswith("import "):
         raise StoreError(

@@ -121,11 +121,7 @@ def _negatives_and_teacher(
 
 
 def as_model(result: TrainResult, device: str) -> Trained:
-    """Return the result of a training as the model of a job, with its costs as columns of the results table.
-
-    Args:
-        device: device that it was trained on.
-    """
+    """Return a training on ``device`` as the model of a job, with its costs as columns of the results table."""
     parameters = {f"parameters_{part}": count for part, count in result.parameters.items() if part != "total"}
     gpu_memory = peak_gpu_memory(device)
     costs = {

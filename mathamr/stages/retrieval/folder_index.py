@@ -161,10 +161,7 @@ def files_for(model: FolderModel, graphs: Path, tensors: Path, console: Console,
 
 
 def _take_over(before: Path, graphs: Path, wanted: set[str], source: str, parser: str) -> None:
-    """Copy the graphs of ``wanted`` posts from an earlier file; one that cannot be read is left aside.
-
-    A file of another parser is left aside, too.
-    """
+    """Copy the graphs of ``wanted`` posts from an earlier file, unless it cannot be read or is of another parser."""
     try:
         with Collection(before) as old:
             if old.meta.get("parser") == parser:

@@ -107,11 +107,7 @@ class IndexBuild:
 
 
 def read_ids(path: Path) -> frozenset[str]:
-    """Return the ids in a file, one a line, with or without the byte order mark of Windows.
-
-    Raises:
-        StoreError: the file cannot be read.
-    """
+    """Return the ids in a file, one a line, with or without a byte order mark; raise StoreError if it is unreadable."""
     with faults_as(StoreError, "cannot be read: {}", path):
         ids = frozenset(path.read_text(encoding="utf-8-sig").split())
     return ids

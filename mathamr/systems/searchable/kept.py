@@ -67,11 +67,7 @@ class KeptSearch:
     device: str = "cpu"
 
     def parts_named(self, names: Sequence[str]) -> dict[str, Part]:
-        """Return parts by name, in order.
-
-        Raises:
-            StoreError: one of them is missing.
-        """
+        """Return parts by name, in order; raise StoreError if one of them is missing."""
         if missing := [name for name in names if name not in self.parts]:
             raise StoreError(f"the index lacks its part {missing[0]}; build it again with mathamr index")
         return {name: self.parts[name] for name in names}
@@ -144,21 +140,12 @@ def _best(ranking: Ranking) -> dict[str, float]:
 
 
 def most_left(depth: int | None, limit: int) -> int:
-    """Return the most results of a topic that a search leaves for other conditions.
-
-    Args:
-        depth: ``thread.depth``; None: results of the run file.
-        limit: most answers that are made from questions.
-    """
+    """Return the most results of a topic that a search with this ``thread.depth`` leaves for other conditions."""
     return min(limit, MAX_PER_TOPIC) if depth is None else depth
 
 
 def entry(record: Mapping[str, Any], name: str) -> Any:
-    """Return an entry of a record.
-
-    Raises:
-        StoreError: the record lacks it, or is not a record.
-    """
+    """Return an entry of a record; raise StoreError if the record lacks it, or is not a record."""
     try:
         return record[name]
     except (KeyError, TypeError):
