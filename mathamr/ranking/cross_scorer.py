@@ -26,7 +26,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphs.errors import ConfigError
 from graphs.processes import batched
 from mathamr import maxsim
 from mathamr.maxsim import VectorSets
@@ -133,12 +132,7 @@ def train_cross_scorer(
         learning_rate: learning rate of AdamW.
         seed: seed of weights and order.
         report: function called with the number and the mean loss of each epoch.
-
-    Raises:
-        ConfigError: no example.
     """
-    if not examples:
-        raise ConfigError("no pair of a question and an answer with negatives to train a cross-scorer on")
     devices = [] if questions.vectors.device.type == "cpu" else [questions.vectors.device]
     with torch.random.fork_rng(devices=devices), torch.enable_grad():
         torch.manual_seed(seed)

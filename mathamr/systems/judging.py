@@ -17,8 +17,6 @@ from mathamr.evaluation.runs import Hit, Qrels, Run, Task, qrels_of
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet
 from mathamr.systems.system import System
 
-Searchable = Callable[[System[Any], Encoded, Sequence[str]], Sequence[str]]
-
 
 def judge(run: Run, topic_set: TopicSet, visual_ids: Mapping[str, str] | None = None) -> Evaluation:
     """Score a run on the topics. ``visual_ids`` (Task 2) are those of all formulas of the collection."""
@@ -120,7 +118,7 @@ def completed(
     topic_set: TopicSet,
     run: Run,
     visual_ids: Mapping[str, str] | None,
-    searchable: Searchable,
+    searchable: Callable[[System[Any], Encoded, Sequence[str]], Sequence[str]],
 ) -> dict[str, int | list[str]]:
     """Count the topics and judged documents that take part in a result.
 
