@@ -307,11 +307,7 @@ def chosen_rows(rows: Iterable[Row], posts: frozenset[str] | None) -> Iterator[R
 
 
 def file_name(config: ParsedSettings, formulas: Path | None) -> str:
-    """Return the name of collection.db in the folder of a collection.
-
-    Args:
-        formulas: formulas.db that was made elsewhere.
-    """
+    """Return the name of collection.db in a collection's folder; ``formulas`` is formulas.db made elsewhere."""
     return f"collection-{parsers.name(config)}{_of_trees(formulas)}.db"
 
 

@@ -1,19 +1,11 @@
 """Shared files of the graph track: posts -> graphs -> tensors, each stage made once.
 
-It lies in ``outputs/shared/COLLECTION-FINGERPRINT/``:
+    preparation = Preparation(corpus, Path("outputs/shared/arqmath-c2cab975a849"), console)
+    prepared = preparation(settings, topic_sets)
+    prepared.posts                # PosixPath('outputs/shared/arqmath-c2cab975a849/preprocessed-3fe02b91c7.db')
 
-    formulas.db                   trees of the formulas that the collection publishes as MathML (arqmath)
-    collection-PARSER.db          graphs of the posts, of all or of those that were needed so far; beside it
-                                  collection-PARSER.failures.tsv, the posts without one
-    topic-graphs-PARSER.db        graphs of the topics that were asked for so far
-    post_headers.db               all posts without texts (:mod:`mathamr.stages.data.post_files`)
-    posts.db                      texts of the posts, which graphs are made from and examples are shown of
-    counts-PARSER-MODE-HASH.json  how often each label and relation occurs in what is learned from, by formula mode
-    preprocessed-HASH.db          tensors of the posts that are learned from, for each parser, formula mode and
-                                  vocabulary; virtual nodes are added when they are loaded, so one file serves every
-                                  graph.structure and graph.connectivity
-    searched-HASH.db              tensors of needed posts that are searched alone (:mod:`mathamr.stages.needed`)
-    topics-HASH.db                tensors of the topics
+docs/architecture.md lists the files. There is a file of tensors for each parser, formula mode and vocabulary. Virtual
+nodes are added when tensors are loaded, so one file serves every graph.structure and graph.connectivity.
 
 Sources that are learned from as well (:mod:`mathamr.stages.sources`) have folders of their own, with the graphs and
 counts that every experiment uses which learns from them. The vocabulary is that of the sum of all counts, and

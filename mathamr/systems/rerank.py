@@ -14,7 +14,6 @@ topics. Vectors of their questions are made by a condition with the same model a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -168,7 +167,7 @@ class RerankSystem(System[RerankSettings]):
                 f"rerank.questions={own.questions}: no question of a training pair has vectors; use "
                 "thread.read=question in that condition, or rerank.scorer=cross_encoder"
             )
-        pairs = list(islice(pairs, _MOST_ANSWERS))
+        pairs = pairs[:_MOST_ANSWERS]
         questions = list(dict.fromkeys(pair.question_id for pair in pairs))
         answers = list(dict.fromkeys(pair.answer_id for pair in pairs))
         row = {name: place for place, name in enumerate(questions)}

@@ -125,9 +125,7 @@ class TextSystem(System[TextSettings]):
 
     def prepare(self, settings: TextSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Make posts.db, and the encoder ``tiny`` where it is named; no graphs."""
-        self.post_files.read(
-            texts=extent_of(settings.data) == "all"
-        )  # once: pairs and texts are read from what it keeps
+        self.post_files.read(texts=extent_of(settings.data) == "all")  # once, for pairs and for texts
         collection = ParsedCollection(self.corpus, self.shared, self.console, self._needed(settings, topic_sets))
         with collection.alone():
             collection.texts()
@@ -208,13 +206,9 @@ class TextSystem(System[TextSettings]):
             best.mkdir(exist_ok=True)
             trained = Trained(best, {"parameters": encoder.parameters})
         parts = [fingerprint(encoder), str(text.max_length)]
-        parts += [
-            name
-            for name, on in ((f"linearized{VERSION}", text.linearize), ("bf16", _precision(settings) == "bf16"))
-            if on
-        ]
-        if text.opening != Opening():
-            parts.append(key(asdict(text.opening)))
+        parts += [f"linearized{VERSION}"] if text.linearize else []
+        parts += ["bf16"] if _precision(settings) == "bf16" else []
+        parts += [key(asdict(text.opening))] if text.opening != Opening() else []
         model_hash = "-".join(parts)
         write_record(best, {"encoder": text.encoder, "identity": model_hash})
         return trained

@@ -36,10 +36,8 @@ def build_formula_trees(
         posts: ids of the posts whose formulas are read; None: all.
 
     Raises:
-        ConfigError: no process.
         MathAMRError: a file that cannot be read, or a database of other files.
     """
-    check_workers(workers)
     out.parent.mkdir(parents=True, exist_ok=True)
     for file, why in files.unread:
         console.say(f"not read: {file}: {why}")

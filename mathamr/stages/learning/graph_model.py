@@ -22,8 +22,8 @@ from mathamr.evaluation.efficiency import peak_gpu_memory, peak_memory
 from mathamr.model.config import EncoderConfig
 from mathamr.negatives import mining
 from mathamr.stages.console import Console
-from mathamr.stages.learning.reporting import Log, training_stage
-from mathamr.stages.topic_sets import Trained
+from mathamr.stages.learning.reporting import training_stage
+from mathamr.stages.topic_sets import Log, Trained
 from mathamr.training import checkpoint
 from mathamr.training.config import TrainConfig
 from mathamr.training.graph.checks import Negatives

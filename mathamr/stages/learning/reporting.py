@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,8 @@ from typing import Any
 from graphs.errors import TrainingError
 from graphs.shared_files import only_writer
 from mathamr.stages.console import Console, Stage
+from mathamr.stages.topic_sets import Log
 from mathamr.training.result import loss_terms
-
-Log = Callable[[dict[str, Any]], None]
 
 
 class TrainingReporter:
