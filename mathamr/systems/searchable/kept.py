@@ -32,7 +32,7 @@ from mathamr.retrieval.scores import TopicScores, with_floor
 from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.threads import Threads
 from mathamr.stages.settings import JobSettings
-from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, Trained
+from mathamr.stages.topic_sets import Encoded, Indexed, TopicSet, Trained
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,7 @@ class Part:
         return ranked([post_id for post_id, _ in found], [score for _, score in found])
 
     def _answers(self, topic: Topic, ranking: Ranking) -> Ranking:
-        if self.threads is None:
-            return ranking
-        found = self.threads.answers(Retrieved({topic.topic_id: ranking}), TopicSet(1, [topic], [], "full"), self.limit)
-        return [(hit.doc_id, hit.score) if isinstance(hit, Hit) else hit for hit in found.results[topic.topic_id]]
+        return ranking if self.threads is None else self.threads.answers_of(topic.topic_id, ranking, self.limit)
 
     def run(self, topic: Topic) -> list[Hit]:
         """Return the results as the run file of the condition has them."""
