@@ -72,11 +72,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Rankers by their training years.
-
-    Attributes:
-        rankers: rankers that leave a year out, and one that leaves none out.
-    """
+    """Rankers by their training years: one that leaves each year out, and one that leaves none out."""
 
     learner: str
     features: Sequence[str]

@@ -54,11 +54,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class TreeRanker:
-    """A sum of trees.
-
-    Attributes:
-        gains: share of each feature in the gain of all splits (features,).
-    """
+    """A sum of trees; ``gains`` are the shares of each feature in the gain of all splits (features,)."""
 
     trees: Sequence[Tree]
     gains: Floats
@@ -104,11 +100,7 @@ def read_trees(record: Mapping[str, Any], features: int) -> TreeRanker:
 
 
 def fit_lambdamart(topics: Sequence[JudgedTopic], leaves: int, trees: int) -> TreeRanker:
-    """Return few small trees that are fitted to judged topics.
-
-    Raises:
-        ConfigError: LightGBM is not installed.
-    """
+    """Return few small trees that are fitted to judged topics; raise ConfigError without LightGBM."""
     try:
         import lightgbm
     except ImportError as error:

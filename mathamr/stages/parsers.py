@@ -20,11 +20,7 @@ from mathamr.stages.settings import ParsedSettings
 
 
 def parser_of(config: ParsedSettings) -> tuple[str, dict[str, object]]:
-    """Return the parser of a job and its options.
-
-    Raises:
-        ConfigError: an unknown parser, or an option that it lacks, does not take, or that is of another type.
-    """
+    """Return the parser of a job and its options; raise ConfigError if it is unknown or does not take them."""
     return select(config.graph.parser, config.parsers)
 
 

@@ -79,11 +79,7 @@ class Scoring:
 
 @dataclass(frozen=True, kw_only=True)
 class StructureConfig(Scoring):
-    """Scoring rules, and how many of the last places of a ranking go to formulas of posts like the topic's.
-
-    Attributes:
-        context: number of these places (:mod:`mathamr.structure.context`).
-    """
+    """Scoring rules, and how many of the last places go to formulas of posts like the topic's (``context``)."""
 
     context: int
 

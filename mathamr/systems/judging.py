@@ -64,11 +64,7 @@ def _is_hit(hit: Any, task: Task) -> bool:
 
 
 def check_found(system: System[Any], retrieved: Retrieved, topic_set: TopicSet) -> None:
-    """Check that results are posts or formulas of the collection; in Task 1, say how many are of the wrong kind.
-
-    Raises:
-        RetrievalError: with their number, and one of them.
-    """
+    """Raise RetrievalError for results that the collection lacks; in Task 1, say how many are of the wrong kind."""
     found = {
         hit.post_id or hit.doc_id if isinstance(hit, Hit) else hit[0]: topic_id
         for topic_id, hits in retrieved.results.items()

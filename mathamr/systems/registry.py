@@ -42,11 +42,7 @@ Kind = TypeVar("Kind", bound="type[System[Any]]")
 
 
 def system(name: str) -> Callable[[Kind], Kind]:
-    """Register a class as the system that ``track=name`` chooses.
-
-    Raises:
-        ConfigError: another class is registered under this name.
-    """
+    """Register a class as the system that ``track=name`` chooses; raise ConfigError if another one has the name."""
 
     def register(kind: Kind) -> Kind:
         other = _registered.get(name)
@@ -66,11 +62,7 @@ def names() -> list[str]:
 
 
 def find(name: str) -> type[System[Any]]:
-    """Return the system with a name.
-
-    Raises:
-        ConfigError: an unknown name, a name of two systems, or a package that cannot be imported.
-    """
+    """Return the system with a name; raise ConfigError if it is unknown, of two systems, or cannot be imported."""
     point = None if name in BUILT_IN else _entry_points().get(name)
     if name in _registered and (point is None or _registered[name] in _checked):
         return _registered[name]

@@ -82,7 +82,7 @@ class TextSystem(System[TextSettings]):
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
         super().__init__(corpus, shared, console)
-        self._texts = self._posts_db = shared / "posts.db"
+        self._texts = shared / "posts.db"
         self._tiny = shared / "tiny-encoder"
         self._collection_pairs = CollectionPairs(corpus, self.post_files, console)
         self._opened: set[tuple[str, int | None, Opening]] = set()
@@ -162,7 +162,7 @@ class TextSystem(System[TextSettings]):
 
     def _all_texts(self, written: Written) -> Iterator[str]:
         """Yield the texts of all posts, read as they are needed."""
-        with PostTexts(self._posts_db) as texts:
+        with PostTexts(self.posts_db) as texts:
             post_ids = texts.post_ids()
         for some in batched(post_ids, _AT_ONCE):
             yield from self._read(some, written)
@@ -238,7 +238,7 @@ class TextSystem(System[TextSettings]):
             files = [PairFile(path) for path in self.corpus.pair_files(settings.train.positives)]
             pairs = sampled(files, settings.train.max_pairs, leaking, _rewritten(written))
             return write_pairs(folder / "pairs.jsonl", pairs), None
-        with PostTexts(self._posts_db) as texts:  # the pairs of the graph track, if every text has a graph
+        with PostTexts(self.posts_db) as texts:  # the pairs of the graph track, if every text has a graph
             split = self._collection_pairs.split_of(settings.train, frozenset(texts.post_ids()))
             if (warning := split.warning()) is not None:
                 self.console.once(f"  {warning}")
@@ -298,7 +298,7 @@ class TextSystem(System[TextSettings]):
 
     def _searched(self, topic_set: TopicSet) -> list[str]:
         """Return the posts that have a text, of those that are searched."""
-        with PostTexts(self._posts_db) as texts:
+        with PostTexts(self.posts_db) as texts:
             posts = texts.post_ids(topic_set.kind)
         wanted = topic_set.indexed
         return posts if wanted is None else [post_id for post_id in posts if post_id in wanted]
@@ -330,10 +330,6 @@ class TextSystem(System[TextSettings]):
     def open_kept(cls, kept: KeptSearch) -> Searchable:
         """Open the vectors of the posts, and the encoder."""
         return open_vectors(kept.record, kept.folder, encode_query(kept.record, kept.folder, kept.device))
-
-    def visual_ids(self, settings: TextSettings) -> Mapping[str, str]:
-        """Return nothing: whole posts are searched, and no formulas."""
-        return {}
 
     def space(
         self, settings: TextSettings, encoded: Encoded, topic_set: TopicSet, select: SelectPosts

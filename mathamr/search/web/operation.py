@@ -13,10 +13,7 @@ mathamr_requests_total{path="/api/search",status="503"} 1
 mathamr_request_seconds_bucket{path="/api/search",le="0.01"} 1
 mathamr_request_seconds_bucket{path="/api/search",le="0.03"} 1
 mathamr_request_seconds_bucket{path="/api/search",le="0.1"} 2
-mathamr_request_seconds_bucket{path="/api/search",le="0.3"} 2
-mathamr_request_seconds_bucket{path="/api/search",le="1"} 2
-mathamr_request_seconds_bucket{path="/api/search",le="3"} 2
-mathamr_request_seconds_bucket{path="/api/search",le="10"} 2
+...
 mathamr_request_seconds_bucket{path="/api/search",le="+Inf"} 2
 mathamr_request_seconds_sum{path="/api/search"} 0.071
 mathamr_request_seconds_count{path="/api/search"} 2

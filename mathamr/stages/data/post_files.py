@@ -43,11 +43,7 @@ class PostFiles:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def read(self, *, texts: bool) -> None:
-        """Make post_headers.db, with ``texts`` also posts.db of all posts, as far as they are missing.
-
-        Raises:
-            CorpusError: the collection cannot be read.
-        """
+        """Make post_headers.db, with ``texts`` also posts.db of all posts; raise CorpusError if they cannot be read."""
         if not self._has_headers() or (texts and not self.has_all_texts):
             self._make(texts=texts)
         self._say_broken()

@@ -121,11 +121,7 @@ def _queries(folder: Path) -> list[str]:
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """Yield the texts of a file, one a line.
-
-    Raises:
-        CorpusError: a file that cannot be read.
-    """
+    """Yield the texts of a file, one a line; raise CorpusError for a file that cannot be read."""
     try:
         with path.open(encoding="utf-8") as lines:
             yield from (line.strip() for line in lines)
