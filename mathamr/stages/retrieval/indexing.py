@@ -205,23 +205,14 @@ def _select(
 
 @dataclass(slots=True)
 class _Vectors:
-    """Vectors of the posts to index, and how they were made.
-
-    Attributes:
-        post_ids: posts, in the order of ``sets``.
-        sets: their vectors.
-        gone: number of posts of the index before that are left out.
-        kept: number of posts whose vectors the index before has.
-        resumed: number of posts that an earlier run encoded.
-        seconds: time of encoding.
-    """
+    """Vectors of the posts to index, and how they were made."""
 
     post_ids: list[str]
     sets: list[VectorSets]
-    gone: int = 0
-    kept: int = 0
-    resumed: int = 0
-    seconds: float = 0.0
+    gone: int = 0  # posts of the index before that are left out
+    kept: int = 0  # posts whose vectors the index before has
+    resumed: int = 0  # posts that an earlier run encoded
+    seconds: float = 0.0  # of encoding
 
     def lines(self) -> list[str]:
         """Return the counts as lines of text."""
