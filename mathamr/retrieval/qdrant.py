@@ -105,9 +105,8 @@ class EmbeddedIndex:
         """
         check_documents(post_ids, documents)
         _check_room(Path(tempfile.gettempdir()) if path is None else path, documents)
-        temporary = Path(tempfile.mkdtemp(prefix="mathamr-qdrant-")) if path is None else None
-        folder = path if path is not None else temporary
-        assert folder is not None
+        folder = path or Path(tempfile.mkdtemp(prefix="mathamr-qdrant-"))
+        temporary = None if path else folder
         try:
             with building(folder) as data:
                 dim = int(documents.vectors.shape[1])

@@ -184,13 +184,10 @@ class Preparation:
         searched = None
         if needed is not None and (added := needed.added - present):
             searched = self._shared / f"searched-{_digest(graph, labels.hash, content.added, len(present))}.db"
-            if not is_done(searched.with_suffix(".done"), searched, self._console):
-                own_graphs = {"": own.path(config)}
-                self._build_tensors(searched, config, own_graphs, POSTS, content.added, labels, added)
+            self._build_tensors(searched, config, {"": own.path(config)}, POSTS, content.added, labels, added)
         topics = self._shared / f"topics-{_digest(graph, labels.hash, content.topics)}.db"
-        if not is_done(topics.with_suffix(".done"), topics, self._console):
-            topic_graphs = {"": own.topics_path(config)} if content.topics else {}
-            self._build_tensors(topics, config, topic_graphs, ("topic",), content.topics, labels)
+        topic_graphs = {"": own.topics_path(config)} if content.topics else {}
+        self._build_tensors(topics, config, topic_graphs, ("topic",), content.topics, labels)
         return Prepared(
             collection=own.path(config),
             topic_graphs=own.topics_path(config),
@@ -242,12 +239,15 @@ class Preparation:
         labels: Vocabulary,
         chosen: frozenset[str] | None = None,
     ) -> None:
-        """Make tensors of the graphs of some ``kinds``.
+        """Make tensors of the graphs of some ``kinds``, unless they are finished.
 
         Args:
             graphs: collections, by the source that their ids begin with.
             chosen: posts of the collection itself; None: all.
         """
+        done = path.with_suffix(".done")
+        if is_done(done, path, self._console):
+            return
         _remove_begun_otherwise(path, store.file_hash(config.graph.spec().formulas, labels), content)
         total = 0
         for name, collection in graphs.items():
@@ -256,7 +256,7 @@ class Preparation:
         rows = _rows(graphs, kinds, chosen)
         spec = VirtualNodeSpec(formulas=config.graph.spec().formulas)  # as any job makes the file
         build_tensors(rows, path, labels, spec, self._console, source=content, total=total, workers=config.workers)
-        path.with_suffix(".done").write_text(graphs_version(), encoding="utf-8")
+        done.write_text(graphs_version(), encoding="utf-8")
 
 
 def _rows(graphs: Mapping[str, Path], kinds: Sequence[str], chosen: frozenset[str] | None) -> Iterator[Row]:

@@ -170,11 +170,10 @@ class TextSystem(System[TextSettings]):
     def _open(self, settings: TextSettings, trained: Path | None = None) -> TextEncoder:
         """Open the encoder that a job begins with, or the one that it has ``trained``."""
         name = str(self._tiny) if settings.text.encoder == "tiny" else settings.text.encoder
-        device = device_of(settings.train.device)
-        name = name if trained is None else str(trained)
         if trained is not None:
             check_files(trained)
-        encoder = open_encoder(name, device=device, opening=settings.text.opening)
+            name = str(trained)
+        encoder = open_encoder(name, device=device_of(settings.train.device), opening=settings.text.opening)
         limit_length(encoder, settings.text.max_length)
         return encoder
 
