@@ -160,14 +160,13 @@ class Encoder(nn.Module):
 
         With label or sentence vectors, their projection is counted too; the vectors themselves are frozen.
         """
-        count = {
-            "labels": sum(p.numel() for p in self.features.labels.parameters()),
-            "relational_layers": sum(p.numel() for p in self.layers.parameters()),
-            "projection": sum(p.numel() for p in self.projection.parameters()),
+        parts = {
+            "labels": self.features.labels,
+            "relational_layers": self.layers,
+            "projection": self.projection,
+            "label_vectors": self.features.text,
+            "sentence_vectors": self.features.sentences,
         }
-        if self.features.text is not None:
-            count["label_vectors"] = sum(p.numel() for p in self.features.text.parameters())
-        if self.features.sentences is not None:
-            count["sentence_vectors"] = sum(p.numel() for p in self.features.sentences.parameters())
+        count = {name: sum(p.numel() for p in part.parameters()) for name, part in parts.items() if part is not None}
         total = sum(p.numel() for p in self.parameters())
         return {**count, "virtual_nodes": total - sum(count.values()), "total": total}
