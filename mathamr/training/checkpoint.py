@@ -175,9 +175,7 @@ def load(
         raise TrainingError(f"{_INFO} has wrong keys: {sorted(differing)}", path=path)
     written = values.pop(_DIGESTS)
     if not isinstance(written, dict) or written.get(_INFO) != digests.of_json(values):
-        raise TrainingError(
-            "damaged: the file has changed since it was written; use another checkpoint", path=folder / _INFO
-        )
+        raise _damage(folder / _INFO)
     del values["format"]
     info = CheckpointInfo(**values)
     hashes = (
@@ -345,7 +343,11 @@ def _refuse_damage(path: Path, written: Mapping[str, str]) -> None:
     with _readable(path):
         found = digests.of_file(path)
     if found != written.get(path.name):
-        raise TrainingError("damaged: the file has changed since it was written; use another checkpoint", path=path)
+        raise _damage(path)
+
+
+def _damage(path: Path) -> TrainingError:
+    return TrainingError("damaged: the file has changed since it was written; use another checkpoint", path=path)
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:

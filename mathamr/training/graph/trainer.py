@@ -1,7 +1,8 @@
 """Training of the graph encoder: from pairs and graphs to a checkpoint of the lowest validation loss.
 
     from graphs.stores.store import GraphStore
-    from mathamr.training.graph.trainer import TrainConfig, train
+    from mathamr.training.config import TrainConfig
+    from mathamr.training.graph.trainer import train
 
     store = GraphStore("preprocessed.db")
     result = train(TrainConfig(...), store, pairs, EncoderConfig(...), out="model", log=print)
@@ -55,9 +56,7 @@ from mathamr.training.graph.validation import Validation
 from mathamr.training.interruption import Interrupted, listen
 from mathamr.training.loop import Log, Progress, Run, Step
 from mathamr.training.pairs import PairSplit, posts_of, sample_pairs, split_pairs, with_sources
-from mathamr.training.result import EpochRecord, RunState, TrainResult, ValidationScore, differences, refuse_another_run
-
-__all__ = ["EpochRecord", "Interrupted", "TrainConfig", "TrainResult", "train"]
+from mathamr.training.result import RunState, TrainResult, ValidationScore, differences, refuse_another_run
 
 # Settings that results do not depend on; a run may resume with other values.
 _FREE = frozenset({"device", "processes", "workers", "checkpoint_every"})
@@ -102,7 +101,7 @@ def train(
         Interrupted: SIGTERM, SIGUSR1 or Ctrl-C; ``OUT/last`` holds the last step.
         KeyboardInterrupt: a second Ctrl-C; ``OUT/last`` holds the last saved step.
     """
-    check(config, store, negatives, visual_ids, teacher, resume)
+    check(config, store, negatives, visual_ids, teacher)
     sentence_text.check(encoder_config.sentence_vectors, store)
     with ranks(config.device) as world, listen() as signal:
         check_precision(config, world.device)

@@ -16,7 +16,8 @@ from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
 from mathamr.negatives.mining import MinedNegatives, mine, model_negatives, shared_tag_rankings
 from mathamr.training.graph.loading import TrainingBatches
-from mathamr.training.graph.trainer import Interrupted, train
+from mathamr.training.graph.trainer import train
+from mathamr.training.interruption import Interrupted
 from mathamr.training.pairs import split_pairs
 
 POSITIVES = {"q": frozenset({"right", "also right"})}
