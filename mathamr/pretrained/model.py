@@ -202,17 +202,10 @@ class MathAMR:
 
     def _write(self, place: Path, name: str, **entries: str | Mapping[str, float] | None) -> None:
         new: dict[str, Any] = {entry: value for entry, value in entries.items() if value is not None}
-        info, stated = self._files.info, replace(self._files.stated, **new)
-        shown = card(
-            name,
-            stated,
-            parser=self._files.parser,
-            seed=info.seed,
-            epochs=info.epoch,
-            validation_loss=info.best_val_loss,
-            parameters=sum(tensor.numel() for tensor in self._files.weights.values()),
-        )
-        model_folder.write(place, replace(self._files, stated=stated), shown)
+        files = replace(self._files, stated=replace(self._files.stated, **new))
+        parameters = sum(tensor.numel() for tensor in files.weights.values())
+        shown = card(name, files.stated, files.info, parser=files.parser, parameters=parameters)
+        model_folder.write(place, files, shown)
 
     def push_to_hub(
         self,
@@ -227,10 +220,8 @@ class MathAMR:
         """Upload the model to the Hugging Face Hub; return the address of the commit.
 
         Args:
-            name: ``owner/name``; a missing repository is created.
-            data: training data, as stated on the card.
-            scores: measured values by name.
-            limits: limits, as stated on the card.
+            name: ``owner/name``; a missing repository is created. ``data``, ``scores`` and ``limits`` are those of
+                :meth:`save_pretrained`.
             private: make a new repository private.
             token: access token; None: the token of the current login.
 

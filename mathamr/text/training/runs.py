@@ -53,10 +53,10 @@ def learn(
     *,
     out: Path,
     signal: StopSignal,
-    resume: str = "auto",
-    about: Mapping[str, Any] | None = None,
-    log: Log | None = None,
-    progress: Progress | None = None,
+    resume: str,
+    about: Mapping[str, Any],
+    log: Log | None,
+    progress: Progress | None,
     tokens: bool = False,
 ) -> RunState:
     """Train the model of ``task``, or resume a run of the same ``identity``; its best weights are also in ``OUT/best``.
@@ -79,7 +79,7 @@ def learn(
         if run.state.before is None:
             run.state.before = task.validate()
         parameters = sum(weight.numel() for weight in _trained(task.model).values())
-        run.start({"parameters": parameters, **(about or {})}, log, progress)
+        run.start({"parameters": parameters, **about}, log, progress)
         if not run.is_finished:
             with _without_notes():
                 trainer: Recorded = task.trainer(partial(_arguments, task, out))
