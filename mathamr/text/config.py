@@ -2,9 +2,8 @@
 
 Contradictory settings are refused before anything is loaded:
 
->>> import yaml
->>> from mathamr.default_settings import CONF
->>> settings = yaml.safe_load((CONF / "text" / "minilm.yaml").read_text())
+>>> from mathamr.default_settings import values
+>>> settings = values("text", "minilm")
 >>> TextConfig(**settings).batch_size
 32
 >>> TextConfig(**settings | {"loss": "triplet"})  # doctest: +ELLIPSIS

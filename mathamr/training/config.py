@@ -2,20 +2,14 @@
 
 Contradictory settings are refused before anything is loaded:
 
->>> settings = dict(positives="accepted", least_score=1, max_pairs=None, pairs=None, pair_weights=None,
-...     pretrain_pairs=None, pretrain_epochs=1, batch_size=32, negatives=0,
-...     negative_source="bm25", negative_candidates=100, negative_pool=10, negative_closest=0.95, negative_refresh=1,
-...     accumulate=1, node_budget=60_000, edge_budget=240_000, epochs=7, learning_rate=1e-4, min_learning_rate=1e-5,
-...     weight_decay=1e-3, temperature=0.05, grad_clip=1.0, patience=3, validation_fraction=0.1, node_mask=0.1,
-...     edge_dropout=0.1, beta=1.0, symmetric=False, normalize=True, formula_weight=0.0,
-...     formula_view_weight=0.0, teacher=None, distill_weight=1.0, distill_temperature=0.05, seed=42, device="cpu",
-...     precision="fp32", workers=1, checkpoint_every=500)
+>>> from mathamr.default_settings import values
+>>> settings = values("train", "laptop")
 >>> TrainConfig(**settings).batch_size
 32
 >>> TrainConfig(**settings | {"min_learning_rate": 0.01})
 Traceback (most recent call last):
     ...
-graphs.errors.ConfigError: train.min_learning_rate=0.01 must lie between 0 and train.learning_rate=0.0001
+graphs.errors.ConfigError: train.min_learning_rate=0.01 must lie between 0 and train.learning_rate=0.001
 """
 
 from __future__ import annotations
