@@ -58,7 +58,7 @@ class MathAMR:
 
     Args:
         files: content of a model's folder.
-        parser: factory of the AMR parser for texts; None: the embedded parser.
+        parser: factory of the AMR parser for texts (docs/amr.md); None: the embedded parser.
         device: device of the encoder.
 
     Raises:
@@ -88,13 +88,11 @@ class MathAMR:
         parser: ParserFactory | None = None,
         device: torch.device | str = "cpu",
     ) -> MathAMR:
-        """Open a model.
+        """Open a model; ``parser`` and ``device`` are those of the class.
 
         Args:
             name: folder, or the id of a model on the Hugging Face Hub (``owner/name``).
             revision: branch, tag or commit of a model on the hub.
-            parser: factory of an AMR parser (docs/amr.md); None: the embedded one.
-            device: device of the encoder.
 
         Raises:
             ConfigError: neither a folder nor a hub id.
@@ -125,7 +123,6 @@ class MathAMR:
             path: folder of the checkpoint.
             tensors: preprocessed.db that it was trained on; it holds the vocabulary.
             parser_name: name of the AMR parser of these graphs; None: as the collection beside ``tensors`` names it.
-            device: device of the encoder.
 
         Raises:
             ConfigError: collections of several parsers are beside ``tensors``.
@@ -297,11 +294,7 @@ class MathAMR:
         return encoded_texts
 
     def encode(self, texts: str | Post | Sequence[str | Post], *, show_progress_bar: bool | None = None) -> VectorSets:
-        """Return one set of vectors for each text.
-
-        Args:
-            texts: texts, or posts with ids.
-            show_progress_bar: show progress on standard error; None: only for many texts, on a terminal.
+        """Return one set of vectors for each text; arguments are those of :meth:`read`.
 
         Shapes: ``vectors`` (V, p), of unit length; the last vector of each set represents the whole text.
 
@@ -322,10 +315,8 @@ class MathAMR:
     ) -> Tensor:
         """Return the MaxSim of each query with each document, (num_queries, num_documents) (thesis, Equation 3.4).
 
-        Args:
-            queries: sets of :meth:`encode`, or texts.
-            documents: sets of :meth:`encode`, or texts.
-            normalize: divide by the number of query vectors (Equation 3.7), so that scores are at most 1.
+        Both are texts, or sets of :meth:`encode`. ``normalize`` divides by the number of query vectors (Equation 3.7),
+        so that scores are at most 1.
         """
         first, second = (
             given if isinstance(given, VectorSets) else self.encode(given) for given in (queries, documents)

@@ -94,11 +94,10 @@ def finetune(
     Args:
         pairs: training pairs; without ``validation``, the share ``config.validation_fraction`` of them is held out.
         seed: seed of order, negatives and dropout. The held-out pairs do not depend on it.
-        log: function that receives records of the kinds start, step, epoch and negatives, on rank 0 only.
+        log: function that receives records of the kinds start, step, epoch and negatives, on rank 0 only; ``progress``
+            and ``resume`` are those of :func:`mathamr.training.graph.trainer.train`.
         validation: separate pairs that select the best epoch.
         mining: source of hard negatives for the training pairs; required if ``config.negatives`` is above 0.
-        resume: ``auto`` resumes an interrupted run from ``out``, ``never`` starts anew.
-        progress: function called with the number of steps done since its last call.
 
     Raises:
         ConfigError: settings that contradict each other, or do not fit the encoder or the pairs.
@@ -292,18 +291,15 @@ class _Pairs(Task):
         return self.world.gather(sets.to(self.world.device))[0]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the pool of negatives, and the epoch it was mined before."""
         if self.pool is None:
             return {}
         return {"negatives": torch.from_numpy(self.pool), "mined": torch.tensor(self.mined)}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore the pool of negatives and its epoch."""
         if "negatives" in tensors:
             self.pool, self.mined = tensors["negatives"].numpy(), int(tensors["mined"])
 
     def trainer(self, arguments: Callable[[type], Any]) -> Any:
-        """Return sentence-transformers' trainer of the encoder."""
         from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
         from sentence_transformers.sentence_transformer.modules import Router
 

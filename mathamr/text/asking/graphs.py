@@ -103,7 +103,7 @@ def ask(
         chunks: passages by paper, from :func:`mathamr.text.knowledge_graph.chunked`.
         answers: file of answers, which is resumed.
         least_papers: fewest papers of a concept.
-        progress: function called with 1 for each new answer.
+        progress: that of :meth:`mathamr.text.asking.answers.KeptAnswers.ask`.
     """
     questions = [question_for(paper, own) for paper, own in chunks.items()]
     found: dict[str, Extracted] = {}

@@ -193,7 +193,6 @@ class _Checkpoints:
 
     @property
     def last(self) -> Path:
-        """Newest checkpoint."""
         return max(self._all(), key=lambda path: int(path.name.removeprefix("checkpoint-")), default=self._out)
 
     def _all(self) -> list[Path]:
@@ -248,7 +247,6 @@ class _Checkpoints:
                 shutil.rmtree(older, ignore_errors=True)
 
     def save_best(self, state: RunState) -> None:
-        """Write only the weights."""
         with _writing(self.best), whole_file(self.best) as partial_file:
             self.write(partial_file, {})
 

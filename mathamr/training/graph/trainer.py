@@ -211,16 +211,13 @@ class _GraphLearning:
         }
 
     def validate(self) -> ValidationScore:
-        """Score the encoder on the held-out pairs."""
         return self._validation(self.learner.encoder, self.learner.temperature)
 
     def epoch_record(self, epoch: int) -> dict[str, Any]:
-        """Return the name of the stage, and the temperature of the loss."""
         return {"stage": self.curriculum.stage(epoch).name, "temperature": self.temperature}
 
     @property
     def temperature(self) -> float:
-        """Temperature of the loss."""
         return float(self.learner.temperature().detach())
 
 
@@ -258,7 +255,6 @@ class _Checkpoints:
         return RunState.of(state.scalars["progress"], state.tensors["losses"])
 
     def remove(self) -> None:
-        """Delete both folders."""
         checkpoint.remove(self.last)
         checkpoint.remove(self.best)
 
@@ -274,7 +270,6 @@ class _Checkpoints:
         checkpoint.save(self.last, self._info(state), weights, TrainingState(tensors, scalars))
 
     def save_best(self, state: RunState) -> None:
-        """Write only the weights."""
         checkpoint.save(self.best, self._info(state), self.learning.learner.encoder.state_dict())
 
     def _info(self, state: RunState) -> CheckpointInfo:
