@@ -162,19 +162,10 @@ class TextEncoder:
         self, texts: Sequence[str], side: Side, *, batch_size: int = 32, progress: Callable[[int], None] | None = None
     ) -> Vectors:
         """Return unit vectors (n, d), float32; long texts are cut at the model's limit."""
+        whole = {"convert_to_numpy": True, "normalize_embeddings": True, "truncate_dim": self.truncate_dim}
+        size = batch_size * (16 if self._pool is None else 256)
         parts = [
-            self.model.encode(
-                list(some),
-                prompt=self.prompt(side),  # also if empty: the model's default prompt would be added otherwise
-                batch_size=batch_size,
-                convert_to_numpy=True,
-                normalize_embeddings=True,
-                truncate_dim=self.truncate_dim,
-                show_progress_bar=False,
-                pool=self._pool,
-                task=side,  # for a model with two encoders
-            )
-            for some in _parts(texts, batch_size * (16 if self._pool is None else 256), progress)
+            self._outputs(some, side, batch_size, pool=self._pool, **whole) for some in _parts(texts, size, progress)
         ]
         return np.concatenate([np.zeros((0, self.dimension), np.float32), *parts]).astype(np.float32)
 
@@ -202,7 +193,7 @@ class TextEncoder:
 
         sets: list[torch.Tensor] = []
         for some in _parts(texts, batch_size * 16, progress):
-            for output in self._outputs(some, side, batch_size):
+            for output in self._outputs(some, side, batch_size, output_value=None):
                 tokens = _token_vectors(output)
                 vectors = torch.cat([tokens, output["sentence_embedding"][None]]).float().cpu()
                 sets.append(torch.nn.functional.normalize(vectors, dim=1))
@@ -215,19 +206,19 @@ class TextEncoder:
         """
         import torch
 
-        tokens = [_token_vectors(output).float().cpu() for output in self._outputs(texts, side)]
+        tokens = [_token_vectors(output).float().cpu() for output in self._outputs(texts, side, 32, output_value=None)]
         pooled = torch.stack([own.mean(dim=0) for own in tokens])
         return torch.cat(tokens).norm(dim=1).numpy(), pooled.norm(dim=1).numpy()
 
-    def _outputs(self, texts: Sequence[str], side: Side, batch_size: int = 32) -> Any:
-        """Return what the model says of each text: a dictionary with vectors of its tokens."""
+    def _outputs(self, texts: Sequence[str], side: Side, batch_size: int, **form: Any) -> Any:
+        """Return what the model makes of each text in this ``form``; ``output_value=None``: vectors of tokens, too."""
         return self.model.encode(
             list(texts),
-            prompt=self.prompt(side),
+            prompt=self.prompt(side),  # also if empty: the model's default prompt would be added otherwise
             batch_size=batch_size,
-            output_value=None,
             show_progress_bar=False,
-            task=side,
+            task=side,  # for a model with two encoders
+            **form,
         )
 
     def save(self, folder: Path) -> None:
