@@ -38,7 +38,7 @@ from mathamr.model.config import EncoderConfig
 from mathamr.model.encoder import Encoder
 from mathamr.pretrained import folder as model_folder
 from mathamr.pretrained.card import card
-from mathamr.pretrained.folder import ModelFiles, check_vocabulary
+from mathamr.pretrained.folder import ModelFiles
 from mathamr.pretrained.post_index import PostIndex
 from mathamr.retrieval.explanation import Explanation, explain
 from mathamr.search.query import POSTS_A_BATCH, EncodedQuery, QueryEncoder, is_same_parser, query_sets
@@ -131,7 +131,6 @@ class MathAMR:
         """
         trained = checkpoint.load(path)
         graphs = GraphStore(tensors, config_hash=trained.info.config_hash)
-        check_vocabulary(trained.info, graphs.vocabulary, graphs.spec, Path(path))
         parser = parser_name or recorded_parser(Path(tensors), graphs.source)
         files = ModelFiles(trained.info, trained.weights, graphs.vocabulary, graphs.spec, parser)
         return cls(files, device=device)
