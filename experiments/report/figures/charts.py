@@ -64,6 +64,19 @@ def canvas(rows: int, columns: int, height: float, **grid: Any) -> Iterator[tupl
         yield figure, figure.subplots(rows, columns, squeeze=False, **grid).tolist()
 
 
+@contextmanager
+def panels(
+    count: int, columns: int, row_height: float, margin: float = 0.0, **grid: Any
+) -> Iterator[tuple[Canvas, list[Axes]]]:
+    """Yield a figure of ``count`` axes in rows of at most ``columns``; ``margin`` inches are beside the rows."""
+    rows = -(-count // columns)
+    with canvas(rows, columns, row_height * rows + margin, **grid) as (figure, lines):
+        axes = [ax for line in lines for ax in line]
+        for ax in axes[count:]:
+            ax.set_axis_off()
+        yield figure, axes[:count]
+
+
 def svg(figure: Canvas, name: str, alt: str) -> str:
     """Return the figure as an ``<svg>`` element for a page; call it within :func:`canvas`.
 
@@ -303,11 +316,9 @@ def differences(found: Sequence[Difference], measure: str) -> Figure:
         from matplotlib.collections import PolyCollection  # thousands of bars, each of which would be slow to add
 
         columns = min(3, len(found))
-        rows = -(-len(found) // columns)
         names = shortened({label for one in found for label in (one.condition, one.baseline)})
-        with canvas(rows, columns, 2.7 * rows, sharey=True) as (figure, axes):
-            panels = [ax for line in axes for ax in line]
-            for ax, one in zip(panels, found, strict=False):
+        with panels(len(found), columns, 2.7, sharey=True) as (figure, axes):
+            for ax, one in zip(axes, found, strict=True):
                 ordered = sorted(one.by_topic, key=lambda topic: (-one.by_topic[topic], topic))
                 values = [one.by_topic[topic] for topic in ordered]
                 colours = ["#56B4E9" if value > 0 else "#D55E00" for value in values]
@@ -322,10 +333,8 @@ def differences(found: Sequence[Difference], measure: str) -> Figure:
                 ends = f"most gained: {_named(gained)}\nmost lost: {_named(lost)}"
                 ax.set_xlabel(f"{one.mean}\n{one.words}\n{ends}", loc="left", fontsize=8)
                 ax.set_xticks([])
-            for ax in panels[len(found) :]:
-                ax.set_axis_off()
-            for line in axes:
-                line[0].set_ylabel(f"Difference in {measure}")
+            for ax in axes[::columns]:
+                ax.set_ylabel(f"Difference in {measure}")
             return svg(figure, name, alt)
 
     return Figure(draw, alt, caption)
