@@ -58,7 +58,7 @@ class Job:
         run_key: of everything that its rankings depend on.
         condition_key: hash of everything but the seed, equal for all seeds of a condition.
         needs: jobs whose rankings it reads.
-        record: its whole configuration as plain values, for the logbook.
+        record: its configuration as plain values, for the logbook, without what no result depends on.
     """
 
     condition: str
@@ -91,10 +91,6 @@ class Job:
 
 def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
     """Return all jobs of ``config.experiment``, seed by seed within a condition; jobs follow the jobs that they need.
-
-    Args:
-        config: the composed configuration.
-        data: hash of each part of the collection.
 
     Raises:
         ConfigError: no conditions or seeds, a repeated seed or label, an invalid name, an unknown baseline, a
@@ -132,7 +128,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
         seedless[condition] = condition_key(one, shared, data, [seedless[name] for name in needs])
         for seed in seeds:
             parts = tuple(job for name in needs for job in jobs if (job.condition, job.seed) == (name, seed))
-            own = settings[condition, seed]
+            own, of_job = settings[condition, seed], configurations[condition, seed]
             made_of = [part.run_key for part in parts]
             rankings = run_key(own, data, made_of)
             jobs.append(
@@ -146,7 +142,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
                     run_key=rankings,
                     condition_key=seedless[condition],
                     needs=parts,
-                    record=_record_of(configurations[condition, seed]),
+                    record={name: value for name, value in of_job.items() if name not in ("wandb", "experiment")},
                 )
             )
     by_key: dict[str, Job] = {}
@@ -181,11 +177,6 @@ def _settings(
     return settings
 
 
-def _record_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration of a job without what no result depends on."""
-    return {name: value for name, value in values.items() if name not in ("wandb", "experiment")}
-
-
 def _check_name(name: object) -> None:
     """Check the experiment's name: it becomes a folder below ``outputs``, beside ``outputs/shared``."""
     if not _FOLDER.fullmatch(str(name)) or str(name).lower() == "shared":
@@ -217,11 +208,7 @@ def _check_labels(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
 
 
 def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequence[str]]:
-    """Return the conditions, each after those that it needs, with these.
-
-    Raises:
-        ConfigError: a condition needs what is no condition, or conditions need each other.
-    """
+    """Return the conditions, each after those that it needs, with these."""
     needs: dict[str, Sequence[str]] = {}
     known = list(dict.fromkeys(condition for condition, _ in settings))
     for (condition, _), own in settings.items():

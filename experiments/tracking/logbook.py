@@ -33,21 +33,19 @@ MODES = ("offline", "online", "disabled")
 _INIT_TIMEOUT = 20.0
 _FINISH_TIMEOUT = 60.0
 
-# Keys of training records, by kind -> W&B's names. A key that stands here not is prefixed with train/ or epoch/.
+# Keys of training records, by kind -> W&B's names. Other keys get a prefix.
 _NAMES = {
     "step": {"step": "step"},
     "epoch": {
         "step": "step",
         "epoch": "epoch",
-        "train_loss": "epoch/train_loss",
         "val_loss": "val/loss",
         "val_mrr": "val/mrr",
         "peak_memory_bytes": "memory/peak_bytes",
-        "temperature": "epoch/temperature",
     },
 }
 _PREFIX = {"step": "train/", "epoch": "epoch/"}
-_LEFT_OUT = {"step": ("kind", "epoch"), "epoch": ("kind", "temperature")}
+_LEFT_OUT = {"step": "epoch", "epoch": "temperature"}
 
 
 def measured(record: Mapping[str, Any]) -> dict[str, float]:
@@ -60,7 +58,7 @@ def measured(record: Mapping[str, Any]) -> dict[str, float]:
     return {
         names.get(key, f"{_PREFIX[kind]}{key}"): value
         for key, value in record.items()
-        if key not in left_out and isinstance(value, int | float)
+        if key != left_out and isinstance(value, int | float)
     }
 
 
@@ -158,11 +156,7 @@ def open_logbook(
 
 
 def check(settings: WandbConfig) -> None:
-    """Refuse an unknown mode.
-
-    Raises:
-        ConfigError: names the modes.
-    """
+    """Raise a ``ConfigError`` for an unknown mode."""
     if settings.mode not in MODES:
         raise ConfigError(f"wandb.mode={settings.mode} is not one of {', '.join(MODES)}")
 

@@ -151,8 +151,7 @@ def together(labels: Sequence[str]) -> str:
 def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
     """Plot training loss, validation loss and validation MRR by epoch: the mean over seeds, and thin lines for seeds.
 
-    Args:
-        logs: condition -> records of kind ``epoch`` for each seed.
+    ``logs`` has the records of kind ``epoch`` for each seed of a condition.
     """
     ends = [
         f"{condition} {means[-1][1]:.3f}" for condition, seeds in logs.items() if (means := _means(seeds, "val_mrr"))
@@ -163,12 +162,7 @@ def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
 
 
 def loss_terms(logs: Mapping[str, Sequence[Sequence[Row]]], terms: Mapping[str, str]) -> Figure:
-    """Plot the terms of the training loss by epoch, as :func:`curves` does.
-
-    Args:
-        logs: condition -> records of kind ``epoch`` for each seed.
-        terms: key in these records -> title.
-    """
+    """Plot the terms of the training loss, key in the records -> title, by epoch as :func:`curves` does."""
     alt = f"Terms of the training loss by epoch: {', '.join(terms.values())}."
     return Figure(lambda name: _draw_curves(logs, terms, name, alt), alt, "Terms of the training loss, lines as above.")
 
