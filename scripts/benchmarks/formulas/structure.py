@@ -54,7 +54,7 @@ TWO_LETTERS = [f"{a}{b}" for a in LETTERS for b in LETTERS]
 Search = Callable[[ParsedFormula, int], list[int]]
 
 
-def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
+def main() -> dict[str, Any]:
     """Print times of all searches, and the shares of the checks; return the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", default="mathdocs", help="kind of the collection")
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--k", type=int, default=10, help="number of results")
     parser.add_argument("--formulas-db", type=Path, help="formulas.db: published trees instead of those from LaTeX")
     parser.add_argument("--latent", action="store_true", help="also time dense vectors (track=latent)")
-    given = parser.parse_args(arguments)
+    given = parser.parse_args()
     if min(given.formulas, given.queries, given.k) < 1:
         raise ConfigError("--formulas, --queries and --k must be 1 or more")
     generator = random.Random(42)

@@ -128,7 +128,7 @@ def measure_latexml(formulas: Sequence[PublishedFormula]) -> float:
     return len(formulas) / max(cpu_seconds() - start, 1e-9)
 
 
-def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
+def main() -> dict[str, Any]:
     """Print the speed of every way.
 
     Returns:
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument(
         "--latexml", type=int, default=20, help="number of formulas for LaTeXML, if it is installed; 0: none"
     )
-    given = parser.parse_args(arguments)
+    given = parser.parse_args()
     collection, formulas = sample(given.root, given.formulas)
     short = [formula for formula in formulas if len(formula.latex) <= SHORT]
     speed = {"all": measure(formulas, given.rounds), "short": measure(short, given.rounds)}

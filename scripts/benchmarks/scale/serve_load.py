@@ -24,7 +24,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -33,6 +32,7 @@ import numpy as np
 
 from mathamr.evaluation.efficiency import process_memory
 from mathamr.search.catalog import Catalog
+from scripts.benchmarks.collection import family
 
 QUERIES = 500  # different ones; more than the engine remembers
 CHARACTERS = 120  # of a query
@@ -144,13 +144,10 @@ def _status(connection: http.client.HTTPConnection, query: str) -> int:
 
 def resident(pid: int) -> float:
     """Return the memory of a process and its children in MiB, shared pages counted once; 0 where it is unknown."""
-    children = Path(f"/proc/{pid}/task/{pid}/children")
-    with suppress(OSError, ValueError):
-        pids = [pid, *map(int, children.read_text(encoding="ascii").split())]
-        if len(pids) == 1:
-            return process_memory("VmRSS", process=pid) / 2**20
-        return sum(process_memory("Pss", process=one, file="smaps_rollup") for one in pids) / 2**20
-    return 0.0
+    pids = family(pid)
+    if len(pids) == 1:
+        return process_memory("VmRSS", process=pid) / 2**20
+    return sum(process_memory("Pss", process=one, file="smaps_rollup") for one in pids) / 2**20
 
 
 def summary(load: Load, memory: list[float], clients: int, seconds: float) -> dict[str, object]:
