@@ -153,9 +153,8 @@ def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
 
     ``logs`` has the records of kind ``epoch`` for each seed of a condition.
     """
-    ends = [
-        f"{condition} {means[-1][1]:.3f}" for condition, seeds in logs.items() if (means := _means(seeds, "val_mrr"))
-    ]
+    means = {condition: _means(seeds, "val_mrr")[1] for condition, seeds in logs.items()}
+    ends = [f"{condition} {own[-1]:.3f}" for condition, own in means.items() if own]
     alt = f"Loss and validation MRR by epoch. Validation MRR after the last epoch: {'; '.join(ends) or 'none'}."
     caption = "Thick lines: mean over the seeds that reached the epoch; thin lines: single seeds."
     return Figure(lambda name: _draw_curves(logs, CURVES, name, alt), alt, caption)
@@ -171,16 +170,16 @@ def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], panels: Mapping[st
     from matplotlib.ticker import MaxNLocator
 
     names = shortened(logs)
-    last = max((epoch for seeds in logs.values() for epoch, _ in _means(seeds, "train_loss")), default=1)
+    last = max((epoch for seeds in logs.values() for epoch in _means(seeds, "train_loss")[0]), default=1)
     with canvas(1, len(panels), 3.4 + 0.2 * (len(logs) // 4)) as (figure, axes):
         for ax, (key, title) in zip(axes[0], panels.items(), strict=True):
             for number, (condition, seeds) in enumerate(logs.items()):
                 style = plot_style(number)
                 if len(seeds) > 1:
                     for records in seeds:
-                        ax.plot(*_unzip(_means([records], key)), color=style.colour, linewidth=0.6, alpha=0.45)
+                        ax.plot(*_means([records], key), color=style.colour, linewidth=0.6, alpha=0.45)
                 ax.plot(
-                    *_unzip(_means(seeds, key)),
+                    *_means(seeds, key),
                     color=style.colour,
                     linestyle=style.dash,
                     marker=style.marker,
@@ -202,18 +201,15 @@ def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], panels: Mapping[st
         return svg(figure, name, alt)
 
 
-def _means(seeds: Sequence[Sequence[Row]], key: str) -> list[tuple[int, float]]:
-    """Return (epoch, counted from 1, mean over the seeds that have it)."""
+def _means(seeds: Sequence[Sequence[Row]], key: str) -> tuple[list[int], list[float]]:
+    """Return epochs, counted from 1, and the mean over the seeds that have each."""
     by_epoch: dict[int, list[float]] = {}
     for records in seeds:
         for record in records:
             if key in record:
                 by_epoch.setdefault(int(record["epoch"]) + 1, []).append(float(record[key]))
-    return [(epoch, statistics.fmean(values)) for epoch, values in sorted(by_epoch.items())]
-
-
-def _unzip(points: Sequence[tuple[int, float]]) -> tuple[list[int], list[float]]:
-    return [x for x, _ in points], [y for _, y in points]
+    epochs = sorted(by_epoch)
+    return epochs, [statistics.fmean(by_epoch[epoch]) for epoch in epochs]
 
 
 def bars(
