@@ -106,8 +106,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"experiment.seeds repeats a seed: {seeds}; two jobs would have one output")
     _check_name(experiment.name)
-    _check_names(conditions)
-    _check_labels(conditions, experiment.labels)
+    _check_names(conditions, experiment.labels)
     check_titles(experiment.measures)
     named = {
         "baseline": [experiment.baseline],
@@ -186,24 +185,17 @@ def _check_name(name: object) -> None:
         )
 
 
-def _check_names(conditions: Sequence[str]) -> None:
-    """Check the conditions' names: each becomes a folder, also on file systems that ignore case."""
+def _check_names(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
+    """Check that conditions have different folders, also on file systems that ignore case, and labels."""
     folders: dict[str, str] = {}
+    names: dict[str, str] = {}
     for condition in conditions:
         if not _FOLDER.fullmatch(condition):
             raise ConfigError(f"condition {condition!r} becomes a folder; use letters, digits and . _ + - only")
-        twin = folders.setdefault(condition.lower(), condition)
-        if twin != condition:
+        if (twin := folders.setdefault(condition.lower(), condition)) != condition:
             raise ConfigError(f"conditions {twin} and {condition} would have one output; rename one")
-
-
-def _check_labels(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
-    """Check that labels are distinct: reports identify conditions by them."""
-    names: dict[str, str] = {}
-    for condition in conditions:
         label = labels.get(condition, condition)
-        twin = names.setdefault(label, condition)
-        if twin != condition:
+        if (twin := names.setdefault(label, condition)) != condition:
             raise ConfigError(f"conditions {twin} and {condition} would both be called {label!r}; change a label")
 
 

@@ -339,7 +339,9 @@ class Tree:
                    "Task2/Qrel Files/qrel_task2_2022_official.tsv", "Task2/Qrel Files/qrel_task2_2022_all.tsv"),
         }  # fmt: skip
         for task in (1, 2):
-            documents = sorted(set(self._documents(task, year)))
+            # Answers in Task 1; in Task 2 formulas in 2020, and visual ids later.
+            sample = self._answers if task == 1 else self._formulas if year == 2020 else self._visual_ids
+            documents = sorted(set(sample.items))
             lines: list[list[str]] = []
             for number in range(first, first + TOPICS[year][task - 1]):
                 judged = self._choose.sample(documents, min(400 if task == 1 else 75, len(documents)))
@@ -353,12 +355,6 @@ class Tree:
                     kept = [line for topic in lines[:topics] for line in topic]
                     self.counts[f"judgments.task{task}.{year}.{edition}"] = len(kept)
                     _text(below / place, "".join(kept))
-
-    def _documents(self, task: int, year: int) -> list[int]:
-        """Return ids of judged documents: answers in Task 1; in Task 2 formulas in 2020, and visual ids later."""
-        if task == 1:
-            return self._answers.items
-        return self._formulas.items if year == 2020 else self._visual_ids.items
 
 
 def _text(path: Path, text: str) -> None:

@@ -1,9 +1,7 @@
 """Search: queries per second, latency, recall and nDCG' of every strategy and backend, beside brute force.
 
-    python scripts/bench.py search                              # all parts: some ten minutes, 3 GB of disk
-    python scripts/bench.py search --index index                # vectors of an index of scripts/index.py
+    python scripts/bench.py search --index index                # all parts: some ten minutes, 3 GB of disk
     python scripts/bench.py search --posts 3000 --full-posts 30000 --queries 10     # a trial of a minute
-    python scripts/bench.py search --device cuda
 
 The benchmark has three parts; a size of 0 leaves a part out. **Race**: the exact index, numpy and the package
 maxsim-cpu (`pip install maxsim-cpu`; left out if missing) take turns to find the best 100 of 30,000 documents of 16
@@ -15,8 +13,7 @@ A collection consists of original documents, from an index or generated, and of 
 A query is an original with other noise. The copies of its original are its relevant posts, with grades 3, 2 and 1 by
 their noise; ten times as many other posts are judged 0. Recall@100 is relative to exact search by the same strategy.
 `ms` is the median and `p95` the 95th percentile of the times of single queries; `queries/s` is the rate for all queries
-in one batch. Compare only numbers of one run, and set the same number of threads for all: `OMP_NUM_THREADS=2`. The last
-line is one JSON object.
+in one batch. Compare only numbers of one run, and set the same number of threads for all: `OMP_NUM_THREADS=2`.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ formulas with no layout or no operator tree, formulas with an ``E!`` node, formu
 process in MiB during the last nine tenths. ``E!`` marks parts that could not be read (``unread``: fragments, unknown
 commands), and, as in the official trees, cells that a matrix or an alignment leaves empty (``empty cells``). The next
 line has the reasons for unread formulas: a ``fence`` without a beginning or an end, an undefined ``command``, or
-another reason. For several paths, a line has their different formulas ``together``. The last line is one JSON object.
-Exit code 1: an exception.
+another reason. For several paths, a line has their different formulas ``together``. Exit code 1: an exception.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Structure search: its speed compared with BM25 over symbol pairs, and checks with renamed and enclosed formulas.
 
     python scripts/bench.py structure                                         # formulas of the embedded collection
-    python scripts/bench.py structure --corpus titles --root DIR --formulas 100000 --proofs 0
-    python scripts/bench.py structure --corpus arqmath --root DIR --formulas 100000 --latent --formulas-db formulas.db
     python scripts/bench.py structure --corpus titles --root DIR --formulas 1000000 --fill --proofs 0
 
 All searches take turns on the same formulas and queries, in one process; a search returns ``--k`` results. The formulas

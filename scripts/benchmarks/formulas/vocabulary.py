@@ -13,7 +13,7 @@ labels or roles from both sources:
 * common: nodes with the same label in both sources, as a share of the larger source;
 * Jaccard: labels in both vocabularies, as a share of those in either; also for labels seen at least 5 times in either.
 
-The labels whose counts differ most follow. The last line is one JSON object.
+The labels whose counts differ most follow.
 """
 
 from __future__ import annotations

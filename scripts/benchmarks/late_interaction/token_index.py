@@ -9,7 +9,7 @@ separate environment, because it requires another torch than this project); with
 
 Columns: bytes of the index, nDCG' of the judged topics (regime ``mini``), the share of the first 100 of exact search
 that is found, and queries a second of one thread, one query after the other. The approximate index is searched with
-two sizes of its pool, fast-plaid with two numbers of probes. The last line is one JSON object.
+two sizes of its pool, fast-plaid with two numbers of probes.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
     python scripts/bench.py approximate_search --index index                    # some ten minutes, 3 GB of disk
     python scripts/bench.py approximate_search --index index --posts 100000     # a trial of a minute
-    python scripts/bench.py approximate_search --index index --vectors repeated
 
 ``--index`` is a folder of mathamr index, whose vectors are the originals, or a random part of them with
 ``--vectors-a-post`` on average, so that the defaults are the size of ARQMath. **like**: generated posts with the
@@ -10,8 +9,7 @@ originals' mean, covariances between posts and within a post, and numbers of vec
 **repeated**: the originals repeated with more and more noise, with relevant posts as in the benchmark ``search``.
 Vectors are kept in half precision. Queries are searched one after the other. **float** is the scan of all vectors in
 float32, which exact search uses for small collections. Recall@100 is relative to exact search. Memory is that of a new
-process that only opens the index and searches: its own, and with the pages of files that it has read. The last line is
-one JSON object.
+process that only opens the index and searches: its own, and with the pages of files that it has read.
 """
 
 from __future__ import annotations

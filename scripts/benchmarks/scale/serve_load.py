@@ -2,16 +2,13 @@
 
     python scripts/bench.py serve_load --index index                        # 50 clients for a minute
     python scripts/bench.py serve_load --index index --workers 2            # two processes that answer
-    python scripts/bench.py serve_load --index index --clients 8 --seconds 10
 
 The server is a separate process, started by mathamr serve. The clients are threads of this process, on the same cores.
 A client sends the beginning of a post as its query, a different post each time, and waits for the answer. If the server
 is full (503), the client waits as long as the server says and asks again; the waiting counts for the query. Every other
 status, and a broken connection, is an error. ``memory`` is the resident memory of the server, in MiB: ``first`` after a
 tenth of the time, ``last`` at the end. With several workers it is the sum over their processes, with shared memory
-counted once (``Pss``). The last line is one JSON object.
-
-Exit codes: 0 no error; 1 errors, which are listed.
+counted once (``Pss``). Exit code 1: errors, which are listed.
 """
 
 from __future__ import annotations
