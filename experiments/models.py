@@ -24,6 +24,7 @@ import os
 import platform
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -264,10 +265,8 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     except FileNotFoundError:
         return []
     for line in lines:
-        try:
+        with suppress(ValueError):
             records.append(json.loads(line))
-        except ValueError:
-            continue
     return records
 
 

@@ -65,11 +65,7 @@ FEWEST_STATEMENTS = 3  # of a picture
 
 
 def check(analyses: Sequence[str], config: GeometryConfig) -> None:
-    """Raise for an unknown analysis or an invalid setting.
-
-    Raises:
-        ConfigError: names the known analyses, or the setting.
-    """
+    """Raise a ``ConfigError`` for an unknown analysis or an invalid setting."""
     unknown = [name for name in analyses if name not in ANALYSES]
     if unknown:
         raise ConfigError(f"unknown experiment.analyses={unknown[0]}; choose from: {', '.join(ANALYSES)}")

@@ -79,11 +79,7 @@ def refusal(error: Exception, known: Callable[[], Iterable[str]]) -> ConfigError
 
 
 def check_words(words: Sequence[str]) -> None:
-    """Raise for words of a command line that Hydra would take for something else.
-
-    Raises:
-        ConfigError: says what to write instead.
-    """
+    """Raise a ``ConfigError`` for words of a command line that Hydra would take for something else."""
     for word in words:
         if (name := word.partition("=")[0]) in _SETTINGS:
             raise ConfigError(f"{name} is not an option; write {_SETTINGS[name]}")

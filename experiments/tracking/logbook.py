@@ -70,7 +70,7 @@ class Logbook:
         self._say = say
 
     def record(self, record: Mapping[str, Any]) -> None:
-        """A record of training, see :func:`measured`; of kind ``start`` it belongs to the run's configuration."""
+        """Log a record of training, see :func:`measured`; of kind ``start`` it belongs to the run's configuration."""
         if record.get("kind") == "start":
             facts = {key: value for key, value in record.items() if key not in ("kind", "step", "missing")}
             self._attempt(lambda run: run.config.update({"training": facts}, allow_val_change=True))
@@ -82,7 +82,7 @@ class Logbook:
         self._attempt(lambda run: run.summary.update(dict(values)))
 
     def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A table, a cell a number, a text or ``None``."""
+        """Log a table, a cell a number, a text or ``None``."""
 
         def log(run: Any) -> None:
             import wandb
@@ -92,7 +92,7 @@ class Logbook:
         self._attempt(log)
 
     def artifact(self, name: str, paths: Sequence[Path], facts: Mapping[str, Any]) -> None:
-        """Files and folders as an artifact of a model (W&B keeps copies of them), with ``facts`` about them."""
+        """Log files and folders as an artifact of a model (W&B keeps copies of them), with ``facts`` about them."""
 
         def log(run: Any) -> None:
             import wandb
