@@ -51,11 +51,7 @@ def densities(ax: Axes, points: ArrayLike, curves: Mapping[str, ArrayLike]) -> N
 
 
 def threshold_lines(ax: Axes, curves: Mapping[str, Sequence[Threshold]]) -> None:
-    """Draw the metric over the threshold with its 95 % interval, and a ring at the chosen threshold (II-B).
-
-    Args:
-        curves: curves of :func:`mathamr.analysis.thresholds.threshold_curve`, one for each model.
-    """
+    """Draw the metric of each model over the threshold with its 95 % interval, and a ring at the chosen one (II-B)."""
     for number, (name, curve) in enumerate(curves.items()):
         line_with_interval(
             ax,
@@ -89,11 +85,9 @@ def ring(ax: Axes, number: int, x: float, y: float) -> None:
 
 
 def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:
-    """Draw densities of the lengths of token vectors (bars) and pooled vectors (ModernBERT thesis, Figures 4 and 7).
+    """Draw densities of the lengths of token vectors (T,), as bars, and of the pooled vectors of texts (S,).
 
-    Args:
-        tokens: lengths of token vectors (T,).
-        pooled: lengths of pooled vectors (S,), one for each text.
+    ModernBERT thesis, Figures 4 and 7.
     """
     values = {"tokens": np.asarray(tokens, dtype=float), "pooled": np.asarray(pooled, dtype=float)}
     low, high = (bound(one for array in values.values() for one in array) for bound in (min, max))
@@ -128,11 +122,9 @@ def matrix(ax: Axes, cosines: ArrayLike, groups: Sequence[str] = (), low: float 
 
 
 def points(ax: Axes, coordinates: ArrayLike, groups: Sequence[str]) -> None:
-    """Draw statements in a plane, with a colour and a marker for each group (ModernBERT thesis, Figure 13).
+    """Draw statements at ``coordinates`` (n, 2), with a colour and a marker for each group.
 
-    Args:
-        coordinates: points (n, 2), from :func:`mathamr.analysis.components.plane`.
-        groups: group of each statement.
+    ModernBERT thesis, Figure 13, with the places of :func:`mathamr.analysis.components.plane`.
     """
     array = np.asarray(coordinates)
     for number, group in enumerate(dict.fromkeys(groups)):
