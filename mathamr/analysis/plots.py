@@ -34,10 +34,7 @@ _DENSITIES = {"random": (COLOURS[5], ":"), "correct": (COLOURS[3], "-"), "top-k"
 def densities(ax: Axes, points: ArrayLike, curves: Mapping[str, ArrayLike]) -> None:
     """Draw distributions of similarities to ``random``, ``correct`` and ``top-k`` documents (the paper's Figure 2).
 
-    Args:
-        points: similarities (m,).
-        curves: one density (m,) for each name, from :func:`mathamr.analysis.overlap.density`; other names get other
-            styles.
+    Each has a density (m,) at the similarities ``points`` (m,); other names get other styles.
     """
     at = np.asarray(points)
     for number, (name, curve) in enumerate(curves.items()):
@@ -68,9 +65,7 @@ def threshold_lines(ax: Axes, curves: Mapping[str, Sequence[Threshold]]) -> None
 def line_with_interval(ax: Axes, number: int, name: str, at: Sequence[float], values: ArrayLike) -> None:
     """Draw a line in the style of this ``number``, and a band around it.
 
-    Args:
-        at: positions (m,) in any order.
-        values: (m, 3): value, lower and upper end of its interval.
+    ``at`` are positions (m,) in any order; ``values`` (m, 3) have the value, lower and upper end of its interval.
     """
     style = plot_style(number)
     order = np.argsort(np.asarray(at), kind="stable")
@@ -102,10 +97,9 @@ def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:
 
 
 def matrix(ax: Axes, cosines: ArrayLike, groups: Sequence[str] = (), low: float = -1.0) -> QuadMesh:
-    """Draw a cosine matrix of statements (ModernBERT thesis, Figure 8), dark where cosines are low; return the image.
+    """Draw cosines (n, n) of statements (ModernBERT thesis, Figure 8), dark where they are low; return the image.
 
     Args:
-        cosines: cosines (n, n) of all pairs.
         groups: group of each statement, in order; lines separate the groups.
         low: cosine of the darkest colour; give all panels of a figure the same value.
     """
@@ -147,8 +141,7 @@ def points(ax: Axes, coordinates: ArrayLike, groups: Sequence[str]) -> None:
 def reliability(ax: Axes, curves: Mapping[str, Sequence[Sequence[float]]]) -> None:
     """Draw the share of successes over the confidence, with a marker as large as its bin, beside the diagonal.
 
-    Args:
-        curves: bins of each curve: confidence, share of successes, number of questions.
+    The bins of a curve have confidence, share of successes and number of questions.
     """
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=0.8, linestyle=":")
     for number, (name, bins) in enumerate(curves.items()):

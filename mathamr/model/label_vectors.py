@@ -111,8 +111,7 @@ def made_from(folder: str | os.PathLike[str], source: str) -> str | None:
 def write(folder: str | os.PathLike[str], vectors: Tensor, vocabulary: Vocabulary, source: str = "") -> str:
     """Write vectors (num_labels, k) of a vocabulary to a file in ``folder``; return their hash.
 
-    Args:
-        source: hash of what they were made from, for :func:`made_from`.
+    ``source`` is the hash of what they were made from, for :func:`made_from`.
     """
     found = hash_of(vectors)
     path = path_of(folder, found)

@@ -63,7 +63,6 @@ def negatives_of(
     """Return the ``negatives`` of ``train``; None if ``config.negatives`` is 0.
 
     Args:
-        pairs: training pairs; their questions get negatives.
         known: pairs that ``pairs`` were sampled from; their answers are no negatives of their questions either.
         posts: function that streams the collection, whose answers with graphs are ranked; not needed for ``model``,
             which ranks the answers of ``pairs``.

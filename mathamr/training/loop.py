@@ -104,9 +104,7 @@ class Checkpoints(Protocol):
 class Run:
     """A training run; ``state`` is its progress.
 
-    Args:
-        patience: epochs in a row without a lower validation loss before training stops.
-        checkpoint_every: steps between checkpoints within an epoch; 0 saves only at the ends of epochs.
+    ``patience`` and ``checkpoint_every`` are those of :class:`mathamr.training.config.LearningConfig`.
     """
 
     def __init__(
@@ -136,10 +134,9 @@ class Run:
             self._checkpoints.remove()
 
     def start(self, about: Mapping[str, Any], log: Log | None, progress: Progress | None) -> None:
-        """Write the first record.
+        """Write the first record, with the entries ``about``.
 
         Args:
-            about: entries of the first record.
             log: function that receives records of the kinds start, step and epoch, on rank 0 only.
             progress: function called on each rank with the number of steps done since its last call.
         """
