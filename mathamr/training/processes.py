@@ -265,11 +265,10 @@ def _undisturbed() -> Iterator[None]:
 def _few_threads(count: int) -> Iterator[None]:
     """Divide the cores among new processes, unless the environment sets their threads."""
     name = "OMP_NUM_THREADS"
-    if name in os.environ:
-        yield
-        return
-    os.environ[name] = str(max(1, (os.cpu_count() or 1) // count))
+    is_set = name in os.environ
+    os.environ.setdefault(name, str(max(1, (os.cpu_count() or 1) // count)))
     try:
         yield
     finally:
-        del os.environ[name]
+        if not is_set:
+            del os.environ[name]
