@@ -30,14 +30,12 @@ Transformation = Callable[[ArrayLike], Floats]
 
 
 def partition_isotropy(vectors: ArrayLike) -> float:
-    """Return I_A, the second-order approximation of min Z(c) / max Z(c) over unit vectors c.
+    """Return I_A of vectors (n, d), the second-order approximation of min Z(c) / max Z(c) over unit vectors c.
 
     Z(c) is the sum of exp(c . v).
     For n vectors V at unit length: (n - |sum of V| + s_min^2 / 2) / (n + |sum of V| + s_max^2 / 2), with the singular
-    values s of V. Between 0 and 1; source: Mu and Viswanath, *All-but-the-Top* (2018), section 2.2.
-
-    Args:
-        vectors: vectors (n, d) of any length but zero. With n <= d the smallest of the d singular values is 0.
+    values s of V; with n <= d the smallest of the d is 0. Between 0 and 1; source: Mu and Viswanath, *All-but-the-Top*
+    (2018), section 2.2.
     """
     unit = unit_vectors(vectors)
     n = len(unit)
@@ -51,10 +49,8 @@ def isoscore(vectors: ArrayLike) -> float:
 
     The variances along the principal components, scaled to the length sqrt(d), are compared with d ones; the distance
     determines the share of dimensions that are used equally, which is scaled to [0, 1]. Source: Rudman et al.,
-    *IsoScore: Measuring the Uniformity of Embedding Space Utilization* (2022), algorithm 1.
-
-    Args:
-        vectors: vectors (n, d), not brought to unit length.
+    *IsoScore: Measuring the Uniformity of Embedding Space Utilization* (2022), algorithm 1. Vectors (n, d) are not
+    brought to unit length.
 
     Raises:
         AnalysisError: fewer than two vectors or dimensions, or all vectors equal.
@@ -84,8 +80,7 @@ def standardizing(vectors: ArrayLike) -> Transformation:
 
     def transformed(others: ArrayLike) -> Floats:
         centred = _centred(others, mean)
-        moved: Floats = centred / deviation.astype(centred.dtype)
-        return moved
+        return centred / deviation.astype(centred.dtype)
 
     return transformed
 
@@ -101,8 +96,7 @@ def whitening(vectors: ArrayLike) -> Transformation:
 
     def transformed(others: ArrayLike) -> Floats:
         centred = _centred(others, mean)
-        moved: Floats = centred @ projection.astype(centred.dtype)
-        return moved
+        return centred @ projection.astype(centred.dtype)
 
     return transformed
 
@@ -122,8 +116,7 @@ def top_removal(vectors: ArrayLike, components: int | None = None) -> Transforma
     def transformed(others: ArrayLike) -> Floats:
         centred = _centred(others, mean)
         top = directions[:, :count].astype(centred.dtype)  # (d, count)
-        moved: Floats = centred - centred @ top @ top.T
-        return moved
+        return centred - centred @ top @ top.T
 
     return transformed
 

@@ -1,14 +1,17 @@
 """Training loop of every learner: epochs of steps, validation, checkpoints, and resuming.
 
-    run = Run(learning, checkpoints, patience=3, checkpoint_every=500, world=world, signal=signal)
+    run = Run(learning, checkpoints, config, world, signal)
     run.begin("auto")
     run.start({"train_pairs": 2582}, log, progress)
-    run.finish(learning)
+    while not run.is_finished:
+        while run.state.step < run.end_of_epoch:
+            run.count_step({"loss": 2.5, "seconds": 0.1})
+        run.end_epoch()
     run.state.best_step, run.state.best_val_loss     # (1406, 2.31)
 
-A :class:`Learning` takes the steps. A step depends only on the seed and the number of the step, so on the CPU a resumed
-run has, bit for bit, the weights of an uninterrupted run. Or a library's trainer takes them, and calls the methods of
-:class:`Run` between its steps (:mod:`mathamr.text.training.runs`). :class:`Checkpoints` keep ``last``, and ``best``:
+The graph trainer takes the steps (:mod:`mathamr.training.graph.trainer`), or that of a library
+(:mod:`mathamr.text.training.runs`). A step depends only on the seed and the number of the step, so on the CPU a resumed
+run has, bit for bit, the weights of an uninterrupted run. :class:`Checkpoints` keep ``last``, and ``best``:
 the weights of the lowest validation loss, or the last ones without validation. A finished run trains nothing.
 
 >>> schedule = Schedule((20, 50, 50), patient_from=1)  # an epoch of pretraining before two
@@ -21,21 +24,19 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from mathamr.evaluation.efficiency import peak_device_memory, reset_peak_gpu_memory
 from mathamr.memory import give_back_memory
+from mathamr.training.config import LearningConfig
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import Interrupted, StopSignal
 from mathamr.training.result import EpochRecord, RunState, ValidationScore
 
 Log = Callable[[dict[str, Any]], None]
 Progress = Callable[[int], None]
-Step = Callable[[int], dict[str, Any]]
-"""Function that takes the optimizer step after ``step`` others; returns its record, with ``loss`` and ``seconds``."""
 
 
 @dataclass(frozen=True)
@@ -69,62 +70,39 @@ class Learner(Protocol):
         """Return entries of an epoch's log record beside its scores."""
 
 
-class Learning(Learner, Protocol):
-    """A learner that takes its own steps; a library's trainer may take them instead."""
-
-    def epoch(self, epoch: int, done: int, log: Log) -> AbstractContextManager[Step]:
-        """Prepare an epoch of which ``done`` steps are done; return the function that takes the other steps."""
-
-
 class Checkpoints(Protocol):
-    """Checkpoints of one run. Only rank 0 saves; a checkpoint is written atomically."""
+    """Checkpoints of one run. Only rank 0 saves; a checkpoint is written atomically.
+
+    Raises:
+        TrainingError: a checkpoint of another run, or a damaged one; weights that are not finite, or a full disk: the
+            older checkpoint is intact.
+    """
 
     @property
     def last(self) -> Path:
         """Checkpoint that an interrupted run resumes from."""
 
     def restore(self) -> RunState | None:
-        """Load ``last``; return None if it does not exist.
-
-        Raises:
-            TrainingError: a checkpoint of another run, or a damaged one.
-        """
+        """Load ``last``; return None if it does not exist."""
 
     def remove(self) -> None:
         """Delete both checkpoints."""
 
     def save_last(self, state: RunState) -> None:
-        """Replace ``last``.
-
-        Raises:
-            TrainingError: weights that are not finite, or a full disk; the older checkpoint is intact.
-        """
+        """Replace ``last``."""
 
     def save_best(self, state: RunState) -> None:
-        """Replace ``best``; errors as in :meth:`save_last`."""
+        """Replace ``best``."""
 
 
 class Run:
-    """A training run; ``state`` is its progress.
-
-    Args:
-        patience: epochs in a row without a lower validation loss before training stops.
-        checkpoint_every: steps between checkpoints within an epoch; 0 saves only at the ends of epochs.
-    """
+    """A training run; ``state`` is its progress."""
 
     def __init__(
-        self,
-        learning: Learner,
-        checkpoints: Checkpoints,
-        *,
-        patience: int,
-        checkpoint_every: int,
-        world: Ranks,
-        signal: StopSignal,
+        self, learning: Learner, checkpoints: Checkpoints, config: LearningConfig, world: Ranks, signal: StopSignal
     ) -> None:
         self._learning, self._schedule, self._checkpoints = learning, learning.schedule, checkpoints
-        self._patience, self._every = patience, checkpoint_every
-        self._world, self._signal = world, signal
+        self._config, self._world, self._signal = config, world, signal
         self.state = RunState()
         self.tell: Log = lambda record: None
         self._advance: Progress = lambda steps: None
@@ -139,10 +117,9 @@ class Run:
             self._checkpoints.remove()
 
     def start(self, about: Mapping[str, Any], log: Log | None, progress: Progress | None) -> None:
-        """Write the first record.
+        """Write the first record, with the entries ``about``.
 
         Args:
-            about: entries of the first record.
             log: function that receives records of the kinds start, step and epoch, on rank 0 only.
             progress: function called on each rank with the number of steps done since its last call.
         """
@@ -163,23 +140,6 @@ class Run:
             record |= {"val_loss": before.loss, "val_mrr": before.mrr}
         self.tell({**record, **about})
 
-    def finish(self, learning: Learning) -> None:
-        """Train to the end of the run.
-
-        Raises:
-            TrainingError: a failed step or checkpoint; the last checkpoint is intact.
-            Interrupted: a signal; the state is saved.
-        """
-        while not self.is_finished:
-            epoch, end = len(self.state.epochs), self.end_of_epoch
-            with learning.epoch(epoch, self.state.step - self._schedule.first_step(epoch), self.tell) as take_step:
-                while self.state.step < end:
-                    self.count_step(take_step(self.state.step))
-                    self.stop_if_told()
-                    self.save_if_due()
-            self.end_epoch()
-            self.stop_if_told()  # also after the last validation: the caller may have more to do
-
     @property
     def end_of_epoch(self) -> int:
         """Number of steps at the end of the current epoch."""
@@ -188,11 +148,11 @@ class Run:
     @property
     def is_finished(self) -> bool:
         """True after the last epoch, or if the validation loss has stopped falling."""
-        state = self.state
-        return len(state.epochs) >= len(self._schedule.steps) or state.epochs_without_improvement >= self._patience
+        state, patience = self.state, self._config.patience
+        return len(state.epochs) >= len(self._schedule.steps) or state.epochs_without_improvement >= patience
 
     def count_step(self, record: dict[str, Any]) -> None:
-        """Record an optimizer step."""
+        """Record an optimizer step, with its ``loss`` and ``seconds``."""
         state = self.state
         state.step += 1
         state.losses.append(record["loss"])
@@ -203,7 +163,8 @@ class Run:
 
     def save_if_due(self) -> None:
         """Save within an epoch, if a checkpoint is due; the end of an epoch is saved after scoring."""
-        if self._every and self.state.step % self._every == 0 and self.state.step < self.end_of_epoch:
+        every = self._config.checkpoint_every
+        if every and self.state.step % every == 0 and self.state.step < self.end_of_epoch:
             self._save_last()
 
     def _save_last(self) -> None:

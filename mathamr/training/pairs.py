@@ -46,8 +46,6 @@ class PairSplit:
     """Training and validation pairs.
 
     Attributes:
-        train: training pairs, in the order given.
-        validation: pairs of the held-out questions.
         positives: all known answers of each question, also those without graphs.
         missing: posts of pairs without a graph.
         left_out: number of pairs dropped for them.
@@ -95,10 +93,7 @@ def sample_pairs(
 
     Without ``most``, and where no more are available, the pairs are returned as they were given. The choice depends
     only on the ids, so a sample of a sample of the same size is the same. Of millions of pairs only hashes are held.
-
-    Args:
-        having: function that returns those of some posts that are available, such as
-            :meth:`graphs.stores.store.GraphStore.having`; None: all are.
+    ``having`` is :meth:`graphs.stores.store.GraphStore.having`; None: all posts are available.
 
     >>> pairs = [Pair(f"q{i}", f"a{i}") for i in range(9)]
     >>> posts = {f"{kind}{i}" for kind in "qa" for i in range(1, 9)}  # q0 and a0 have no graphs
@@ -206,7 +201,6 @@ def split_pairs(
 
     Args:
         pairs: pairs of posts; repeated pairs count once.
-        available: posts with graphs.
         validation_fraction: share of the questions, rounded to whole questions.
         known: pairs that ``pairs`` were sampled from; answers in them are right and shared, too.
         positives: choice of the pairs (:data:`graphs.corpus.pairs.POSITIVES`).

@@ -64,10 +64,8 @@ def run_ranks(
     """Call ``function(log, *arguments)`` in ``count`` processes; return what rank 0 returns.
 
     Args:
-        count: ranks.
         device: ``train.device``, which determines how the ranks communicate.
         function: importable by its name; so are the types of its arguments and of its result.
-        log: function called with each record that rank 0 logs.
         folder: place of ``rank-N.log``, the output of each rank above 0; None: it goes where that of rank 0 goes.
 
     Raises:
@@ -191,15 +189,9 @@ def _rank(
     _leave_signals_to_training()
     if rank and folder is not None:
         _write_to(folder / f"rank-{rank}.log")
-    group: dict[str, object] = {
-        "RANK": rank,
-        "LOCAL_RANK": rank,
-        "WORLD_SIZE": count,
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": port,
-    }
-    group |= {"TORCHELASTIC_USE_AGENT_STORE": True, "TORCHELASTIC_RESTART_COUNT": 0}  # the store is there already
-    os.environ.update({name: str(value) for name, value in group.items()})
+    numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_PORT": port}
+    os.environ.update({name: str(number) for name, number in numbers.items()}, MASTER_ADDR="127.0.0.1")
+    os.environ.update(TORCHELASTIC_USE_AGENT_STORE="True", TORCHELASTIC_RESTART_COUNT="0")  # the store is there already
 
     def log(record: dict[str, Any]) -> None:
         if rank == 0:

@@ -3,20 +3,18 @@
 result.best, result.best_step, result.best_val_loss     # (Path('model/best'), 1406, 2.31)
 [record.val_mrr for record in result.epochs]            # [0.31, 0.38, 0.41]
 
-Beside them are the state of a run, and the differences that forbid resuming it:
+Beside them are the state of a run, and the check that forbids resuming another one (:func:`refuse_another_run`):
 
 >>> import torch
 >>> state = RunState(step=2, losses=[3.5, 3.25])
 >>> RunState.of(state.scalars(), torch.tensor(state.losses, dtype=torch.float64)) == state
 True
->>> differences("train", {"epochs": 7, "seed": 1}, {"epochs": 9, "seed": 1})
-['train.epochs=7 then, 9 now']
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +64,6 @@ class TrainResult:
     Attributes:
         best: checkpoint of the lowest validation loss.
         best_step: optimizer step of that checkpoint; ``best_val_loss`` and ``best_val_mrr`` are its scores.
-        epochs: record of each epoch.
         stopped_early: True if the validation loss stopped falling before the last epoch.
         loss_curve: training loss of every optimizer step.
         time_per_epoch_s: mean seconds of an epoch, without validation.
@@ -111,10 +108,7 @@ def rank_of(scores: Tensor, own: Tensor, known_positives: Tensor) -> Tensor:
     >>> rank_of(scores, torch.tensor([0, 1]), torch.zeros(2, 3, dtype=torch.bool))
     tensor([2., 2.])
 
-    Args:
-        scores: similarities (B, C).
-        own: int64 (B,), column of each query's own document.
-        known_positives: bool (B, C), documents known to answer a query.
+    Shapes: ``scores`` (B, C); ``own`` int64 (B,), column of each query's own document; ``known_positives`` bool (B, C).
     """
     score = scores.gather(1, own.unsqueeze(1))  # (B, 1)
     others = ~known_positives.scatter(1, own.unsqueeze(1), True)
@@ -128,11 +122,9 @@ class RunState:
     """Progress of a run.
 
     Attributes:
-        step: optimizer steps done.
         best_step: step of the lowest validation loss; ``best_val_loss`` and ``best_val_mrr`` are its scores.
         epochs_without_improvement: epochs since the best step.
         epoch_seconds: training seconds of the current epoch; ``train_seconds`` those of earlier epochs.
-        epochs: records of the finished epochs.
         losses: training loss of every step.
         terms: sum and number of each term of the loss over the steps of the current epoch.
         before: scores of the untrained model, if requested.
@@ -180,19 +172,13 @@ class RunState:
         return cls(**values, losses=losses.tolist(), before=before)
 
 
-def differences(name: str, old: Mapping[str, Any], new: Mapping[str, Any], free: Collection[str] = ()) -> list[str]:
-    """Return the settings that differ, except those that are ``free`` to."""
-    return [
-        f"{name}.{key}={old.get(key)} then, {new.get(key)} now"
-        for key in sorted(old.keys() | new.keys())
-        if key not in free and old.get(key) != new.get(key)
-    ]
+def refuse_another_run(
+    then: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]], path: Path, free: Collection[str] = ()
+) -> None:
+    """Raise for a run with other settings or data, by group and name, except those that are ``free`` to differ.
 
-
-def refuse_another_run(differing: Sequence[str], path: Path) -> None:
-    """Raise for a run with other settings or data.
-
-    >>> refuse_another_run(["train.seed=1 then, 2 now"], Path("last"))  # doctest: +ELLIPSIS
+    >>> then, now = {"train": {"epochs": 7, "seed": 1}}, {"train": {"epochs": 7, "seed": 2}}
+    >>> refuse_another_run(then, now, Path("last"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     graphs.errors.TrainingError: last: ... (train.seed=1 then, 2 now); use those, start anew (--resume never), or ...
@@ -200,6 +186,13 @@ def refuse_another_run(differing: Sequence[str], path: Path) -> None:
     Raises:
         TrainingError: names what differs.
     """
+    differing = [
+        f"{group}.{name}={old.get(name)} then, {new.get(name)} now"
+        for group, new in now.items()
+        for old in (then.get(group, {}),)
+        for name in sorted(old.keys() | new.keys())
+        if name not in free and old.get(name) != new.get(name)
+    ]
     if differing:
         raise TrainingError(
             f"this run was started with other settings ({'; '.join(differing)}); "

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from graphs.errors import Failure
 from mathamr.text.asking.answers import KeptAnswers, Question
 from mathamr.text.asking.json_objects import first_object, texts
-from mathamr.text.asking.models import LanguageModel, NoAnswer
+from mathamr.text.asking.models import LanguageModel
 from mathamr.text.knowledge_graph import Edge, KnowledgeGraph, canonical, concepts_of
 
 RELATIONS = ("related_to", "uses", "generalizes", "is_instance_of", "implies", "defines", "proves")
@@ -99,22 +99,16 @@ def ask(
 ) -> tuple[KnowledgeGraph, list[Failure]]:
     """Return the graph of a model's answers about papers, and a failure for each paper without a concept.
 
-    Args:
-        chunks: passages by paper, from :func:`mathamr.text.knowledge_graph.chunked`.
-        answers: file of answers, which is resumed.
-        least_papers: fewest papers of a concept.
-        progress: that of :meth:`mathamr.text.asking.answers.KeptAnswers.ask`.
+    ``chunks`` are passages by paper (:func:`mathamr.text.knowledge_graph.chunked`). The file ``answers`` is resumed.
     """
     questions = [question_for(paper, own) for paper, own in chunks.items()]
     found: dict[str, Extracted] = {}
     failures = []
     for paper, answer in zip(chunks, answers.ask(model, questions, progress), strict=True):
-        if isinstance(answer, NoAnswer):
-            failures.append(Failure(paper, "concepts", "no answer", str(answer)))
-            continue
-        found[paper] = read_answer(answer)
-        if not found[paper].concepts:
-            failures.append(Failure(paper, "concepts", "no concept in the answer", answers.unreadable(answer)))
+        if isinstance(answer, str):
+            found[paper] = read_answer(answer)
+        if paper not in found or not found[paper].concepts:
+            failures.append(answers.failure(paper, "concepts", answer, "no concept in the answer"))
     return merged(found, least_papers=least_papers), failures
 
 

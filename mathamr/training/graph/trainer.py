@@ -26,7 +26,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -40,7 +40,7 @@ from graphs.corpus.post import Pair
 from graphs.errors import RetrievalError, TrainingError
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory
-from mathamr.model import label_vectors, sentence_text
+from mathamr.model import sentence_text
 from mathamr.model.config import EncoderConfig
 from mathamr.model.encoding import out_of_memory
 from mathamr.training.checkpoint import CheckpointInfo, TrainingState
@@ -54,9 +54,9 @@ from mathamr.training.graph.learner import Learner
 from mathamr.training.graph.loading import TrainingBatch, TrainingBatches
 from mathamr.training.graph.validation import Validation
 from mathamr.training.interruption import Interrupted, listen
-from mathamr.training.loop import Log, Progress, Run, Step
+from mathamr.training.loop import Log, Progress, Run
 from mathamr.training.pairs import PairSplit, posts_of, sample_pairs, split_pairs, with_sources
-from mathamr.training.result import RunState, TrainResult, ValidationScore, differences, refuse_another_run
+from mathamr.training.result import RunState, TrainResult, ValidationScore, refuse_another_run
 
 # Settings that results do not depend on; a run may resume with other values.
 _FREE = frozenset({"device", "processes", "workers", "checkpoint_every"})
@@ -113,14 +113,7 @@ def train(
         split = with_sources(own, further, available)
         learning = _GraphLearning(config, encoder_config, store, split, negatives, visual_ids or {}, teacher, world)
         checkpoints = _Checkpoints(learning, last=Path(out, "last"), best=Path(out, "best"))
-        run = Run(
-            learning,
-            checkpoints,
-            patience=config.patience,
-            checkpoint_every=config.checkpoint_every,
-            world=world,
-            signal=signal,
-        )
+        run = Run(learning, checkpoints, config, world, signal)
         run.begin(resume)
         about = {
             "train_pairs": learning.curriculum.num_pairs,
@@ -133,12 +126,25 @@ def train(
             about["warning"] = warning
         with _placed(run, checkpoints.last, config, world), closing(learning.batches):
             run.start(about, log, progress)
-            run.finish(learning)
+            _take_steps(run, learning)
         return _result(checkpoints.best, run.state, learning, split, world)
 
 
+def _take_steps(run: Run, learning: _GraphLearning) -> None:
+    """Train to the end of the run; save and raise :class:`Interrupted` after a signal."""
+    while not run.is_finished:
+        epoch, end = len(run.state.epochs), run.end_of_epoch
+        with learning.epoch(epoch, run.state.step - learning.schedule.first_step(epoch)) as take_step:
+            while run.state.step < end:
+                run.count_step(take_step(run.state.step))
+                run.stop_if_told()
+                run.save_if_due()
+        run.end_epoch()
+        run.stop_if_told()  # also after the last validation: the caller may have more to do
+
+
 class _GraphLearning:
-    """Graph encoder with its data: a :class:`mathamr.training.loop.Learning`."""
+    """Graph encoder with its data: a :class:`mathamr.training.loop.Learner`."""
 
     unit = "pairs"
 
@@ -168,22 +174,11 @@ class _GraphLearning:
         self._validation = Validation(store, split, config, world)
         self.curriculum = self.batches.curriculum
         self.schedule = self.curriculum.schedule
-        vectors = None
-        if encoder_config.label_vectors is not None:
-            vectors = label_vectors.read(store.path.parent, encoder_config.label_vectors, store.vocabulary)
-        self.learner = Learner(
-            config,
-            encoder_config,
-            num_labels=store.num_labels,
-            num_relations=store.num_relations,
-            world=world,
-            label_vectors=vectors,
-            sentence_dim=None if store.sentence_vectors is None else store.sentence_vectors.dimension,
-        )
+        self.learner = Learner(config, encoder_config, store, world)
 
     @contextmanager
-    def epoch(self, epoch: int, done: int, log: Log) -> Iterator[Step]:
-        """Mine hard negatives if due, and prepare the remaining batches."""
+    def epoch(self, epoch: int, done: int) -> Iterator[Callable[[int], dict[str, Any]]]:
+        """Mine hard negatives if due, and prepare the batches after ``done`` steps; yield what takes a step."""
         accumulate = self.config.accumulate
         if self.source is not None and done == 0 and epoch % self.config.negative_refresh == 0:
             # One rank mines for all: near ties could differ on another.
@@ -235,13 +230,11 @@ class _Checkpoints:
         store, wanted = learning.store, self._info(RunState())
         loaded = checkpoint.load(self.last, vocabulary_hash=store.vocabulary.hash, config_hash=store.config_hash)
         state = checkpoint.load_state(self.last)
-        data, own_data = {"hash": state.scalars["data_hash"]}, {"hash": learning.data_hash}
-        differing = [
-            *differences("train", loaded.info.train, wanted.train, free=_FREE),
-            *differences("model", loaded.info.encoder, wanted.encoder),
-            *differences("pairs, negatives and visual ids", data, own_data),
-        ]
-        refuse_another_run(differing, self.last)
+        then, now = (
+            {"train": info.train, "model": info.encoder, "pairs, negatives and visual ids": {"hash": data_hash}}
+            for info, data_hash in ((loaded.info, state.scalars["data_hash"]), (wanted, learning.data_hash))
+        )
+        refuse_another_run(then, now, self.last, free=_FREE)
         learning.learner.restore(loaded.weights, state.tensors)
         if learning.source is not None:
             learning.batches.negatives = state.scalars["mined"]
