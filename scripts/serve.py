@@ -25,7 +25,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from mathamr.search.reloading import ReloadableEngine
     from mathamr.search.searchable import SearchEngine
     from mathamr.search.settings import Settings
-    from mathamr.search.web.operation import Counts
     from mathamr.search.web.workers import Place
 
 HOST, PORT = "127.0.0.1", 8000
@@ -215,6 +214,7 @@ def server_of(
     import uvicorn
 
     from mathamr.search.web.app import create_app
+    from mathamr.search.web.operation import Counts, SharedCounts
     from mathamr.search.web.patience import PatientProtocol
 
     address, port = listener.getsockname()[:2]
@@ -225,13 +225,10 @@ def server_of(
             await super().startup(sockets)
             print(url, flush=True)
 
-    def log(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
+    log = partial(print, file=sys.stderr, flush=True) if with_log else None
+    counts = partial(SharedCounts, worker.counts, worker.number, worker.workers) if worker else Counts
     config = uvicorn.Config(
-        create_app(
-            *served[0], more=served[1:], counts_of=counts_of(worker), names=[host], log=log if with_log else None
-        ),
+        create_app(*served[0], more=served[1:], counts_of=counts, names=[host], log=log),
         http=PatientProtocol,
         log_level="warning",
         lifespan="off",
@@ -240,15 +237,6 @@ def server_of(
         limit_concurrency=MAX_CONNECTIONS,
     )
     return Server(config)
-
-
-def counts_of(worker: Place | None) -> Callable[[Callable[[], int]], Counts]:
-    """Return what makes the counts of this process from a function that tells its waiting questions."""
-    from mathamr.search.web.operation import Counts, SharedCounts
-
-    if worker is None:
-        return Counts
-    return partial(SharedCounts, worker.counts, worker.number, worker.workers)
 
 
 if __name__ == "__main__":
