@@ -123,8 +123,7 @@ def show(
 ) -> int:
     """Print what the index finds for one query, and write it to ``export``; return the exit code.
 
-    Args:
-        line_number: number of the query's line in standard input, for messages.
+    Messages name ``line_number``, that of the query in standard input.
     """
     from graphs.errors import MathAMRError
     from mathamr.search.selection import typed

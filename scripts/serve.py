@@ -68,9 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     workers = whole(words, "workers", 1)
     if not 1 <= workers <= MAX_WORKERS:
         raise ConfigError(f"workers={workers}; from 1 to {MAX_WORKERS} processes can answer")
-    if workers > 1:
-        return serve_by_workers(words, workers)
-    return serve_alone([word for word in words if not word.startswith("workers=")], worker)
+    alone = [word for word in words if not word.startswith("workers=")]
+    return serve_by_workers(alone, workers) if workers > 1 else serve_alone(alone, worker)
 
 
 def serve_by_workers(words: Sequence[str], count: int) -> int:
@@ -78,10 +77,9 @@ def serve_by_workers(words: Sequence[str], count: int) -> int:
     from mathamr.search.web.workers import Workers
 
     host, port = place([word for word in words if word.startswith(("host=", "port="))])
-    alone = [word for word in words if not word.startswith("workers=")]
     with listen(host, port) as listener:
         warn_of_others(listener)
-        command = [sys.executable, "-P", str(Path(__file__).resolve()), *alone]
+        command = [sys.executable, "-P", str(Path(__file__).resolve()), *words]
         started, warn = partial(print, flush=True), partial(print, file=sys.stderr, flush=True)
         return Workers(command, count, listener, started=started, warn=warn).run()
 
