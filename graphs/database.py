@@ -48,19 +48,15 @@ class Connection(sqlite3.Connection):
         return super().cursor(Cursor)
 
     def execute(self, *arguments: Any) -> Cursor:
-        """Run a statement with a new cursor."""
         return self.cursor().execute(*arguments)
 
     def executemany(self, *arguments: Any) -> Cursor:
-        """Run a statement for each row with a new cursor."""
         return self.cursor().executemany(*arguments)
 
     def executescript(self, script: str) -> Cursor:
-        """Run several statements with a new cursor."""
         return self.cursor().executescript(script)
 
     def commit(self) -> None:
-        """Commit."""
         with _faults_explained(self.path):
             super().commit()
 
@@ -71,7 +67,6 @@ class Cursor(sqlite3.Cursor):
     connection: Connection
 
     def execute(self, *arguments: Any) -> Cursor:
-        """Run a statement."""
         with _faults_explained(self.connection.path):
             return super().execute(*arguments)
 
@@ -83,7 +78,6 @@ class Cursor(sqlite3.Cursor):
             raise _explained(error, self.connection.path) from error
 
     def executescript(self, script: str) -> Cursor:
-        """Run several statements."""
         with _faults_explained(self.connection.path):
             super().executescript(script)
         return self
@@ -100,7 +94,6 @@ class Cursor(sqlite3.Cursor):
             return super().fetchone()
 
     def fetchall(self) -> list[Any]:
-        """Return all rows that are left."""
         with _faults_explained(self.connection.path):
             return super().fetchall()
 

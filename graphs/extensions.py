@@ -90,10 +90,6 @@ def code_identity(loaded: object, point: EntryPoint | None = None) -> str:
 
     The code is the module of the class and that of its entry point. If a module is in a package, all modules in its
     folder and below count.
-
-    Args:
-        loaded: class or function.
-        point: its entry point, if it has one.
     """
     while isinstance(loaded, partial):
         loaded = loaded.func

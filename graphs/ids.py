@@ -62,7 +62,6 @@ class Ids(Compact[str]):
         return len(self._ends) - 1
 
     def item(self, place: int) -> str:
-        """Return the id at a place."""
         return self._text[self._ends[place] : self._ends[place + 1]]
 
     def __iter__(self) -> Iterator[str]:

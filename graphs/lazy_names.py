@@ -14,11 +14,7 @@ from importlib import import_module
 
 
 def on_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a package.
-
-    Args:
-        modules: name -> module that has it.
-    """
+    """Return the ``__getattr__`` of a package; ``modules`` has the module of each name."""
 
     def get(name: str) -> object:
         if name not in modules:

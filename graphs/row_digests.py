@@ -29,12 +29,7 @@ _Texts = TypeVar("_Texts", dict[str, str], list[str])
 
 
 def row_digest(*values: object, blob: bytes = b"") -> int:
-    """Return the digest of a row.
-
-    Args:
-        values: texts and numbers of the row, in the order of its columns.
-        blob: bytes of the row.
-    """
+    """Return the digest of a row: of its texts and numbers, in the order of its columns, and its ``blob``."""
     return crc32(blob, crc32("\0".join(map(str, values)).encode()))
 
 
@@ -51,10 +46,6 @@ def check_row(digest: int, post_id: str, *values: object, blob: bytes = b"", pat
 
 def texts_of_row(text: str, kind: type[_Texts], post_id: str, *, path: Path) -> _Texts:
     """Return a JSON object or list of texts from a row whose digest fits: whoever writes a file can write its digests.
-
-    Args:
-        text: JSON.
-        kind: dict or list.
 
     Raises:
         StoreError: it is something else.

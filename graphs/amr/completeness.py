@@ -60,18 +60,11 @@ def divided(chunk: Sequence[str]) -> list[list[str]]:
 
 
 def completed(parse: Parse, chunk: Sequence[str], answer: str | Failure) -> list[str | Failure]:
-    """Return the answer of a chunk; if it lacks a part, the failure and the answers of the chunk's parts.
-
-    Args:
-        parse: function that parses chunks, one answer each.
-        answer: answer for ``chunk``.
-    """
-    if not isinstance(answer, Failure) or answer.kind not in DIVISIBLE:
-        return [answer]
+    """Return the answer of a chunk; if it lacks a part, the failure and the answers of the chunk's parts."""
     parts = _parts(parse, chunk, answer)
-    lost = sum(isinstance(part, Failure) for part in parts)
-    if len(parts) == 1:
+    if len(parts) == 1 or not isinstance(answer, Failure):
         return [answer]
+    lost = sum(isinstance(part, Failure) for part in parts)
     note = f"{answer.message}; parsed again in {len(parts)} parts, {lost} of which failed"
     return [replace(answer, message=note), *parts]
 

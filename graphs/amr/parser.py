@@ -3,6 +3,7 @@
 A parser takes chunks (lists of sentences) and returns a Penman text for each. A chunk of one sentence has its own root;
 others have a root ``multi-sentence`` or ``document`` with ``:snt1``, ``:snt2`` ...
 
+>>> from graphs.amr.penman_text import atom
 >>> class Parrot:
 ...     name, version, model = "parrot", "1", "none"
 ...     def parse(self, chunks):
@@ -22,16 +23,17 @@ import re
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 from graphs.amr.completeness import completed
 from graphs.amr.document import DocumentAMR, merge
-from graphs.amr.penman_text import atom, decode
+from graphs.amr.penman_text import decode
 from graphs.errors import AMRError, Failure, MathAMRError
-
-__all__ = ["AMRParser", "atom", "chunk_sentences", "halved", "parse_chunks", "parse_documents"]
+from graphs.processes import batched
 
 MAX_TOKENS = 500  # largest number in a chunk (thesis, section on AMR parsing)
+_BATCH = 64  # chunks that a parser gets at once
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
@@ -62,14 +64,12 @@ class DocumentSource(Protocol):
     def document(self, post_id: str, sentences: Sequence[str]) -> DocumentAMR | Failure: ...
 
 
-def chunk_sentences(sentences: Sequence[str], max_tokens: int = MAX_TOKENS) -> list[list[str]]:
+def chunk_sentences(sentences: Sequence[str], max_tokens: int) -> list[list[str]]:
     """Split sentences into runs of at most ``max_tokens`` tokens; a longer sentence is cut between words.
 
     >>> chunk_sentences(["Let FORMULA_0 be a group.", "Is it finite?", "Why?"], max_tokens=10)
     [['Let FORMULA_0 be a group.', 'Is it finite?'], ['Why?']]
     """
-    if max_tokens < 1:
-        raise AMRError(f"max_tokens is {max_tokens}; a chunk holds at least one token", kind="chunk")
     chunks: list[list[str]] = []
     room = 0
     for sentence in sentences:
@@ -139,33 +139,26 @@ def halved(
     return halved(parse, chunks[:half], name) + halved(parse, chunks[half:], name)
 
 
-def parse_documents(
-    parser: AMRParser,
-    documents: Sequence[tuple[str, Sequence[str]]],
-    *,
-    max_tokens: int = MAX_TOKENS,
-    batch_size: int = 64,
-) -> list[DocumentAMR | Failure]:
+def parse_documents(parser: AMRParser, documents: Sequence[tuple[str, Sequence[str]]]) -> list[DocumentAMR | Failure]:
     """Return the AMR of each document, given as post id and sentences; a :class:`Failure` if no chunk has a graph.
 
-    Chunks go to the parser ``batch_size`` at a time, across documents. If the parser read only a part of a chunk, the
-    chunk is split and parsed again (:mod:`graphs.amr.completeness`). A document with failed chunks is made from the
-    others, with the failures in ``DocumentAMR.failures``. A :class:`DocumentSource` is asked by post id instead.
+    Batches of chunks go across documents. If the parser read only a part of a chunk, the chunk is split and parsed
+    again (:mod:`graphs.amr.completeness`). A document with failed chunks is made from the others, with the failures in
+    ``DocumentAMR.failures``. A :class:`DocumentSource` is asked by post id instead.
     """
     if isinstance(parser, DocumentSource):
         return [parser.document(post_id, sentences) for post_id, sentences in documents]
     chunks: list[list[str]] = []
     spans: list[range] = []
     for _, sentences in documents:
-        own = chunk_sentences(sentences, max_tokens)
+        own = chunk_sentences(sentences, MAX_TOKENS)
         spans.append(range(len(chunks), len(chunks) + len(own)))
         chunks.extend(own)
-    answers: list[str | Failure] = []
-    for start in range(0, len(chunks), batch_size):
-        answers.extend(parse_chunks(parser, chunks[start : start + batch_size]))
+    parse = partial(parse_chunks, parser)
+    answers = [answer for batch in batched(chunks, _BATCH) for answer in parse(batch)]
 
     def whole(number: int) -> list[str | Failure]:
-        return completed(lambda parts: parse_chunks(parser, parts), chunks[number], answers[number])
+        return completed(parse, chunks[number], answers[number])
 
     return [
         _document(post_id, [answer for number in span for answer in whole(number)])

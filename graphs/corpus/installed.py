@@ -154,7 +154,6 @@ def check_members(corpus: object, name: str, place: str, built_in: Iterable[str]
     """Check the name of a collection, and that it has the members of Documents, and all or none of Benchmark.
 
     Args:
-        corpus: opened collection.
         name: name of its entry point.
         place: words that name it in messages.
         built_in: names of built-in forms, which a collection may keep: a package can open a folder with their classes.

@@ -84,7 +84,6 @@ class JsonPosts:
                     yield Failure(post_id if _is_id(post_id) else "", "read", "bad_post", message)
 
     def formulas(self) -> None:
-        """Return None: the trees are made from the LaTeX in the posts."""
         return
 
     def _hash(self, *names: str) -> str:
@@ -133,7 +132,6 @@ class JsonLines(JsonPosts):
         return read_topics(self._file(f"topics{_suffix(task)}.jsonl"), task)
 
     def judgments(self, task: int, years: Sequence[int] = ()) -> list[Judgment]:
-        """Return the qrels of a task."""
         _check(task, years)
         path = self.root / f"qrels{_suffix(task)}.tsv"
         if not path.is_file():
@@ -145,11 +143,9 @@ class JsonLines(JsonPosts):
         return self.pairs_of(self.posts)
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
-        """Yield the same as :meth:`pairs`, from posts already read."""
         return accepted_pairs(posts)
 
     def fingerprints(self) -> Fingerprints:
-        """Return a hash of the files of each part."""
         return Fingerprints(
             posts=hash_files(self.root, [path for path, _ in self.posts_files]),
             topics=self._hash("topics.jsonl", "topics2.jsonl"),

@@ -124,7 +124,7 @@ def select_pairs(
                 answers[pair.question_id].append(pair.answer_id)
         both = [*duplicates, *((other, question) for question, other in duplicates)]
         borrowed = (Pair(question, answer) for question, other in both for answer in answers[other])
-        pairs |= dict.fromkeys(sorted((pair for pair in borrowed if pair.question_id in questions), key=_order))
+        pairs |= dict.fromkeys(sorted(pair for pair in borrowed if pair.question_id in questions))
     return IdPairs(pairs)
 
 
@@ -162,7 +162,3 @@ def _each_once(pairs: IdPairs) -> IdPairs:
     hashes = np.fromiter(map(hash, pairs), np.int64, len(pairs))
     hashes.sort()
     return IdPairs(dict.fromkeys(pairs)) if (hashes[1:] == hashes[:-1]).any() else pairs
-
-
-def _order(pair: Pair) -> tuple[str, str]:
-    return pair.question_id, pair.answer_id

@@ -118,7 +118,6 @@ class IdPairs(Compact[Pair]):
         return len(self._ids) // 2
 
     def item(self, place: int) -> Pair:
-        """Return the pair at a place."""
         return Pair(self._ids[2 * place], self._ids[2 * place + 1])
 
     def __iter__(self) -> Iterator[Pair]:

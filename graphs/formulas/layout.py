@@ -296,28 +296,21 @@ def multiscripts(
 def fraction(numerator: Symbol | None, denominator: Symbol | None) -> Symbol:
     """Build ``O!divide`` with the numerator over and the denominator under it."""
     bar = Symbol("O!divide")
-    if numerator is not None:
-        bar.o = numerator
-    if denominator is not None:
-        bar.u = denominator
+    bar.o, bar.u = numerator, denominator
     return bar
 
 
 def root(radicand: Symbol | None, index: Symbol | None = None) -> Symbol:
     """Build ``O!root`` with the radicand within; a square root has no index."""
     sign = Symbol("O!root")
-    if radicand is not None:
-        sign.w = radicand
-    if index is not None:
-        sign.c = index
+    sign.w, sign.c = radicand, index
     return sign
 
 
 def enclosed(notation: str, inner: Symbol | None) -> Symbol:
     """Build an enclosure, labelled with its notation (``box``, ``updiagonalstrike``, ...; default ``longdiv``)."""
     box = Symbol(notation if notation.strip() else "longdiv")
-    if inner is not None:
-        box.w = inner
+    box.w = inner
     return box
 
 

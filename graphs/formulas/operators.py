@@ -121,21 +121,15 @@ def error(parts: Sequence[Term]) -> Term:
 
 
 def _checked(term: Term) -> Term:
+    """Halve the operands repeatedly, until no node has too many; refuse this for an ordered operator."""
     if len(term.operands) <= MAX_OPERANDS:
         return term
-    if term.label.startswith(("U!", "E!")):
-        return _split(term)
-    message = f"{term.label} has {len(term.operands):,} operands, at most {MAX_OPERANDS} are possible"
-    raise FormulaError(message, kind="operands")
-
-
-def _split(term: Term) -> Term:
-    """Halve the operands repeatedly, until no node has too many."""
-    if len(term.operands) <= MAX_OPERANDS:
-        return term
+    if not term.label.startswith(("U!", "E!")):
+        message = f"{term.label} has {len(term.operands):,} operands, at most {MAX_OPERANDS} are possible"
+        raise FormulaError(message, kind="operands")
     middle = (len(term.operands) + 1) // 2
     halves = (term.operands[:middle], term.operands[middle:])
-    return Term(term.label, [_split(Term(term.label, half)) for half in halves])
+    return Term(term.label, [_checked(Term(term.label, half)) for half in halves])
 
 
 def finish(term: Term) -> FormulaTree:

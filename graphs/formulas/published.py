@@ -59,14 +59,10 @@ def posts_with_visual_ids(
 ) -> frozenset[str]:
     """Return the posts that have a formula with one of ``visual_ids``, by one pass over one representation.
 
-    Formulas of comments, and those that are listed as missing in their post, do not count.
-
-    The representation with the most tables is read: if tables are missing, their posts are in no other table of that
-    kind.
+    Formulas of comments, and those that are listed as missing in their post, do not count. The representation with the
+    most tables is read: if tables are missing, their posts are in no other table of that kind.
 
     Args:
-        files: formula files of the collection.
-        visual_ids: ids as in the files and judgments.
         progress: function called with the number of formulas read since its last call.
     """
     posts: set[str] = set()

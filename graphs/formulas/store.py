@@ -5,11 +5,10 @@
     store.get("1552").slt.tangent_string()      # '[V!N[&comma;[V!Z[&comma;[V!Q[&comma;[V!R]]]]]]]'
     store.get("2020:q_3"), store.visual_ids(["1552"])
 
-Tables: ``tree(id, hash, data)``, every different tree once; ``formula(formula_id, post_id, visual_id, slt, opt)``, the
-last two being ids of trees; ``failure(formula_id, post_id, representation, kind, message)``, formulas and rows without
-a tree; ``source(name, size, offset, line)``, the progress in each file; and ``meta``, with a hash of each file. Of two
-rows with the id of one formula the first counts, and another tree is a failure. ARQMath lists a formula that an answer
-quotes once for each post, with one tree. Decimal ids are stored as integers, which saves space for 28 million formulas.
+Each different tree is stored once; ``slt`` and ``opt`` of a formula are ids of trees. ``failure`` has formulas and rows
+without a tree, ``source`` the progress in each file, ``meta`` a hash of each file. Of two rows with the id of one
+formula the first counts, and another tree is a failure. ARQMath lists a formula that an answer quotes once for each
+post, with one tree. Decimal ids are stored as integers, which saves space for 28 million formulas.
 
 :func:`build` reads the files in pieces of a megabyte. The results of a piece and the new place in its file are written
 in one transaction, so a build resumes after a kill at any moment. No process holds more than a few pieces.

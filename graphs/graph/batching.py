@@ -123,15 +123,10 @@ def batch_of(
     kinds: Int64,
     counts: Int64,
 ) -> GraphBatch:
-    """Join some graphs into a batch, from flat arrays.
+    """Join some graphs into a batch, from flat arrays as of :class:`GraphBatch`.
 
     Args:
-        labels: labels of the virtual nodes too, which are the last ones of each graph, (N,).
-        edge_index: sources and targets, inverses included, (2, E).
-        relations: relations of the edges, ascending, (E,).
         nodes: number of nodes of each graph, (B,).
-        virtual_kind: ``VirtualKind`` of each virtual node, -1 for others, (N,).
-        representatives: nodes of the retrieval vectors, graph by graph, (V,).
         kinds: ``VirtualKind`` of each representative, (V,).
         counts: number of representatives of each graph, (B,).
     """
@@ -185,12 +180,6 @@ def within_budget(
     [[0, 1], [2], [3]]
 
     A batch closes when the next graph does not fit. A graph larger than the budget is alone in its batch.
-
-    Args:
-        num_nodes: nodes of each graph, (B,).
-        num_edges: edges of each graph, (B,).
-        max_nodes: bound on the nodes of a batch.
-        max_edges: bound on the edges of a batch.
     """
     batches: list[list[int]] = []
     nodes = edges = 0

@@ -126,11 +126,7 @@ def connectivities() -> tuple[str, ...]:
 
 
 def _find(name: str) -> Connectivity:
-    """Return a connectivity; that of another package is imported when it is used.
-
-    Raises:
-        ConfigError: its package cannot be imported, or does not register it.
-    """
+    """Return a connectivity; that of another package is imported when it is used."""
     if name not in _KNOWN and (point := named(CONNECTIVITIES, name)) is not None:
         before = dict(_KNOWN)
         try:
@@ -145,12 +141,7 @@ def _find(name: str) -> Connectivity:
 
 
 def auxiliary_pairs(name: str, members: Int64) -> Pairs:
-    """Return the positions of the ends of all auxiliary edges, graph by graph.
-
-    Args:
-        name: connectivity.
-        members: number of formulas and sentences of each graph, (B,).
-    """
+    """Return the positions of the ends of all auxiliary edges; ``members`` as of :class:`Connectivity`."""
     return _find(name).pairs(members)
 
 

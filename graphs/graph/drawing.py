@@ -22,10 +22,10 @@ from graphs.formulas import drawing
 from graphs.formulas.drawing import GAP, MARGIN, ROW, label_width
 from graphs.formulas.tree import FormulaTree, TreeKind, TreeNode, position_label
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
+from graphs.graph.membership import TREE_KINDS
 
 _STEP = "  "
 _FILL = {NodeKind.AMR: "#f4f4f4", NodeKind.FORMULA: "#fff2b3"}
-_IN_TREES = (NodeKind.OPT, NodeKind.SLT)
 _ROLE_CHARACTER = 7.0  # pixels
 
 
@@ -115,7 +115,7 @@ class _Outline:
     def of(cls, graph: DocumentGraph) -> _Outline:
         outline = cls([[] for _ in graph.labels], [[] for _ in graph.labels])
         placed = {graph.root}
-        edges = [edge for edge in graph.edges if graph.kinds[edge[2]] not in _IN_TREES]
+        edges = [edge for edge in graph.edges if graph.kinds[edge[2]] not in TREE_KINDS]
         while edges:  # one round, but for graphs whose edges are in no order of reading
             later = []
             for source, role, target in edges:
@@ -135,7 +135,7 @@ class _Outline:
             edges = later
         below: dict[int, list[tuple[str, int]]] = {}
         for source, role, target in graph.edges:
-            if graph.kinds[target] in _IN_TREES:
+            if graph.kinds[target] in TREE_KINDS:
                 below.setdefault(source, []).append((role, target))
         for node in graph.formula_nodes:
             outline.trees[node] = [_tree(graph, below, role, root) for role, root in below.get(node, ())]

@@ -204,20 +204,16 @@ def _mentioned(text: str, num_formulas: int) -> list[str]:
 
 
 def _tree_triples(formula: str, tree: FormulaTree) -> list[Triple]:
-    """Yield the triples of one tree below the formula node, in pre-order."""
+    """Return the triples of one tree below the formula node, in pre-order."""
     prefix = f"{formula}{tree.kind[0]}"
     triples: list[Triple] = [(formula, f":{tree.kind}", f"{prefix}0")]
     for i, label in enumerate(tree.labels):
         if i:
-            triples.append((f"{prefix}{tree.parents[i]}", _tree_role(tree, i), f"{prefix}{i}"))
+            edge = tree.edge_labels[i]  # Tangent-S's letters of operands become numbers: :opt-12, :slt-n
+            role = f":opt-{position_of(edge)}" if tree.kind == "opt" else f":slt-{edge}"
+            triples.append((f"{prefix}{tree.parents[i]}", role, f"{prefix}{i}"))
         triples.append((f"{prefix}{i}", ":instance", atom(label)))
     return triples
-
-
-def _tree_role(tree: FormulaTree, node: int) -> str:
-    """Return the role of the edge to ``node``: ``:slt-n``, ``:opt-12``; Tangent-S's letters become numbers."""
-    label = tree.edge_labels[node]
-    return f":opt-{position_of(label)}" if tree.kind == "opt" else f":slt-{label}"
 
 
 def decode(text: str, formula_map: Mapping[str, str]) -> DocumentGraph:

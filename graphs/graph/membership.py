@@ -36,6 +36,10 @@ class NodeKind(IntEnum):
     SLT = 3
 
 
+TREE_KINDS: dict[NodeKind, TreeKind] = {NodeKind.OPT: "opt", NodeKind.SLT: "slt"}
+"""Kinds of nodes in formula trees."""
+
+
 def mark_trees(edges: Sequence[Edge], kinds: list[NodeKind], formula: list[int], root: int) -> None:  # noqa: C901
     """Mark the nodes of formula trees in ``kinds`` and ``formula``, where only formula nodes are marked so far.
 
@@ -45,7 +49,7 @@ def mark_trees(edges: Sequence[Edge], kinds: list[NodeKind], formula: list[int],
     if not starts or _mark_our_trees(edges, kinds, formula, root, starts):
         return
     for node, kind in enumerate(kinds):
-        if kind in _IN_TREES:
+        if kind in TREE_KINDS:
             kinds[node], formula[node] = NodeKind.AMR, -1
     incident: list[list[Edge]] = [[] for _ in kinds]
     for edge in edges:
@@ -65,9 +69,9 @@ def mark_trees(edges: Sequence[Edge], kinds: list[NodeKind], formula: list[int],
                 if kinds[node] is NodeKind.FORMULA:
                     if tree := tree_kind(role):
                         mark(child, node, _NODE_KINDS[tree])
-                elif tree_role(role, _TREE_KINDS[kinds[node]]):
+                elif tree_role(role, TREE_KINDS[kinds[node]]):
                     mark(child, node, kinds[node])
-    trees = [node for node, kind in enumerate(kinds) if kind in _IN_TREES]
+    trees = [node for node, kind in enumerate(kinds) if kind in TREE_KINDS]
     outside = {root, *starts}  # what no tree lies between
     stack = list(outside)
     while stack:
@@ -85,9 +89,7 @@ def mark_trees(edges: Sequence[Edge], kinds: list[NodeKind], formula: list[int],
                 mark(other, node, kinds[node])
 
 
-_IN_TREES = (NodeKind.OPT, NodeKind.SLT)
 _NODE_KINDS: dict[TreeKind, NodeKind] = {"opt": NodeKind.OPT, "slt": NodeKind.SLT}
-_TREE_KINDS: dict[NodeKind, TreeKind] = {NodeKind.OPT: "opt", NodeKind.SLT: "slt"}
 
 
 def _mark_our_trees(
@@ -113,7 +115,7 @@ def _mark_our_trees(
             if kinds[child] is NodeKind.AMR:
                 kinds[child], formula[child] = kind, formula[node]
                 stack.append(child)
-    if not ours or children or kinds[root] in _IN_TREES:
+    if not ours or children or kinds[root] in TREE_KINDS:
         return False
     for source, role, target in others:
         if kinds[source] > NodeKind.FORMULA or kinds[target] > NodeKind.FORMULA:

@@ -145,7 +145,6 @@ class GraphSize(NamedTuple):
     Attributes:
         nodes: nodes without virtual ones.
         edges: edges without inverses and without those of virtual nodes.
-        formulas: formulas.
         sentences: sentences with a concept.
         roots: roots of sentences that are no formula nodes.
         constituents: tree nodes of formulas and concepts of sentences.
@@ -280,11 +279,7 @@ def _outside(numbers: Int32, bound: int) -> int | None:
 
 
 def check_header(blob: bytes, post_id: str) -> tuple[int, ...]:
-    """Return the numbers of the header (``HEADER_FIELDS``) if they fit the length of the blob.
-
-    Raises:
-        GraphError: when they do not.
-    """
+    """Return the numbers of the header (``HEADER_FIELDS``); raise GraphError if they do not fit the blob's length."""
     if len(blob) < HEADER_BYTES:
         raise GraphError(f"post {post_id}: stored graph has {len(blob)} bytes, less than a header; preprocess again")
     header = tuple(np.frombuffer(blob, dtype="<u4", count=len(HEADER_FIELDS)).tolist())

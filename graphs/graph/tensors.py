@@ -61,11 +61,13 @@ class GraphArrays:
         """Return tensors of forward edges (source, even relation, target) with inverses, stably sorted by relation."""
         forward = np.asarray(edges, dtype=np.int32).reshape(-1, 3)  # (E / 2, 3)
         source, relations, target = forward[np.argsort(forward[:, 1], kind="stable")].T
-        edge_index, relations = with_inverses(source, target, relations)
+        edge_index = np.stack([np.concatenate([source, target]), np.concatenate([target, source])])  # (2, E)
+        both = np.concatenate([relations, relations + 1])
+        order = np.argsort(both, kind="stable")
         return cls(
             labels=np.asarray(labels, dtype=np.int32),
-            edge_index=edge_index,
-            relations=relations,
+            edge_index=edge_index[:, order],
+            relations=both[order],
             representatives=np.asarray(representatives, dtype=np.int32),
             representative_kinds=np.asarray(representative_kinds, dtype=np.uint8),
             num_virtual=num_virtual,
@@ -87,14 +89,6 @@ class GraphArrays:
         return all(np.array_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(self))
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def with_inverses(source: Int32, target: Int32, relations: Int32) -> tuple[Int32, Int32]:
-    """Edges (2, E) and relations (E,) with inverses, sorted; from forward edges sorted by relation, each (E / 2,)."""
-    edge_index = np.stack([np.concatenate([source, target]), np.concatenate([target, source])])  # (2, E)
-    both = np.concatenate([relations, relations + 1])
-    order = np.argsort(both, kind="stable")
-    return edge_index[:, order], both[order]
 
 
 def to_arrays(graph: DocumentGraph, spec: VirtualNodeSpec, vocabulary: Vocabulary) -> GraphArrays:
@@ -119,11 +113,7 @@ def to_arrays(graph: DocumentGraph, spec: VirtualNodeSpec, vocabulary: Vocabular
 
 
 def check_size(nodes: int, edges: int) -> None:
-    """Refuse a graph with too many nodes or edges, inverse edges counted.
-
-    Raises:
-        GraphTooLargeError: with both numbers.
-    """
+    """Raise GraphTooLargeError for a graph with too many nodes or edges, inverse edges counted."""
     for number, bound, what in ((nodes, MAX_NODES, "nodes"), (edges, MAX_EDGES, "edges")):
         if number > bound:
             raise GraphTooLargeError(

@@ -71,12 +71,7 @@ class ThreadPosts:
         return self._questions.get(post_id)
 
     def of(self, post_id: str, hidden: Collection[str] = ()) -> Thread:
-        """Return the thread of a post.
-
-        Args:
-            post_id: the post.
-            hidden: posts that appear only in their own thread.
-        """
+        """Return the thread of a post; posts that are ``hidden`` appear only in their own thread."""
         thread: Thread = [(post_id, Role.OWN)]
         question = self._questions.get(post_id)
         if question is None:

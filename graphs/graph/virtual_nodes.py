@@ -156,11 +156,7 @@ class ExtendedGraph:
 
 
 def check_structure(structure: Structure) -> None:
-    """Refuse graphs without virtual nodes of sentences, where these are to have vectors of their text.
-
-    Raises:
-        ConfigError: with the way out.
-    """
+    """Raise ConfigError for graphs without virtual nodes of sentences, where these are to have vectors."""
     if structure != "full":
         raise ConfigError(
             f"graphs of structure '{structure}' have no virtual nodes of sentences for model.sentence_vectors; use "
@@ -246,11 +242,7 @@ def _auxiliary_edges(
 
 
 def check_auxiliary(connectivity: str, members: int) -> None:
-    """Refuse too many auxiliary edges between formulas and sentences.
-
-    Raises:
-        GraphTooLargeError: with the number of edges.
-    """
+    """Raise GraphTooLargeError for too many auxiliary edges between formulas and sentences."""
     number = number_of_edges(connectivity, members)
     if number > MAX_AUXILIARY_EDGES:
         raise GraphTooLargeError(
@@ -304,12 +296,8 @@ def select_formulas(graph: DocumentGraph, formulas: FormulaMode) -> DocumentGrap
 
 
 def _keep_nodes(graph: DocumentGraph, keep: Sequence[bool]) -> DocumentGraph:
-    new: list[int] = []
-    count = 0
-    for kept in keep:
-        new.append(count if kept else -1)
-        count += kept
     kept_nodes = [node for node, kept in enumerate(keep) if kept]
+    new = {node: place for place, node in enumerate(kept_nodes)}
     return DocumentGraph(
         labels=[graph.labels[node] for node in kept_nodes],
         kinds=[graph.kinds[node] for node in kept_nodes],
@@ -317,7 +305,7 @@ def _keep_nodes(graph: DocumentGraph, keep: Sequence[bool]) -> DocumentGraph:
         root=new[graph.root],
         sentence=[graph.sentence[node] for node in kept_nodes],
         formula=[graph.formula[node] for node in kept_nodes],
-        sentence_roots=[new[node] for node in graph.sentence_roots],
+        sentence_roots=[new.get(node, -1) for node in graph.sentence_roots],  # a tree may have taken one
         formula_nodes=[new[node] for node in graph.formula_nodes],
         formula_ids=graph.formula_ids,
     )

@@ -30,7 +30,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -180,12 +180,13 @@ def own_roles(graph: DocumentGraph) -> DocumentGraph:
     return replace(graph, edges=edges)
 
 
-def _begins_otherwise(kind: str, names: Sequence[str], reserved: Sequence[str]) -> str:
-    found = ", ".join(map(str, names[: len(reserved)]))
-    return (
-        f"vocabulary of another version: its {kind} begin with {found}, and those of this version with "
-        f"{', '.join(reserved)}; preprocess the collection into a new file"
-    )
+def _check_begin(kind: str, names: tuple[str, ...], reserved: tuple[str, ...]) -> None:
+    if names[: len(reserved)] != reserved:
+        found = ", ".join(map(str, names[: len(reserved)]))
+        raise OtherVersionError(
+            f"vocabulary of another version: its {kind} begin with {found}, and those of this version with "
+            f"{', '.join(reserved)}; preprocess the collection into a new file"
+        )
 
 
 class Vocabulary:
@@ -203,10 +204,8 @@ class Vocabulary:
         self.labels = tuple(labels)
         self.relations = tuple(relations)
         self.statistics = dict(statistics or {})
-        if self.labels[: len(RESERVED_LABELS)] != RESERVED_LABELS:
-            raise OtherVersionError(_begins_otherwise("labels", self.labels, RESERVED_LABELS))
-        if self.relations[: len(RESERVED_RELATIONS)] != RESERVED_RELATIONS:
-            raise OtherVersionError(_begins_otherwise("relations", self.relations, RESERVED_RELATIONS))
+        _check_begin("labels", self.labels, RESERVED_LABELS)
+        _check_begin("relations", self.relations, RESERVED_RELATIONS)
         self._label_ids = {label: i for i, label in enumerate(self.labels)}
         self._relation_ids = {role: 2 * i for i, role in enumerate(self.relations)}
         if len(self._label_ids) != len(self.labels) or len(self._relation_ids) != len(self.relations):
@@ -215,7 +214,8 @@ class Vocabulary:
         for role in self.relations:
             if parsed := numbered(role):
                 self._kept_numbers.setdefault(parsed[0], []).append(parsed[1])
-        self.hash = hashlib.sha256(self._identity().encode("utf-8", "surrogatepass")).hexdigest()
+        identity = json.dumps(self._content(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        self.hash = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
 
     @classmethod
     def build(cls, counts: Counts, *, size: int, number_threshold: int = 5) -> Vocabulary:
@@ -300,19 +300,12 @@ class Vocabulary:
         """Return the relation with this id; inverses end in ``*``."""
         return self.relations[relation // 2] + "*" * (relation % 2)
 
-    def _identity(self) -> str:
-        content: dict[str, Any] = {"format": _FORMAT, "labels": self.labels, "relations": self.relations}
-        return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    def _content(self) -> dict[str, Any]:
+        return {"format": _FORMAT, "labels": self.labels, "relations": self.relations}
 
     def to_json(self) -> str:
         """Return a JSON object in ASCII: format, labels, relations, statistics."""
-        content = {
-            "format": _FORMAT,
-            "labels": self.labels,
-            "relations": self.relations,
-            "statistics": self.statistics,
-        }
-        return json.dumps(content)
+        return json.dumps(self._content() | {"statistics": self.statistics})
 
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:

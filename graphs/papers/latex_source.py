@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from graphs.errors import CorpusError
-from graphs.papers.macros import expanded
+from graphs.papers.macros import Expander
 
 STYLES = (".sty", ".cls", ".def")
 """Endings of files that contain only declarations."""
@@ -119,7 +119,7 @@ def assemble(files: Mapping[str, str]) -> LatexSource:
         if (size := size + len(piece)) > MAX_CHARACTERS:
             raise CorpusError(f"its files include each other up to more than {MAX_CHARACTERS:,} characters")
     declarations = "\n".join(styles.values())
-    text = expanded(_printed("".join(pieces), declarations), declarations)
+    text = Expander(declarations)(_printed("".join(pieces), declarations))
     return LatexSource(main, text, declarations, tuple(dict.fromkeys(taken)))
 
 

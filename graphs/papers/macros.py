@@ -1,6 +1,7 @@
 r"""A paper's own commands, replaced by what they are short for.
 
->>> print(expanded(r"\def\bt{\begin{theorem}}\newcommand{\norm}[1]{\|#1\|}\let\phi\varphi \bt $\norm{x}=\phi$"))
+>>> expander = Expander()
+>>> print(expander(r"\def\bt{\begin{theorem}}\newcommand{\norm}[1]{\|#1\|}\let\phi\varphi \bt $\norm{x}=\phi$"))
  \begin{theorem} $\|x\|=\varphi$
 
 Definitions are read in order, as TeX does, and removed; those of style files come first. After the preamble, a
@@ -50,16 +51,6 @@ _BODY = r"\begin{document}"
 _END = "\x00"  # below a window: an argument that takes it does not end there
 
 
-def expanded(text: str, declarations: str = "") -> str:
-    """Return ``text`` with the commands replaced that it or ``declarations`` define.
-
-    Args:
-        text: LaTeX without comments.
-        declarations: LaTeX of style files.
-    """
-    return Expander(declarations)(text)
-
-
 @dataclass(slots=True)
 class _Use:
     """Use of a command that is being replaced: ``floor`` is the length of the stack of what follows it.
@@ -96,7 +87,7 @@ class Expander:
             self._read(declarations)
 
     def __call__(self, text: str) -> str:
-        """Return ``text`` with known commands replaced, and learn those that it defines."""
+        """Return ``text``, without comments, with known commands replaced, and learn those that it defines."""
         self._defines = self._defines or any(command in text for command in DEFINING)
         if not self._defines:
             return text

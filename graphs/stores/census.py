@@ -15,10 +15,12 @@ Spread(mean=20.0, median=10.0, largest=40)
 from __future__ import annotations
 
 import json
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import accumulate
 
 from graphs.errors import MathAMRError
 from graphs.graph.graph_maker import StoredGraph
@@ -41,20 +43,12 @@ class Spread:
     @classmethod
     def of(cls, histogram: Mapping[int, int]) -> Spread:
         """Summarise how often each number occurs."""
-        number = sum(histogram.values())
-        if not number:
+        sizes = sorted(histogram)
+        ends = list(accumulate(histogram[size] for size in sizes))
+        if not sizes or not ends[-1]:
             return cls(0.0, 0.0, 0)
-        middle = _nth(histogram, (number - 1) // 2), _nth(histogram, number // 2)
-        return cls(sum(size * n for size, n in histogram.items()) / number, sum(middle) / 2, max(histogram))
-
-
-def _nth(histogram: Mapping[int, int], n: int) -> int:
-    """Return the ``n``-th of the sorted numbers, from 0."""
-    for size in sorted(histogram):
-        n -= histogram[size]
-        if n < 0:
-            return size
-    raise IndexError(n)
+        middle = (sizes[bisect(ends, place)] for place in ((ends[-1] - 1) // 2, ends[-1] // 2))
+        return cls(sum(size * n for size, n in histogram.items()) / ends[-1], sum(middle) / 2, sizes[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,13 +201,11 @@ class _Tally:
 
 def _without_trees(graph: DocumentGraph) -> Counter[str]:
     """Count a graph's formulas without operator tree, without layout tree, and without both."""
-    trees = {kind: {graph.formula[i] for i, k in enumerate(graph.kinds) if k is kind} for kind in _TREES}
-    missing = {kind: {i for i in range(len(graph.formula_ids)) if i not in trees[kind]} for kind in _TREES}
-    opt, slt = missing[NodeKind.OPT], missing[NodeKind.SLT]
+    opt, slt = (
+        set(range(len(graph.formula_ids))) - {graph.formula[i] for i, kind in enumerate(graph.kinds) if kind is of}
+        for of in (NodeKind.OPT, NodeKind.SLT)
+    )
     return Counter({"opt": len(opt), "slt": len(slt), "both": len(opt & slt)})
-
-
-_TREES = (NodeKind.OPT, NodeKind.SLT)
 
 
 def _tally_of(graphs: list[StoredGraph]) -> _Tally:

@@ -4,12 +4,9 @@
     collection.get("255").penman            # '(m / multi-sentence :snt1 (...) ...)'
     collection.without_graph()              # 4: the posts that have a record of a failure instead
 
-Tables (DESIGN): ``graph(post_id PRIMARY KEY, kind, penman, formula_map, attachments, reattached, digest)``,
-``failure(post_id, stage, kind, message)`` and ``meta``. :func:`build` streams posts through the parser in several
-processes; it may be killed at any moment and started again: it then continues with the posts in neither table. Of
-several posts of one id the first counts, the others are records of failures with the ids ``255 #2``, ``255 #3`` ... A
-record that cannot be read has the id ``255 unread 4e4934bfb8c20656``, with a hash of its message. No post can have such
-an id: one with a blank or a control character in its id, which no run file could hold, is a record of a failure.
+:func:`build` streams posts through the parser in several processes; it may be killed at any moment and started again:
+it then continues with the posts that have neither a graph nor such a record. Two records never share an id
+(:func:`graphs.corpus.record_ids.identified`).
 
 ``graphs/stores/shards.py`` builds a collection in parts and merges them, ``graphs/stores/census.py`` counts what is in
 one, ``graphs/stores/exchange.py`` moves one as a plain Penman file.

@@ -34,9 +34,9 @@ from graphs import database
 from graphs.amr.penman_text import blocks, decode, encode
 from graphs.errors import Failure, MathAMRError, StoreError
 from graphs.formulas.roles import tree_kind, tree_role
-from graphs.formulas.tree import TreeKind
 from graphs.graph import mathamr_plus
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
+from graphs.graph.membership import TREE_KINDS
 from graphs.stores.collection import (
     IMPORTED,
     BuildSummary,
@@ -163,7 +163,7 @@ class _Roles:
         places = (i for i, triple in enumerate(triples) if triple[1] != ":instance")
         before = self.renamed
         for place, (source, role, target) in zip(places, document.edges, strict=True):
-            kind, here = _TREES.get(kinds[target]), kinds[source]
+            kind, here = TREE_KINDS.get(kinds[target]), kinds[source]
             if kind is None:
                 continue
             if here is NodeKind.FORMULA:
@@ -186,7 +186,6 @@ class _Roles:
         return graph if self.renamed == before else penman.Graph(triples, top=graph.top)
 
 
-_TREES: dict[NodeKind, TreeKind] = {NodeKind.OPT: "opt", NodeKind.SLT: "slt"}
 _UNKNOWN_ROLES = 1000  # different ones that are counted apart, so that memory stays flat whatever a file holds
 _OTHERS = "others"
 

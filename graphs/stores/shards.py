@@ -19,6 +19,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from graphs import database
@@ -28,7 +29,6 @@ from graphs.stores.collection import (
     SELECTION,
     BuildSummary,
     Collection,
-    StoredGraph,
     insert_failures,
     insert_graphs,
     summarize,
@@ -37,6 +37,7 @@ from graphs.stores.collection import (
 from graphs.stores.origin import TOPICS
 
 _COMMIT_EVERY = 1000  # graphs
+_BY_ID = attrgetter("post_id")
 _COMMON = ("source", "parser", "trees", SELECTION, TOPICS)  # of the meta table: the same in all shards
 _WAYS_OUT = {
     SELECTION: "; build this shard again with the missing --kinds, --tasks or --years",
@@ -95,7 +96,7 @@ def merge(
             connection.execute("DELETE FROM graph")  # of a merge that was killed
             connection.execute("DELETE FROM failure")
             before = ""
-            for count, graph in enumerate(heapq.merge(*parts, key=_post_id), 1):
+            for count, graph in enumerate(heapq.merge(*parts, key=_BY_ID), 1):
                 if graph.post_id == before:
                     raise StoreError(f"post {before} is in two of the shards; build one of them anew", path=path)
                 before = graph.post_id
@@ -104,16 +105,12 @@ def merge(
                     progress(1)
                 if count % _COMMIT_EVERY == 0:
                     connection.commit()
-            insert_failures(connection, heapq.merge(*(part.failures() for part in parts), key=_post_id))
+            insert_failures(connection, heapq.merge(*(part.failures() for part in parts), key=_BY_ID))
             database.write_meta(connection, **meta)
             connection.commit()
     partial.replace(path)
     partial.with_name(f"{partial.name}.lock").unlink(missing_ok=True)
     return summarize(path)
-
-
-def _post_id(record: StoredGraph | Failure) -> str:
-    return record.post_id
 
 
 def _common_meta(parts: Sequence[Collection]) -> dict[str, object]:

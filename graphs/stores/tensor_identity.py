@@ -66,11 +66,7 @@ def identity_of(meta: Mapping[str, Any], path: str | os.PathLike[str]) -> tuple[
 
 
 def check_format(meta: Mapping[str, object], path: str | os.PathLike[str]) -> None:
-    """Refuse a file of another format, by its ``meta`` table.
-
-    Raises:
-        StoreError: with both formats.
-    """
+    """Raise StoreError for a file of another format, by its ``meta`` table."""
     found = meta.get("format", 1 if "config_hash" in meta else FILE_FORMAT)
     if found != FILE_FORMAT:
         message = (

@@ -24,17 +24,7 @@ from graphs.stores.store import GraphStore, SentenceNodeVectors
 
 
 class ThreadStore(GraphStore):
-    """Reader of preprocessed.db whose batches are graphs of threads.
-
-    Args:
-        path: a finished file.
-        spec: virtual nodes, with threads.
-        threads: posts that are read together. Those without a graph in the file are left out.
-        sentence_vectors: as of :class:`graphs.stores.store.GraphStore`.
-
-    Raises:
-        StoreError, ConfigError: as :class:`graphs.stores.store.GraphStore`.
-    """
+    """Reader of preprocessed.db whose batches are graphs of threads; posts without a graph in the file are left out."""
 
     def __init__(
         self,
@@ -62,11 +52,7 @@ class ThreadStore(GraphStore):
         return frozenset(self.post_ids())
 
     def threads(self, post_ids: Sequence[str], hidden: Collection[str] = ()) -> list[Thread]:
-        """Return the thread of each post.
-
-        Args:
-            hidden: posts that take part in no thread of another post.
-        """
+        """Return the thread of each post; posts that are ``hidden`` are in no thread of another post."""
         threads_of_posts = [self.thread_posts.of(post_id, hidden) for post_id in post_ids]
         return [[thread[0], *(one for one in thread[1:] if one[0] in self._stored)] for thread in threads_of_posts]
 
@@ -83,14 +69,7 @@ class ThreadStore(GraphStore):
         return np.add.reduceat(nodes, starts) + 1, np.add.reduceat(edges, starts) + 2 * counts
 
     def load(self, post_ids: Sequence[str], hidden: Collection[str] = ()) -> GraphBatch:
-        """Return the threads of posts as one batch, in the order of ``post_ids``.
-
-        Args:
-            hidden: posts that take part in no thread of another post.
-
-        Raises:
-            GraphError, StoreError: as :meth:`get_arrays`.
-        """
+        """Return the :meth:`threads` of posts as one batch, in their order; raises as :meth:`get_arrays`."""
         threads = self.threads(post_ids, hidden)
         posts = self.load_posts([name for thread in threads for name, _ in thread])
         roles = [[role for _, role in thread] for thread in threads]

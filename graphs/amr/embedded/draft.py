@@ -103,6 +103,13 @@ class Draft:
         token.outer = wrapper
         return wrapper
 
+    def join(self, concept: str, **targets: int) -> int:
+        """Add a node with an edge to each target, by role: ``join("cause-01", ARG0=reason, ARG1=result)``."""
+        node = self.node(concept)
+        for role, target in targets.items():
+            self.edge(node, f":{role}", target)
+        return node
+
     def is_frame(self, node: int) -> bool:
         concept = self.concepts[node]
         return len(concept) > 3 and concept[-3] == "-" and concept[-2:].isdigit()

@@ -116,7 +116,7 @@ class Lexicon:
         self._nouns = tables["nouns"] | {f"{a} J": f"{a}-{sense}" for a, sense in tables["adjectives"].items()}
         self._words = tables["words"]
         self._roles = tables["roles"]
-        self._frame = functools.lru_cache(20_000)(self._read_frame)
+        self.frame = functools.lru_cache(20_000)(self._frame)
 
     @staticmethod
     @functools.cache
@@ -180,11 +180,8 @@ class Lexicon:
             return lemma[:-1] + "e"
         return lemma[:-2] if len(lemma) > 4 else lemma
 
-    def frame(self, lemma: str) -> Frame | None:
+    def _frame(self, lemma: str) -> Frame | None:
         """Return the frame of a verb, ``None`` for a verb that the lists do not have."""
-        return self._frame(lemma)
-
-    def _read_frame(self, lemma: str) -> Frame | None:
         coded = self._verbs.get(lemma)
         if coded is None:
             return None

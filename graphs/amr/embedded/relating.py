@@ -80,17 +80,11 @@ class Relater(Relations):
         if preposition.dep == "agent":
             draft.edge(source, self.role(source, "agent", token.outer, ":ARG0"), token.outer)
         elif lower == "of" and head.lower in _PARTITIVES and not draft.is_frame(head.node):
-            included = draft.node("include-91")
-            draft.edge(included, ":ARG1", head.node)
-            draft.edge(included, ":ARG2", token.outer)
+            draft.join("include-91", ARG1=head.node, ARG2=token.outer)
         elif lower == "because":
-            cause = draft.node("cause-01")
-            draft.edge(cause, ":ARG0", token.outer)
-            draft.edge(cause, ":ARG1", source)
+            draft.join("cause-01", ARG0=token.outer, ARG1=source)
         elif lower == "like" and self.tokens[preposition.head] is head:
-            likeness = draft.node("resemble-01")
-            draft.edge(likeness, ":ARG1", source)
-            draft.edge(likeness, ":ARG2", token.outer)
+            draft.join("resemble-01", ARG1=source, ARG2=token.outer)
         elif lower in RELATIONS and lower not in PREPOSITIONS:
             link = self.role(source, f"prep:{lower}", token.outer, "")
             if link:
@@ -157,9 +151,7 @@ class Relater(Relations):
     def _hang_compared(self, head: Token, token: Token) -> None:
         """Relate noun and adjective by have-degree-91: ``the largest number``, ``a larger number``."""
         draft = self.draft
-        comparison = draft.node("have-degree-91")
-        draft.edge(comparison, ":ARG1", head.node)
-        draft.edge(comparison, ":ARG2", token.outer)
+        comparison = draft.join("have-degree-91", ARG1=head.node, ARG2=token.outer)
         draft.edge(comparison, ":ARG3", draft.node(self.composer.degree(token)))
         for adverb in self.composer.children(token, "advmod"):
             if adverb.lower in ("more", "most", "less", "least") and adverb.node >= 0:
@@ -184,9 +176,7 @@ class Relater(Relations):
         if draft.concepts[token.node] == "amr-unknown":
             role = {"where": ":location", "when": ":time", "why": "cause", "how": ":manner"}.get(lower, ":mod")
             if role == "cause":
-                cause = draft.node("cause-01")
-                draft.edge(cause, ":ARG0", target)
-                draft.edge(cause, ":ARG1", self.composer.over.get(head.index, head.outer))
+                draft.join("cause-01", ARG0=target, ARG1=self.composer.over.get(head.index, head.outer))
                 return
             if lower == "how" and head.pos in ("ADJ", "ADV"):
                 role = ":quant" if head.lower in QUANTITIES else ":degree"

@@ -220,14 +220,10 @@ class Relations:
             return
         role, between = SUBORDINATORS[marks[0]]
         if between == "cause-01" and not (marks[0] in ("since", "as") and self.kind(token.outer) == "T"):
-            cause = draft.node("cause-01")
             reason, result = (token.outer, source) if marks[0] != "so" else (source, token.outer)
-            draft.edge(cause, ":ARG0", reason)
-            draft.edge(cause, ":ARG1", result)
+            draft.join("cause-01", ARG0=reason, ARG1=result)
         elif between == "contrast-01":
-            contrast = draft.node(between)
-            draft.edge(contrast, ":ARG1", source)
-            draft.edge(contrast, ":ARG2", token.outer)
+            draft.join(between, ARG1=source, ARG2=token.outer)
         elif between == "!":
             draft.attribute(token.inner, ":polarity", "-")
             draft.edge(source, role, token.outer)

@@ -17,15 +17,13 @@ A post is one element; its HTML is in attributes, escaped::
 answer, each answer makes a pair with its question. Topics are questions of later years than any post, so no pair holds
 one.
 
-**Ids that got lost.** Some posts have formula spans without an id, although the latex TSVs list their formulas. Such a
-span gets the id of the post's first listed formula with the same LaTeX that no span carries yet; the others get an id
-of their own in :mod:`graphs.corpus.text.placeholders`. Finding them costs one more pass over the posts and, if there
-are any, one over the latex TSVs; it is done once, when the posts are first read. A reader that keeps the posts saves
-the further pass: it completes those that it has kept (:class:`graphs.corpus.corpus.Completed`).
+**Ids that got lost.** Some posts have formula spans without an id, although the latex TSVs list their formulas
+(:mod:`graphs.corpus.arqmath.lost_parts`). Finding them costs one more pass over the posts and, if there are any, one
+over the latex TSVs; it is done once, when the posts are first read. A reader that keeps the posts saves the further
+pass: it completes those that it has kept (:class:`graphs.corpus.corpus.Completed`).
 
-**Broken XML.** A row that is broken, or longer than 10 MB, is a Failure (``broken_row``, ``long_row``), and the next
-row is read. Where the file or its archive breaks off, the posts before are kept and a Failure (``broken_xml``) is the
-last of the stream. A file without any post raises CorpusError.
+**Broken XML.** What cannot be read is a Failure (:func:`graphs.corpus.arqmath.xml_rows.surviving_rows`). A file without
+any post raises CorpusError.
 
 **Judgments.** ``official`` are those that published scores use; ``all`` has further topics or later judgments. A year
 that was published in one edition only has the same judgments in both. Judgments of Task 2 by formula id (2020) are
@@ -153,7 +151,6 @@ class ArqMath:
         return self.pairs_of(self._intact_posts)
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
-        """Yield the same as :meth:`pairs`, from posts already read."""
         return accepted_pairs(posts)
 
     def _intact_posts(self) -> Iterator[Post]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar, get_args
 
-from graphs.corpus.arqmath.recognition import Recognised, Representation, recognise, unreadable
+from graphs.corpus.arqmath.recognition import Recognised, Representation, recognise
 from graphs.corpus.packed import PackedFile, members, same_content
 from graphs.errors import CorpusError
 
@@ -67,8 +67,6 @@ class Layout:
     Attributes:
         files: every file that was looked at.
         notes: reasons why a file that was recognised is not read.
-        posts: posts, where there are any.
-        links: links between posts, where there are any.
         topics: topics by task and year.
         judgments: every recognised qrels file by task and year.
         formulas: TSVs of the posts' formulas by representation.
@@ -226,7 +224,7 @@ def _recognised_file(root: Path, file: PackedFile) -> Recognised:
     except CorpusError as error:
         if not file.is_plain:
             raise
-        return unreadable(file, error)
+        return Recognised(file, "unknown", note=error.message)
 
 
 def _walk(root: Path) -> Iterator[PackedFile]:

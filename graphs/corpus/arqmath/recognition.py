@@ -27,7 +27,6 @@ from typing import Literal
 from graphs.corpus.arqmath.tsv_rows import columns_of, formula_column
 from graphs.corpus.arqmath.xml_rows import decoded, root_of
 from graphs.corpus.packed import PackedFile
-from graphs.errors import CorpusError
 
 Kind = Literal["posts", "links", "topics", "topic formulas", "formulas", "judgments", "run", "other XML", "unknown"]
 Edition = Literal["official", "all", "additional"]
@@ -277,8 +276,3 @@ def _named_ids(names: Sequence[str], year: int) -> Ids:
         if re.search(r"formulas?[ _-]?id", name):
             return "formula id"
     return "formula id" if year == 2020 else "visual id"
-
-
-def unreadable(file: PackedFile, error: CorpusError) -> Recognised:
-    """Record of a file that cannot be read."""
-    return Recognised(file, "unknown", note=error.message)

@@ -126,7 +126,6 @@ class PairCollection(JsonPosts):
         return HeldOut(topics, judgments, searched, swapped, learned=name == LEARNED)
 
     def fingerprints(self) -> Fingerprints:
-        """Return a hash of the files of each part."""
         pairs = [self.root / name for name in ("train.jsonl", "related.jsonl")]
         answers = [path for path, _ in self.posts_files]
         return Fingerprints(

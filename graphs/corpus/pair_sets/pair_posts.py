@@ -67,13 +67,11 @@ class PairPosts(ABC):
         return self.pairs_of(self.posts)
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
-        """Yield the same as :meth:`pairs`, from posts already read."""
         for post in posts():
             if isinstance(post, Post) and post.parent_id is not None:
                 yield Pair(post.parent_id, post.post_id)
 
     def formulas(self) -> None:
-        """Return None: the trees are made from the LaTeX in the posts."""
         return
 
     @abstractmethod
@@ -113,7 +111,6 @@ class Problems(PairPosts):
                 yield Post(f"{post_id}/solution", "answer", body=texts[1], markup="text", parent_id=post_id)
 
     def fingerprints(self) -> Fingerprints:
-        """Return a hash of the files."""
         return Fingerprints(posts=hash_files(self.root, self._files))
 
 

@@ -102,10 +102,6 @@ class Beir(QueryCollection):
         file = self._training_file if training else self._judgments_file
         return [] if file is None else read_judgments(file)
 
-    def fingerprints(self) -> Fingerprints:
-        """Return one hash for each part; a further judgment changes no graph and no search."""
-        return self._fingerprints
-
     @cached_property
     def _fingerprints(self) -> Fingerprints:
         assert self._judgments_file is not None
@@ -148,7 +144,6 @@ class BeirSuite:
         return self.pairs_of(self.posts)
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
-        """Yield the same as :meth:`pairs`, from posts already read."""
         for test in self._tests.values():
             yield from test.pairs_of(posts)
 
@@ -166,11 +161,9 @@ class BeirSuite:
         return HeldOut(test.topics(1), test.judgments(1))
 
     def formulas(self) -> None:
-        """Return None: the trees are made from the LaTeX in the documents."""
         return
 
     def fingerprints(self) -> Fingerprints:
-        """Return one hash for each part."""
         parts = [test.fingerprints() for test in self._tests.values()]
         return Fingerprints(
             posts=_digest([part.posts for part in parts]),

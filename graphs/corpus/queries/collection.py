@@ -9,8 +9,7 @@
 ...         yield Post("2", "topic", body="Is $5$ odd?", markup="text")
 ...     def read_judgments(self, *, training: bool) -> list[Judgment]:
 ...         return [Judgment("2" if training else "1", "1", 1)]
-...     def fingerprints(self) -> Fingerprints:
-...         return Fingerprints(posts="2d")
+...     _fingerprints = Fingerprints(posts="2d")
 >>> two = Two()
 >>> [(topic.topic_id, topic.post.post_id) for topic in two.topics(1)], two.judgments(1)
 ([('1', 'query:1')], [Judgment(topic_id='1', doc_id='1', grade=1)])
@@ -95,9 +94,14 @@ class QueryCollection(ABC):
     def read_judgments(self, *, training: bool) -> list[Judgment]:
         """Return the judgments of the test, or those to learn from; both may be empty."""
 
-    @abstractmethod
     def fingerprints(self) -> Fingerprints:
         """Return one hash for each part."""
+        return self._fingerprints
+
+    @cached_property
+    @abstractmethod
+    def _fingerprints(self) -> Fingerprints:
+        """One hash for each part; a further judgment changes no graph and no search."""
 
     def posts(self) -> Iterator[Post | Failure]:
         """Iterate over documents, then training queries as questions; a broken record is a Failure in its place."""
@@ -119,7 +123,6 @@ class QueryCollection(ABC):
         return self.pairs_of(self.posts)
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
-        """Yield the same as :meth:`pairs`, from posts already read."""
         found = [Pair(query_post_id(one.topic_id, self._test), one.doc_id) for one in self._positives]
         if not found:
             return
@@ -164,7 +167,6 @@ class QueryCollection(ABC):
         return list(self._test_judgments)
 
     def formulas(self) -> None:
-        """Return None: the trees are made from the LaTeX in the documents."""
         return
 
     def learned_hash(self) -> str:
@@ -173,13 +175,13 @@ class QueryCollection(ABC):
         Judgments of the test count only as far as they change the pairs.
         """
         pairs = [(one.topic_id, one.doc_id) for one in self._positives]
-        return _hash([*pairs, *map(_text, self.training_queries())]) if pairs else ""
+        return hash_of([*pairs, *map(_text, self.training_queries())]) if pairs else ""
 
     def topics_hash(self) -> str:
         """Return a hash of the ids and texts of the test's queries: those that are judged, whatever the judgments."""
         judged = {judgment.topic_id for judgment in self._test_judgments}
         texts = {_text(one) for one in self.queries() if isinstance(one, Post) and one.post_id in judged}
-        return _hash(sorted(texts))
+        return hash_of(sorted(texts))
 
     @cached_property
     def _positives(self) -> list[Judgment]:
@@ -202,7 +204,8 @@ def _text(query: Post | Failure) -> tuple[str, ...]:
     return (query.message,) if isinstance(query, Failure) else (query.post_id, query.title, query.body, query.markup)
 
 
-def _hash(records: Iterable[tuple[str, ...]]) -> str:
+def hash_of(records: Iterable[object]) -> str:
+    """Return a hash of records, in their order."""
     digest = hashlib.sha256()
     for record in records:
         digest.update(f"{record!r}\0".encode())

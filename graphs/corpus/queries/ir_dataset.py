@@ -11,7 +11,7 @@ sibling ``.../train``, where the package has one with the same documents.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
@@ -22,7 +22,7 @@ from graphs.corpus.files import Fingerprints
 from graphs.corpus.jsonl import post_from, taken
 from graphs.corpus.post import Judgment, Post
 from graphs.corpus.qrels import judgments_of
-from graphs.corpus.queries.collection import QueryCollection
+from graphs.corpus.queries.collection import QueryCollection, hash_of
 from graphs.errors import ConfigError, CorpusError, Failure
 
 _BODIES = ("text", "body", "abstract", "contents", "content", "passage", "query")
@@ -52,7 +52,6 @@ class IrDataset(QueryCollection):
                 )
 
     def documents(self) -> Iterator[Post | Failure]:
-        """Iterate over the documents."""
         return self._posts(lambda: self._dataset.docs_iter(), "answer")
 
     def queries(self) -> Iterator[Post | Failure]:
@@ -71,19 +70,16 @@ class IrDataset(QueryCollection):
             rows = [(n, one.query_id, one.doc_id, str(one.relevance)) for n, one in enumerate(dataset.qrels_iter(), 1)]
         return judgments_of(rows, Path(self.dataset_id))
 
-    def fingerprints(self) -> Fingerprints:
-        """Return one hash for each part; of a large collection that of the first :data:`HASHED` documents."""
-        return self._fingerprints
-
     @cached_property
     def _fingerprints(self) -> Fingerprints:
+        """One hash for each part; of a large collection that of the first :data:`HASHED` documents."""
         with self._reading():
             count = self._dataset.docs_count()
-        documents = _hash(count, islice(self.documents(), HASHED))
+        documents = hash_of([count, *islice(self.documents(), HASHED)])
         return Fingerprints(
             posts=hashlib.sha256(f"{self.dataset_id}\0{documents}\0{self.learned_hash()}".encode()).hexdigest(),
             topics=self.topics_hash(),
-            judgments=_hash(self._test_judgments),
+            judgments=hash_of(self._test_judgments),
         )
 
     @cached_property
@@ -146,11 +142,3 @@ def _fields(record: Any) -> dict[str, Any]:
     if body is None and not title and hasattr(record, "default_text"):
         body = record.default_text()
     return {"post_id": record.doc_id if "doc_id" in names else record.query_id, "title": title, "body": body}
-
-
-def _hash(*parts: object) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        for one in part if isinstance(part, Iterable) and not isinstance(part, str) else (part,):
-            digest.update(f"{one!r}\0".encode())
-    return digest.hexdigest()

@@ -70,7 +70,6 @@ class OpenedStock:
         self._failed: dict[str, str] = {}  # title of a test that cannot be scored -> what is missing
 
     def steps(self) -> Iterator[Step]:
-        """Yield the steps, to be run in this order."""
         if not self._is_source:
             yield Step("topics and judgments", 0, self._topics_and_judgments, "topics")
         yield Step("posts", 0, self._posts, "posts")
@@ -78,7 +77,6 @@ class OpenedStock:
             yield Step("training pairs", 0, self._pairs, "pairs")
 
     def holdings(self) -> Holdings:
-        """Return what the steps have found."""
         missing = [*self._missing, *self._absent()]
         reason, failed = self._reason(missing), tuple(self._failed)
         return Holdings(self._corpus.name, dict(self._counts), tuple(missing), {}, reason, failed)

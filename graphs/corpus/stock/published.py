@@ -57,7 +57,6 @@ class PublishedStock:
         self._accepted = AcceptedAnswers()
 
     def steps(self) -> Iterator[Step]:
-        """Yield the steps, to be run in this order."""
         posts = self._only_file(self._layout.posts, "the posts", _STOPS)
         links = self._only_file(self._layout.links, "links between posts", _NO_DUPLICATES)
         formulas = {
@@ -75,7 +74,6 @@ class PublishedStock:
         yield Step("topics and judgments", 0, lambda progress: self._topics_and_judgments())
 
     def holdings(self) -> Holdings:
-        """Return what the steps have found."""
         missing = [*self._missing, *self._absent()]
         layout = self._layout
         settled = dict(layout.notes)  # of older files, copies and conflicts, in every edition

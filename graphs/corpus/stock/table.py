@@ -68,11 +68,7 @@ _TITLES = {"task1": "Task 1", "task2": "Task 2"}
 
 
 def table(holdings: Holdings, place: str) -> str:
-    """Return what a collection has and lacks.
-
-    Args:
-        place: where it is, or its id.
-    """
+    """Return what the collection at ``place``, or with this id, has and lacks."""
     counts = holdings.counts
     broken = "broken posts" if holdings.name != "arqmath" else ""
     lines = [place if holdings.name == "arqmath" else f"{place}, {_setting(holdings.name)}"]

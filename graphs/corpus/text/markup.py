@@ -133,8 +133,7 @@ def read_html(markup: str) -> list[Block]:
     Dropped: tags, comments, images, scripts and styles, the text of ``<pre>`` (program output and drawings, which no
     parser of sentences can use). Formulas are kept even there. Table rows are blocks, their cells parted by commas.
     """
-    reader = _Reader(markup)
-    return reader.read()
+    return _Reader(markup).read()
 
 
 def read_text(markup: str) -> list[Block]:

@@ -79,11 +79,7 @@ def extract(post: Post) -> PlaceholderText:
 
 
 def _with_placeholders(block: Block, post: Post, formulas: list[FormulaRef], is_marked: bool) -> str:
-    """Return the text of a block with placeholders; append its formulas to ``formulas``.
-
-    Args:
-        is_marked: whether the post has formulas that its collection marks.
-    """
+    """Return the text of a block with placeholders; append its formulas to ``formulas``."""
     text = _URL.sub("link", block.text) if "://" in block.text or "www." in block.text else block.text
     pieces: list[str] = []  # text, formula, text, formula, ... text
     latex: list[tuple[str | None, str]] = []

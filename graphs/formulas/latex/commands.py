@@ -65,14 +65,12 @@ def _stray_end(reader: Reader, token: str, out: list[Node]) -> None:
     reader.name_argument()
 
 
-@handles(r"\qvar")
-def _query_variable(reader: Reader, token: str, out: list[Node]) -> Node:
-    return symbol("UNKNOWN", "?")
+_OF_SYMBOL = {r"\qvar": symbol("UNKNOWN", "?"), "...": SYMBOLS[r"\ldots"], r"\mod": SYMBOLS[r"\bmod"]}
 
 
-@handles("...")
-def _three_dots(reader: Reader, token: str, out: list[Node]) -> Node:
-    return SYMBOLS[r"\ldots"]
+@handles(*_OF_SYMBOL)
+def _symbol(reader: Reader, token: str, out: list[Node]) -> Node:
+    return _OF_SYMBOL[token]
 
 
 @handles(r"\unicode", r"\char", r"\unichar")

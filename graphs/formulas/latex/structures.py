@@ -108,12 +108,16 @@ def _root(reader: Reader, token: str, out: list[Node]) -> Node:
 
 @handles(r"\root")
 def _root_of(reader: Reader, token: str, out: list[Node]) -> Node:
-    index: list[str] = []
-    while reader.stack and reader.stack[-1] != r"\of":
-        index.append(reader.stack.pop())
-    if reader.stack:
-        reader.stack.pop()
+    index = _up_to(reader, r"\of")
     return Root(reader.argument(), reader.math_list(reader.of_tokens(index)))
+
+
+def _up_to(reader: Reader, end: str) -> list[str]:
+    """Use up the tokens before ``end``, and this; return those before it."""
+    given: list[str] = []
+    while reader.stack and (token := reader.stack.pop()) != end:
+        given.append(token)
+    return given
 
 
 @handles(*ACCENTS)
@@ -147,12 +151,7 @@ def _marked_limit(reader: Reader, token: str, out: list[Node]) -> Node:
 @handles(r"\overset", r"\stackrel", r"\underset", r"\buildrel")
 def _set_over(reader: Reader, token: str, out: list[Node]) -> Node:
     if token == r"\buildrel":
-        mark: list[str] = []
-        while reader.stack and reader.stack[-1] != r"\over":
-            mark.append(reader.stack.pop())
-        if reader.stack:
-            reader.stack.pop()
-        above = reader.math_list(reader.of_tokens(mark), "Anything,")
+        above = reader.math_list(reader.of_tokens(_up_to(reader, r"\over")), "Anything,")
     else:
         above = reader.argument("Anything,")
     items = [item for item in reader.argument_items() if item is not EMPTY]
@@ -288,11 +287,6 @@ def _parenthesized_mod(reader: Reader, token: str, out: list[Node]) -> Node:
 
 _MOD = Token("MODIFIEROP", "mod", "mod", "V!mod")
 _PMOD = Token("FUNCTION", "pmod", "V!pmod", "V!pmod")
-
-
-@handles(r"\mod")
-def _mod(reader: Reader, token: str, out: list[Node]) -> Node:
-    return SYMBOLS[r"\bmod"]
 
 
 @handles(r"\dots")

@@ -16,8 +16,9 @@ _FONT_OF_COMMAND = {
 _FONT_OF_SWITCH = {
     r"\rm": "rm", r"\bf": "bf", r"\sf": "sf", r"\tt": "tt", r"\cal": "cal", r"\scr": "scr", r"\mit": "",
     r"\sl": "it", r"\rmfamily": "rm", r"\bfseries": "bf", r"\sffamily": "sf", r"\ttfamily": "tt", r"\boldmath": "bi",
-    r"\textstyle": "", r"\upshape": "rm",
+    r"\upshape": "rm",
 }  # fmt: skip
+_DISPLAY_OF_STYLE = {r"\displaystyle": True, r"\textstyle": False, r"\scriptstyle": False, r"\scriptscriptstyle": False}
 
 
 @handles(*_FONT_OF_COMMAND)
@@ -34,20 +35,12 @@ def _font(reader: Reader, token: str, out: list[Node]) -> None:
 
 @handles(*_FONT_OF_SWITCH)
 def _font_switch(reader: Reader, token: str, out: list[Node]) -> None:
-    if token != r"\textstyle":
-        reader.font = _FONT_OF_SWITCH[token]
-    else:
-        reader.display = False
+    reader.font = _FONT_OF_SWITCH[token]
 
 
-@handles(r"\displaystyle")
-def _display(reader: Reader, token: str, out: list[Node]) -> None:
-    reader.display = True
-
-
-@handles(r"\scriptstyle", r"\scriptscriptstyle")
-def _script_style(reader: Reader, token: str, out: list[Node]) -> None:
-    reader.display = False
+@handles(*_DISPLAY_OF_STYLE)
+def _style(reader: Reader, token: str, out: list[Node]) -> None:
+    reader.display = _DISPLAY_OF_STYLE[token]
 
 
 _TEXT_COMMANDS = (

@@ -12,7 +12,7 @@ from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from graphs.papers.archives import read_files
 from graphs.papers.latex_source import assemble
-from graphs.papers.macros import expanded
+from graphs.papers.macros import Expander
 from graphs.papers.plain import formula_spans, plain, sentences_of
 from mathamr.folder.latex import read_latex
 from mathamr.text.statements import find_statements
@@ -295,5 +295,5 @@ def test_what_is_nested_without_end_is_counted() -> None:
 def test_statements_in_short_commands_are_found() -> None:
     latex = r"\def\bt{\begin{theorem}}\def\et{\end{theorem}}\newtheorem{theorem}{Satz} \bt A \CW\ complex. \et"
     declarations = r"\newcommand{\CW}{CW}"
-    [statement] = find_statements(expanded(latex, declarations)).statements
+    [statement] = find_statements(Expander(declarations)(latex)).statements
     assert (statement.kind, statement.text) == ("theorem", "A CW complex.")

@@ -55,8 +55,6 @@ class Cursor(ABC):
         roles += ("END", "END", "END")
         self.roles = roles
         self.end = len(items)
-        self.last_angle: int | None = None
-        self.last_bar: int | None = None
         self.at = 0
         self.nesting = 0
         self.steps = STEPS_PER_ITEM * self.end + 500

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Container
+from functools import cached_property
 
 from graphs.formulas.latex.grammar.constructs import ADDITIVE, LARGE, fence
 from graphs.formulas.latex.grammar.cursor import AFTER_LONE, RELATIONAL, SCRIPTS, Cursor
@@ -241,7 +242,7 @@ class Fences(Cursor):
                 self.at = at + 2
                 name = "norm" if items[at].value == "∥" else "absolute-value"
                 return self.scripted(Dual(Named(name, []), Row(items[at : at + 2])))
-            if self.quantum and self._has_right_angle(at):
+            if self.quantum and self._last_angle > at:
                 self.at = at + 1
                 inner = self._in_ket()
                 if inner is not None and self._right_angle():
@@ -266,17 +267,13 @@ class Fences(Cursor):
             role == "CLOSE" and self.items[at].name == "rangle"
         )
 
-    def _has_right_angle(self, at: int) -> bool:
-        if self.last_angle is None:
-            found = [i for i, item in enumerate(self.items) if item.name in _RIGHT_ANGLES]
-            self.last_angle = found[-1] if found else -1
-        return self.last_angle > at
+    @cached_property
+    def _last_angle(self) -> int:
+        return max((i for i, item in enumerate(self.items) if item.name in _RIGHT_ANGLES), default=-1)
 
-    def _has_bar(self, at: int) -> bool:
-        if self.last_bar is None:
-            found = [i for i, role in enumerate(self.roles) if role == "VERTBAR"]
-            self.last_bar = found[-1] if found else -1
-        return self.last_bar > at
+    @cached_property
+    def _last_bar(self) -> int:
+        return max((i for i, role in enumerate(self.roles) if role == "VERTBAR"), default=-1)
 
     def _in_ket(self) -> Node | None:
         self.enter()
@@ -293,7 +290,7 @@ class Fences(Cursor):
     def in_angles(self, at: int) -> Node | None:
         """Read a part in angles: ``<a>``, ``<a|b>``, ``<a|H|b>``."""
         items = self.items
-        if not self._has_right_angle(at) and not self._has_bar(at):
+        if self._last_angle <= at and self._last_bar <= at:
             return None
         self.at = at + 1
         first = self._in_ket()

@@ -149,7 +149,7 @@ def _without_idle_stops(items: list[Node]) -> list[Node]:
     waiting: list[Node] = []
     for item in out:
         if type(item) is _Idle:
-            if joined and joined[-1].role not in ("OPEN",) and type(joined[-1]) is not ScriptMark:
+            if joined and joined[-1].role != "OPEN" and type(joined[-1]) is not ScriptMark:
                 joined[-1] = _with_stop(joined[-1], [item.stop], after=True)
             else:
                 waiting.append(item.stop)
@@ -186,16 +186,14 @@ def kludge(items: Sequence[Node]) -> list[Node]:
     for item in items:
         if item.role == "OPEN" and len(rows) < MAX_ROWS:
             rows.append([item])
-        elif item.role == "CLOSE" and rows:
+        elif item.role == "CLOSE":
             _close_row(rows, [item])
-        elif rows:
-            rows[-1].append(item)
         else:
-            rows.append([item])
+            rows[-1].append(item)
     while len(rows) > 1:
         _close_row(rows, [])
     parts: list[Node] = []
-    for part in rows[0] if rows else []:
+    for part in rows[0]:
         parts += part.parts if type(part) is Unparsed else [part]
     return parts
 
@@ -213,9 +211,7 @@ def _attach(items: Sequence[Node]) -> list[Node]:
     before: list[ScriptMark] = []
     for item in items:
         if type(item) is ScriptMark:
-            if item.floating or before:
-                before.append(item)
-            elif out:
+            if out and not before and not item.floating:
                 out[-1] = Script(out[-1], item, place_of_scripts(out[-1]))
             else:
                 before.append(item)

@@ -236,7 +236,6 @@ class Grammar(Terms):
         return first
 
     def relation_chain(self, chain: list[Node]) -> list[Node]:
-        """Extend the chain by each pair of a relation and an expression that follows."""
         while True:
             start = self.at
             operator = self.relop()
