@@ -130,11 +130,7 @@ def _requested(words: list[str]) -> str | tuple[Callable[[Sequence[str]], int], 
 
 
 def _of_file(name: str) -> Callable[[Sequence[str]], int]:
-    """Return the function ``main`` of a command's file.
-
-    Raises:
-        ConfigError: the file is only in a checkout.
-    """
+    """Return the function ``main`` of a command's file; raise for one that only a checkout has."""
     path = SCRIPTS / name
     spec = importlib.util.spec_from_file_location(f"mathamr_command_{path.stem}", path)
     if not path.is_file() or spec is None or spec.loader is None:

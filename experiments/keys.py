@@ -36,8 +36,7 @@ _PLACES = ("root", "sources", "posts", "collection", "formulas", "graphs", "judg
 def model_key(settings: JobSettings, data: Fingerprints, needs: Sequence[str] = ()) -> str:
     """Return the hash of everything that a trained model depends on; empty where nothing is trained.
 
-    Args:
-        needs: as of :func:`run_key`.
+    ``needs`` are those of :func:`run_key`.
     """
     if (parts := _model_parts(settings)) is None:
         return ""
@@ -52,11 +51,7 @@ def _model_parts(settings: JobSettings) -> Mapping[str, Any] | None:
 
 
 def _checked(parts: object, settings: JobSettings, method: str) -> Mapping[str, Any]:
-    """Return what a method of the settings of a system returned.
-
-    Raises:
-        ConfigError: it is no mapping.
-    """
+    """Return what a method of the settings of a system returned; raise unless it is a mapping."""
     if not isinstance(parts, Mapping):
         of = f"the settings of track={settings.track}{registry.owner(settings.track)}"
         raise ConfigError(f"{method}() of {of} returned {parts!r}; return a dict")
@@ -64,11 +59,7 @@ def _checked(parts: object, settings: JobSettings, method: str) -> Mapping[str, 
 
 
 def _made_elsewhere(settings: JobSettings) -> dict[str, str]:
-    """Return the identity of each file that ``data.collection``, ``data.formulas`` and ``data.graphs`` name.
-
-    Raises:
-        ConfigError: one of them is no file.
-    """
+    """Return the identity of each file that ``data.collection``, ``data.formulas`` and ``data.graphs`` name."""
     data = settings.data
     named = {"collection": data.collection, "formulas": data.formulas, "graphs": data.graphs}
     return {f"given_{name}": file_identity(Path(value)) for name, value in named.items() if value is not None}
@@ -94,11 +85,7 @@ def run_key(settings: JobSettings, data: Fingerprints, needs: Sequence[str] = ()
 
 
 def job_key(rankings: str, config: Config, data: Fingerprints) -> str:
-    """Return the hash of everything that the result of a job depends on.
-
-    Args:
-        rankings: ``run_key`` of the job.
-    """
+    """Return the hash of everything that the result of a job depends on; ``rankings`` is its :func:`run_key`."""
     grade, experiment = config.data.relevant_grade, config.experiment
     assert experiment is not None
     measured: dict[str, Any] = {"tasks": experiment.tasks, "example": asdict(experiment.example)}
@@ -111,11 +98,7 @@ def job_key(rankings: str, config: Config, data: Fingerprints) -> str:
 
 
 def _geometry_parts(geometry: GeometryConfig) -> dict[str, Any]:
-    """Return the settings of the analysis of vectors, with the content of its file of general text.
-
-    Raises:
-        ConfigError: the file cannot be read.
-    """
+    """Return the settings of the analysis of vectors, with the content of its file of general text."""
     if geometry.general is None:
         return asdict(geometry)
     try:

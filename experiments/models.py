@@ -23,8 +23,8 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -83,14 +83,11 @@ class Models:
         record = read_json(self.folder(job) / _RECORD) if job.model_key else None
         return record is not None and record.get("mathamr") != mathamr_version()
 
-    @contextmanager
-    def free(self, job: Job) -> Iterator[None]:
+    def wait(self, job: Job) -> None:
         """Wait until no other process works at the model of a job."""
-        if not job.model_key:
-            yield
-            return
-        with locked(self.folder(job) / LOCK, wait=True):
-            yield
+        if job.model_key:
+            with locked(self.folder(job) / LOCK, wait=True):
+                pass
 
     def stage(
         self, job: Job, system: System[Any], topic_sets: Sequence[TopicSet], log: Log
@@ -268,10 +265,8 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     except FileNotFoundError:
         return []
     for line in lines:
-        try:
+        with suppress(ValueError):
             records.append(json.loads(line))
-        except ValueError:
-            continue
     return records
 
 

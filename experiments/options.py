@@ -106,11 +106,7 @@ def model_of(given: argparse.Namespace, *, max_tokens: int = 300) -> LanguageMod
 
 
 def check_needs(given: argparse.Namespace, needs: Mapping[str, str]) -> None:
-    """Raise for options without another option that each needs.
-
-    Raises:
-        ConfigError: names both options.
-    """
+    """Raise a ``ConfigError`` for an option without the other one that it needs."""
     chosen = {name for name, value in vars(given).items() if value is not None and value is not False}
     for option, other in needs.items():
         if option in chosen and other not in chosen:

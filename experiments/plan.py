@@ -58,7 +58,7 @@ class Job:
         run_key: of everything that its rankings depend on.
         condition_key: hash of everything but the seed, equal for all seeds of a condition.
         needs: jobs whose rankings it reads.
-        record: its whole configuration as plain values, for the logbook.
+        record: its configuration as plain values, for the logbook, without what no result depends on.
     """
 
     condition: str
@@ -92,10 +92,6 @@ class Job:
 def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
     """Return all jobs of ``config.experiment``, seed by seed within a condition; jobs follow the jobs that they need.
 
-    Args:
-        config: the composed configuration.
-        data: hash of each part of the collection.
-
     Raises:
         ConfigError: no conditions or seeds, a repeated seed or label, an invalid name, an unknown baseline, a
             condition with a setting that conditions cannot change, two jobs with the same output, an unknown track,
@@ -110,8 +106,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"experiment.seeds repeats a seed: {seeds}; two jobs would have one output")
     _check_name(experiment.name)
-    _check_names(conditions)
-    _check_labels(conditions, experiment.labels)
+    _check_names(conditions, experiment.labels)
     check_titles(experiment.measures)
     named = {
         "baseline": [experiment.baseline],
@@ -132,7 +127,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
         seedless[condition] = condition_key(one, shared, data, [seedless[name] for name in needs])
         for seed in seeds:
             parts = tuple(job for name in needs for job in jobs if (job.condition, job.seed) == (name, seed))
-            own = settings[condition, seed]
+            own, of_job = settings[condition, seed], configurations[condition, seed]
             made_of = [part.run_key for part in parts]
             rankings = run_key(own, data, made_of)
             jobs.append(
@@ -146,7 +141,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
                     run_key=rankings,
                     condition_key=seedless[condition],
                     needs=parts,
-                    record=_record_of(configurations[condition, seed]),
+                    record={name: value for name, value in of_job.items() if name not in ("wandb", "experiment")},
                 )
             )
     by_key: dict[str, Job] = {}
@@ -181,11 +176,6 @@ def _settings(
     return settings
 
 
-def _record_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration of a job without what no result depends on."""
-    return {name: value for name, value in values.items() if name not in ("wandb", "experiment")}
-
-
 def _check_name(name: object) -> None:
     """Check the experiment's name: it becomes a folder below ``outputs``, beside ``outputs/shared``."""
     if not _FOLDER.fullmatch(str(name)) or str(name).lower() == "shared":
@@ -195,33 +185,22 @@ def _check_name(name: object) -> None:
         )
 
 
-def _check_names(conditions: Sequence[str]) -> None:
-    """Check the conditions' names: each becomes a folder, also on file systems that ignore case."""
+def _check_names(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
+    """Check that conditions have different folders, also on file systems that ignore case, and labels."""
     folders: dict[str, str] = {}
+    names: dict[str, str] = {}
     for condition in conditions:
         if not _FOLDER.fullmatch(condition):
             raise ConfigError(f"condition {condition!r} becomes a folder; use letters, digits and . _ + - only")
-        twin = folders.setdefault(condition.lower(), condition)
-        if twin != condition:
+        if (twin := folders.setdefault(condition.lower(), condition)) != condition:
             raise ConfigError(f"conditions {twin} and {condition} would have one output; rename one")
-
-
-def _check_labels(conditions: Sequence[str], labels: Mapping[str, str]) -> None:
-    """Check that labels are distinct: reports identify conditions by them."""
-    names: dict[str, str] = {}
-    for condition in conditions:
         label = labels.get(condition, condition)
-        twin = names.setdefault(label, condition)
-        if twin != condition:
+        if (twin := names.setdefault(label, condition)) != condition:
             raise ConfigError(f"conditions {twin} and {condition} would both be called {label!r}; change a label")
 
 
 def _needs(settings: Mapping[tuple[str, int], JobSettings]) -> dict[str, Sequence[str]]:
-    """Return the conditions, each after those that it needs, with these.
-
-    Raises:
-        ConfigError: a condition needs what is no condition, or conditions need each other.
-    """
+    """Return the conditions, each after those that it needs, with these."""
     needs: dict[str, Sequence[str]] = {}
     known = list(dict.fromkeys(condition for condition, _ in settings))
     for (condition, _), own in settings.items():

@@ -34,11 +34,7 @@ class ResultRow:
         self._part_of: dict[str, str] = {}
 
     def add(self, part: str, columns: Mapping[str, Any]) -> None:
-        """Add the columns of a part.
-
-        Raises:
-            ConfigError: a column that another part has.
-        """
+        """Add the columns of a part; raise a ``ConfigError`` for a column that another part has."""
         for name in columns:
             if (before := self._part_of.setdefault(name, part)) != part:
                 raise ConfigError(

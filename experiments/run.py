@@ -308,11 +308,7 @@ def _ask_the_queue() -> None:
 
 
 def _processes_of_torchrun(words: Sequence[str]) -> list[str]:
-    """Return ``train.processes=N`` where ``torchrun`` has started N processes; its variables are taken away.
-
-    Raises:
-        ConfigError: they are on several machines.
-    """
+    """Return ``train.processes=N`` where ``torchrun`` has started N processes; its variables are taken away."""
     size, local = (int(os.environ.get(name, "1")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
     if size == 1:
         return []

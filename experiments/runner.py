@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 def check_tasks(base: JobSettings | None, jobs: Sequence[Job], tasks: Sequence[TestName]) -> None:
     """Raise for settings that cannot work, whatever the posts and topics are; once for each condition.
 
-    Args:
-        base: settings of the command line, as in :meth:`Runner.check`.
-        tasks: tasks or tests that the collection has topics of.
+    ``base`` is that of :meth:`Runner.check`; the collection has topics of ``tasks``.
     """
     if base is not None:
         base.check_tasks(tasks)
@@ -48,12 +46,9 @@ class Runner:
     """Runner of jobs, alongside other processes that run the same jobs.
 
     Args:
-        corpus: the collection.
         shared: folder of the collection's files that jobs share.
         folder: ``outputs/EXP``.
-        models: models of the collection.
         topic_sets: topics that the jobs are measured on, task by task.
-        console: progress and messages.
     """
 
     def __init__(
@@ -181,8 +176,7 @@ class Runner:
 
     def _wait(self, job: Job) -> None:
         """Wait until no process is building the model of a job or one of its dependencies."""
-        with self._models.free(job):
-            pass
+        self._models.wait(job)
         for need in job.needs:
             with locked(self._folder / "jobs" / need.name / LOCK, wait=True):
                 pass

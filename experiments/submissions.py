@@ -70,13 +70,9 @@ class Collection:
 
 @dataclass(frozen=True)
 class Written:
-    """Files of a job, with their tasks.
+    """Files of the job CONDITION-seedN with their tasks, and the collection of its experiment.
 
-    Args:
-        job: CONDITION-seedN.
-        about: experiment, job, regime and scores in one line; in a second one, conditions that were not considered.
-        files: task of each file.
-        collection: collection of the experiment.
+    ``about`` has experiment, job, regime and scores in one line; in a second one, conditions that were not considered.
     """
 
     job: str
@@ -95,7 +91,6 @@ def write_submission(
         job: CONDITION-seedN, or best.
         team: first part of the files' names.
         name: name of the run, in the files' names and last column.
-        out: folder of the files.
         alternate: whether it is an alternate run (A), not the primary one (P).
         root: present folder of the collection; None: the folder of the experiment.
 
@@ -166,8 +161,6 @@ class FileReport:
     """Result of the check of a file.
 
     Args:
-        path: checked file.
-        task: its task.
         results: number of results.
         topics: number of topics with results.
         problems: problems, in the order of lines.

@@ -90,11 +90,7 @@ def read_topic_sets(
 
 
 def check_judged(data: DataSettings, corpus: Corpus, tasks: Sequence[TestName]) -> None:
-    """Check that each task has topics and judgments in every year of ``data.years``; read no posts.
-
-    Raises:
-        ConfigError: a task has no judged topics.
-    """
+    """Raise a ``ConfigError`` for a task without judged topics in a year of ``data.years``; read no posts."""
     if not isinstance(corpus, NamedTests):
         for task in tasks:
             _judged_topics(data, corpus, cast(Task, task))

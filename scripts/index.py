@@ -79,13 +79,22 @@ def main(arguments: Sequence[str] | None = None) -> str:
         refuse_other_files(given.out)
 
     from mathamr.stages.console import Console
-    from mathamr.stages.retrieval.indexing import IndexBuild, build_search_index, read_ids
 
     if given.track is not None:
-        return _untrained_index(given, parser)
+        _refuse_options_of_graphs(given, parser, f"--track {' '.join(given.track)}")
+        from experiments.indexes.untrained import index_documents
+
+        built = index_documents(given.folder, given.track, given.out, Console(), given.set)
+        return f"{built}\n{search_hint(given.out)}"
     of_job = given.job is not None and given.folder is None and given.corpus is None
     if of_job and not _is_graph(given):
-        return _system_index(given, parser)
+        _refuse_options_of_graphs(given, parser, given.job[1])
+        from experiments.indexes.kept_jobs import index_job
+
+        return index_job(Path(given.job[0]), given.job[1], given.seed, given.out, root=given.root)
+
+    from mathamr.stages.retrieval.indexing import IndexBuild, build_search_index, read_ids
+
     finished, out = None, given.out
     if of_job:
         finished = _job(given)
@@ -192,24 +201,6 @@ def _is_graph(given: argparse.Namespace) -> bool:
 def _refuse_options_of_graphs(given: argparse.Namespace, parser: argparse.ArgumentParser, of: str) -> None:
     if wrong := [name for name in _OF_GRAPHS if getattr(given, name) != parser.get_default(name)]:
         parser.error(f"--{wrong[0].replace('_', '-')} is an option of graph models; leave it out for {of}")
-
-
-def _untrained_index(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
-    """Index a folder by systems that learn nothing; returns what was built."""
-    _refuse_options_of_graphs(given, parser, f"--track {' '.join(given.track)}")
-    from experiments.indexes.untrained import index_documents
-    from mathamr.stages.console import Console
-
-    built = index_documents(given.folder, given.track, given.out, Console(), given.set)
-    return f"{built}\n{search_hint(given.out)}"
-
-
-def _system_index(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
-    """Index a finished job of any other system; returns what was built."""
-    _refuse_options_of_graphs(given, parser, given.job[1])
-    from experiments.indexes.kept_jobs import index_job
-
-    return index_job(Path(given.job[0]), given.job[1], given.seed, given.out, root=given.root)
 
 
 def _job(given: argparse.Namespace) -> FinishedJob:

@@ -75,6 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def reproduce(wanted: Sequence[Expectation], outputs: Path, settings: Sequence[str], *, as_json: bool = False) -> int:
     """Run and judge the rows; returns the exit code."""
+    from experiments.report import results
+    from experiments.report.reproduction import judge
+
     messages = sys.stderr if as_json else sys.stdout
     width = max(len(row.name) for row in wanted)
     lacking: dict[str, Data] = {}
@@ -94,7 +97,7 @@ def reproduce(wanted: Sequence[Expectation], outputs: Path, settings: Sequence[s
             ran.add(key)
             print(f"$ {shlex.join(command)}", file=messages, flush=True)
             _run(command)
-        verdict = _judged(row, outputs)
+        verdict = judge(row, results.read(place_of(row, outputs) / row.experiment))
         statuses.append(verdict.status)
         shown = verdict.reason or ", ".join(str(cell) for cell in verdict.cells)
         line = f"{row.table}  {row.name:{width}}  {verdict.status:8}  {shown}"
@@ -111,13 +114,6 @@ def _run(command: Sequence[str]) -> None:
     result = subprocess.run([sys.executable, *command[1:]], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
     if result.returncode not in (0, 1):
         raise ConfigError(f"ended with exit code {result.returncode}: {shlex.join(command)}")
-
-
-def _judged(row: Expectation, outputs: Path) -> Verdict:
-    from experiments.report import results
-    from experiments.report.reproduction import judge
-
-    return judge(row, results.read(place_of(row, outputs) / row.experiment))
 
 
 def place_of(row: Expectation, outputs: Path) -> Path:

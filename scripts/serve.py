@@ -89,12 +89,7 @@ def serve_by_workers(words: Sequence[str], count: int) -> int:
 
 
 def serve_alone(words: Sequence[str], worker: Place | None = None) -> int:
-    """Answer from this process until Ctrl-C; returns the exit code.
-
-    Args:
-        words: settings.
-        worker: place of this process among the workers of a server.
-    """
+    """Answer from this process, which may be a worker of a server, until Ctrl-C; returns the exit code."""
     with_log = "--log" in words
 
     from mathamr.search.reloading import ReloadableEngine

@@ -38,10 +38,7 @@ def of_space(
 
     Args:
         vectors: a vector for each of the space's posts (posts, d).
-        general: file of the general corpus, a text a line; None: only prose.
-
-    Raises:
-        ConfigError: the file cannot be read, or has no line of at least five words.
+        general: file of the general corpus, as of :func:`read_corpus`; None: only prose.
     """
     if space.encode is None or space.lengths is None:
         return None

@@ -42,7 +42,7 @@ from experiments.plan import Job
 from graphs.errors import AnalysisError, ConfigError
 from mathamr.analysis import projections
 from mathamr.analysis.bootstrap import accuracy, hits_of_run, ndcg, reciprocal_rank
-from mathamr.analysis.collapse import KINDS, Collapse, collapse
+from mathamr.analysis.collapse import KINDS, collapse
 from mathamr.analysis.components import plane
 from mathamr.analysis.isotropy import AS_THEY_ARE, TRANSFORMATIONS, isoscore, partition_isotropy
 from mathamr.analysis.overlap import density, overlap
@@ -65,11 +65,7 @@ FEWEST_STATEMENTS = 3  # of a picture
 
 
 def check(analyses: Sequence[str], config: GeometryConfig) -> None:
-    """Raise for an unknown analysis or an invalid setting.
-
-    Raises:
-        ConfigError: names the known analyses, or the setting.
-    """
+    """Raise a ``ConfigError`` for an unknown analysis or an invalid setting."""
     unknown = [name for name in analyses if name not in ANALYSES]
     if unknown:
         raise ConfigError(f"unknown experiment.analyses={unknown[0]}; choose from: {', '.join(ANALYSES)}")
@@ -95,7 +91,7 @@ def measure(
     content: dict[str, Any] = {}
     try:
         if whole:
-            settings = {"k": config.k, "psi": config.psi, "samples": config.samples, "size": config.size}
+            settings = {name: getattr(config, name) for name in ("k", "psi", "samples", "size")}
             content |= {"settings": settings, "run": of_run(run, qrels, config, topic_set.relevant)}
             content |= {"confidence": confidence.of_run(run, qrels, config, topic_set.relevant)}
         select, counts = sampler(qrels, config.posts, topic_set.relevant)
@@ -127,7 +123,10 @@ def of_collapse(space: EmbeddingSpace) -> dict[str, Any]:
     if len(space.documents.vectors) == len(space.documents):
         return {}
     table = collapse(space.documents.vectors.numpy(), space.documents.ptr.numpy(), space.document_kinds)
-    return {name: {**_rounded(one), "documents": one.documents} for name, one in table.items()}
+    return {
+        name: {key: _round(value) for key, value in asdict(one).items()} | {"documents": one.documents}
+        for name, one in table.items()
+    }
 
 
 def of_space(
@@ -141,7 +140,16 @@ def of_space(
     Raises:
         AnalysisError: no topic has a right document among the posts.
     """
-    judged = _Judged.of(space, qrels, relevant)
+    number = {post_id: place for place, post_id in enumerate(space.posts)}
+    judged = {
+        place: sorted(
+            number[post] for post, grade in qrels.get(topic, {}).items() if grade >= relevant and post in number
+        )
+        for place, topic in enumerate(space.topics)
+    }
+    judged = {topic: right for topic, right in judged.items() if right}
+    if not judged:
+        raise AnalysisError("no topic has a right document among the posts with vectors: nothing to measure")
     ways = _ways(space)
     own = next(iter(ways))
     surveys = {name: _survey(way, judged, config) for name, way in ways.items()}
@@ -154,7 +162,7 @@ def of_space(
     above = overlap(mine, psi=100 * best.removed, samples=config.samples, size=config.size)
     return {
         "own": own,
-        "judged": len(judged.correct),
+        "judged": len(judged),
         "ways": {name: _way(one, config) for name, one in found.items()},
         "thresholds": [
             {"psi": one.psi, "tau": _round(one.tau), "metric": _interval(one.metric), "removed": _round(one.removed)}
@@ -172,12 +180,10 @@ def of_space(
 
 def columns(content: dict[str, Any]) -> dict[str, float]:
     """Return the scalars of ``geometry.json``, for a row of the results."""
-    row = {f"collapse_{kind}_{key}": one[key] for kind, one in content.get("collapse", {}).items() for key in _COLLAPSE}
-    for name in ("accuracy", "mrr", "ndcg"):
-        if "run" in content:
-            row |= {f"{name}_at_k": content["run"][name][0]}
-            low, high = content["run"][name][1:]
-            row |= {f"{name}_interval": _round(high - low)}
+    collapsed = content.get("collapse", {}).items()
+    row = {f"collapse_{kind}_{key}": one[key] for kind, one in collapsed for key in ("cosine", "rank")}
+    for name, (mean, low, high) in content.get("run", {}).items():
+        row |= {f"{name}_at_k": mean, f"{name}_interval": _round(high - low)}
     if "ways" in content:
         own = content["ways"][content["own"]]
         best = content["thresholds"][content["chosen"]]
@@ -188,27 +194,7 @@ def columns(content: dict[str, Any]) -> dict[str, float]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-_COLLAPSE = ("cosine", "rank")
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """Topics that have a right document among the posts, and these documents, as numbers in the space."""
-
-    topics: list[int]
-    correct: list[list[int]]
-
-    @classmethod
-    def of(cls, space: EmbeddingSpace, qrels: Qrels, relevant: int) -> _Judged:
-        number = {post_id: place for place, post_id in enumerate(space.posts)}
-        right = [
-            sorted(number[post] for post, grade in qrels.get(topic, {}).items() if grade >= relevant and post in number)
-            for topic in space.topics
-        ]
-        topics = [place for place, posts in enumerate(right) if posts]
-        if not topics:
-            raise AnalysisError("no topic has a right document among the posts with vectors: nothing to measure")
-        return cls(topics, [right[place] for place in topics])
+_Judged = dict[int, list[int]]  # topics with a right document among the posts, and these, as numbers in the space
 
 
 @dataclass(frozen=True)
@@ -247,7 +233,7 @@ def _survey(way: _Way, judged: _Judged, config: GeometryConfig) -> Survey | None
     row = {int(topic): number for number, topic in enumerate(way.topics)}
     pairs = [
         (row[topic], [place[post] for post in right if post in place])
-        for topic, right in zip(judged.topics, judged.correct, strict=True)
+        for topic, right in judged.items()
         if topic in row
     ]
     pairs = [(number, right) for number, right in pairs if right]
@@ -292,7 +278,7 @@ def _isotropy(way: _Way, judged: _Judged, config: GeometryConfig) -> dict[str, A
         assert found is not None  # the same topics and posts as of the vectors as they are
         values = accuracy(found, min(config.k, found.top.shape[1]))
         table[name] = {
-            "accuracy": _interval(_sampled(values, config)),
+            "accuracy": _mean(values, config),
             "i_a": _round(partition_isotropy(moved)),
             "i_b": _round(isoscore(moved)),
         }
@@ -371,20 +357,16 @@ def _one_each(sets: VectorSets, kinds: NDArray[np.integer]) -> Floats:
 
 def _scores(config: GeometryConfig, right: Floats, ranks: Floats, gains: Floats) -> dict[str, list[float | None]]:
     values = {"accuracy": right, "mrr": ranks, "ndcg": gains}
-    return {name: _interval(_sampled(one, config)) for name, one in values.items()}
+    return {name: _mean(one, config) for name, one in values.items()}
 
 
-def _sampled(values: Floats, config: GeometryConfig) -> Bootstrapped:
-    return bootstrap(values, samples=config.samples, size=config.size)
+def _mean(values: Floats, config: GeometryConfig) -> list[float | None]:
+    return _interval(bootstrap(values, samples=config.samples, size=config.size))
 
 
 def _interval(sampled: Bootstrapped) -> list[float | None]:
     """Return the mean over the samples, and the lower and upper end of the 95 % interval."""
     return [_round(value) for value in (sampled.mean, *sampled.interval())]
-
-
-def _rounded(one: Collapse) -> dict[str, float | None]:
-    return {name: _round(value) for name, value in asdict(one).items()}
 
 
 def _round(value: float) -> float | None:

@@ -24,12 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from experiments.plan import Job
-from graphs.corpus.post import Post, Topic
 from graphs.corpus.text.latex_text import as_text
 from graphs.corpus.text.placeholders import extract
 from graphs.shared_files import write_json
 from graphs.stores.posts import PostText
-from mathamr.evaluation.runs import Qrels, Run, qrels_of
+from mathamr.evaluation.runs import Hit, Qrels, Run, qrels_of
 from mathamr.retrieval.explanation import Explanation
 from mathamr.stages.topic_sets import Encoded, TopicSet
 from mathamr.systems.judging import judged
@@ -82,30 +81,22 @@ def examples(
     topic_set: TopicSet,
     topic_ids: Sequence[str],
     qrels: Qrels,
-    results: Mapping[str, Sequence[tuple[str, float]]],
+    run: Run,
     texts: Callable[[Sequence[str]], Mapping[str, PostText]],
 ) -> list[dict[str, Any]]:
     """Return the content of ``examples.json``: the first results of some topics."""
-    by_id = {topic.topic_id: topic for topic in topic_set.topics}
-    first = {topic_id: list(results.get(topic_id, ()))[:EXAMPLE_RESULTS] for topic_id in topic_ids}
-    shown = texts([post_id for found in first.values() for post_id, _ in found])
+    posts = {topic.topic_id: topic.post for topic in topic_set.topics}
+    first = {name: run.rankings.get(name, [])[:EXAMPLE_RESULTS] for name in topic_ids}
+    found = texts([hit.doc_id for hits in first.values() for hit in hits])
+    shown = {post_id: (post.title, as_text(post.text)) for post_id, post in found.items()}
     return [
-        {
-            "topic": topic_id,
-            **_topic_text(by_id[topic_id]),
-            "results": [
-                {
-                    "rank": rank,
-                    "post": post_id,
-                    "score": round(score, 4),
-                    "grade": qrels.get(topic_id, {}).get(post_id),
-                    "title": shown[post_id].title if post_id in shown else "",
-                    "body": as_text(shown[post_id].text) if post_id in shown else "",
-                }
-                for rank, (post_id, score) in enumerate(found, 1)
-            ],
-        }
-        for topic_id, found in first.items()
+        _example(
+            name,
+            as_text(extract(replace(posts[name], body=""))),
+            as_text(extract(replace(posts[name], title=""))),
+            [(hit, hit.doc_id, qrels.get(name, {}).get(hit.doc_id), *shown.get(hit.doc_id, ("", ""))) for hit in hits],
+        )
+        for name, hits in first.items()
     ]
 
 
@@ -118,40 +109,36 @@ def formula_examples(
     """Return the content of ``examples-task2.json``: the first formulas for some topics, with their LaTeX."""
     qrels = qrels_of(topic_set.judgments)
     topics = {topic.topic_id: topic for topic in topic_set.topics}
-    first = sorted((name for name in qrels if name in topics), key=natural)[:EXAMPLE_TOPICS]
-    hits = {name: run.rankings.get(name, [])[:EXAMPLE_RESULTS] for name in first}
-    shown = texts([str(hit.post_id) for found in hits.values() for hit in found])
-    latex = {formula.formula_id: formula.latex for post in shown.values() for formula in post.text.formulas}
-    return [
-        {
-            "topic": name,
-            "title": "",
-            "body": _query_formula(topics[name]),
-            "results": [
-                {
-                    "rank": rank,
-                    "post": f"{hit.doc_id} in post {hit.post_id}",
-                    "score": round(hit.score, 4),
-                    "grade": qrels[name].get(visual_ids.get(hit.doc_id, "")),
-                    "title": "",
-                    "body": f"${latex[hit.doc_id]}$" if hit.doc_id in latex else "",
-                }
-                for rank, hit in enumerate(hits[name], 1)
-            ],
-        }
-        for name in first
+    names = sorted((name for name in qrels if name in topics), key=natural)[:EXAMPLE_TOPICS]
+    first = {name: run.rankings.get(name, [])[:EXAMPLE_RESULTS] for name in names}
+    shown = texts([str(hit.post_id) for hits in first.values() for hit in hits])
+    latex = {formula.formula_id: f"${formula.latex}$" for post in shown.values() for formula in post.text.formulas}
+    built = []
+    for name, hits in first.items():
+        asked = (one for one in extract(topics[name].post).formulas if one.formula_id == topics[name].formula_id)
+        results = [
+            (
+                hit,
+                f"{hit.doc_id} in post {hit.post_id}",
+                qrels[name].get(visual_ids.get(hit.doc_id, "")),
+                "",
+                latex.get(hit.doc_id, ""),
+            )
+            for hit in hits
+        ]
+        built.append(_example(name, "", "".join(f"${formula.latex}$" for formula in asked), results))
+    return built
+
+
+def _example(
+    topic: str, title: str, body: str, results: Sequence[tuple[Hit, str, int | None, str, str]]
+) -> dict[str, Any]:
+    """Return a topic with its results: hit, post, grade, title and body of each."""
+    shown = [
+        {"rank": rank, "post": post, "score": round(hit.score, 4), "grade": grade, "title": own_title, "body": own_body}
+        for rank, (hit, post, grade, own_title, own_body) in enumerate(results, 1)
     ]
-
-
-def _query_formula(topic: Topic) -> str:
-    formulas = (one for one in extract(topic.post).formulas if one.formula_id == topic.formula_id)
-    return "".join(f"${formula.latex}$" for formula in formulas)
-
-
-def _topic_text(topic: Topic) -> dict[str, str]:
-    title: Post = replace(topic.post, body="")
-    body: Post = replace(topic.post, title="")
-    return {"title": as_text(extract(title)), "body": as_text(extract(body))}
+    return {"topic": topic, "title": title, "body": body, "results": shown}
 
 
 def write(job: Job, place: Path, system: System[Any], encoded: Encoded, topic_set: TopicSet, run: Run) -> None:
@@ -174,5 +161,4 @@ def write(job: Job, place: Path, system: System[Any], encoded: Encoded, topic_se
     if not shown:
         return
     first = list(dict.fromkeys([*shown, *sorted(qrels, key=natural)]))[:EXAMPLE_TOPICS]
-    results = {name: [(hit.doc_id, hit.score) for hit in run.rankings.get(name, ())] for name in first}
-    write_json(place / "examples.json", examples(topic_set, first, qrels, results, system.texts))
+    write_json(place / "examples.json", examples(topic_set, first, qrels, run, system.texts))

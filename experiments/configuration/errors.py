@@ -79,42 +79,24 @@ def refusal(error: Exception, known: Callable[[], Iterable[str]]) -> ConfigError
 
 
 def check_words(words: Sequence[str]) -> None:
-    """Raise for words of a command line that Hydra would take for something else.
-
-    Raises:
-        ConfigError: says what to write instead.
-    """
-    if why := _refuse_option(words) or _refuse_launcher(words) or _refuse_seed(words):
-        raise ConfigError(why)
-
-
-def _refuse_option(arguments: Sequence[str]) -> str | None:
-    """Return which setting to write for an option that only other commands have."""
-    options = [word.partition("=")[0] for word in arguments]
-    return next((f"{name} is not an option; write {_SETTINGS[name]}" for name in options if name in _SETTINGS), None)
-
-
-def _refuse_launcher(arguments: Sequence[str]) -> str | None:
-    """Return why Hydra cannot submit the jobs to Slurm; without ``--multirun`` they would run here."""
-    if "launcher=slurm" not in arguments:
-        return None
-    if find_spec("submitit") is None:
-        return (
-            "launcher=slurm needs hydra-submitit-launcher: pip install 'mathamr-plus[slurm]'; or use "
-            "slurm/seeds_array.sbatch"
-        )
-    if not {"--multirun", "-m"} & set(arguments):
-        return "launcher=slurm sends the parts of a plan: add --multirun and job=1/N,2/N,...,N/N"
-    return None
-
-
-def _refuse_seed(arguments: Sequence[str]) -> str | None:
-    """Return why a seed of training cannot be set: each job has one of ``experiment.seeds``."""
-    for word in arguments:
+    """Raise a ``ConfigError`` for words of a command line that Hydra would take for something else."""
+    for word in words:
+        if (name := word.partition("=")[0]) in _SETTINGS:
+            raise ConfigError(f"{name} is not an option; write {_SETTINGS[name]}")
+    if "launcher=slurm" in words:
+        if find_spec("submitit") is None:
+            raise ConfigError(
+                "launcher=slurm needs hydra-submitit-launcher: pip install 'mathamr-plus[slurm]'; or use "
+                "slurm/seeds_array.sbatch"
+            )
+        if not {"--multirun", "-m"} & set(words):  # the jobs would run here
+            raise ConfigError("launcher=slurm sends the parts of a plan: add --multirun and job=1/N,2/N,...,N/N")
+    for word in words:
         name, _, value = word.lstrip("+").partition("=")
         if name == "train.seed":
-            return f"{word} has no effect: each job has a seed of experiment.seeds; write 'experiment.seeds=[{value}]'"
-    return None
+            raise ConfigError(
+                f"{word} has no effect: each job has a seed of experiment.seeds; write 'experiment.seeds=[{value}]'"
+            )
 
 
 def _unreadable(override: str, text: str) -> ConfigError:

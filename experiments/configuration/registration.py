@@ -81,11 +81,7 @@ def fault_of(words: Sequence[str]) -> ConfigError | None:
 
 
 def _files(kind: type[JobSettings]) -> dict[tuple[str, str], Any]:
-    """Return the contents of the files of a system's groups, by group and name.
-
-    Raises:
-        ConfigError: a file is not YAML, or has wrong settings.
-    """
+    """Return the contents of the files of a system's groups, by group and name."""
     files = {}
     for path in [] if kind.conf is None else sorted(kind.conf.glob("*/*.yaml")):
         if path.parent.name in kind.groups():
@@ -106,11 +102,7 @@ def _files(kind: type[JobSettings]) -> dict[tuple[str, str], Any]:
 
 
 def _check_values(kind: type[JobSettings], with_files: Set[str]) -> None:
-    """Check that the groups without a file have a value for each setting.
-
-    Raises:
-        ConfigError: a setting has none.
-    """
+    """Raise if a setting has no value in a group without a file."""
     for name, group in kind.groups().items():
         keys = [] if name in with_files else sorted(OmegaConf.missing_keys(OmegaConf.structured(schema_of(group))))
         if keys:
@@ -119,11 +111,7 @@ def _check_values(kind: type[JobSettings], with_files: Set[str]) -> None:
 
 
 def _groups(track: str, kind: type[JobSettings], known: Mapping[str, tuple[type, str]]) -> Mapping[str, type]:
-    """Return the types of a system's groups by name.
-
-    Raises:
-        ConfigError: a name that is no group of a system, or a group that another system types differently.
-    """
+    """Return the types of a system's groups by name, which no other system types differently."""
     for name, group in kind.groups().items():
         if name in {base.name for base in (*fields(Config), *fields(JobSettings))}:
             raise ConfigError(f"track={track} has a group {name}, which is not a group of a system; rename it")

@@ -65,11 +65,9 @@ class FinishedJob:
 def finished_job(
     folder: Path, condition: str, seed: int | None = None, *, root: Path | None = None, tensors: Path | None = None
 ) -> FinishedJob:
-    """Find the files of a condition's job.
+    """Find the files of a condition's job, which :func:`finished_condition` finds.
 
     Args:
-        folder: ``outputs/EXP``.
-        seed: seed of the job; None: the first one that is finished.
         root: present folder of the collection.
         tensors: tensors to take; None: those that the model was trained on.
 
@@ -186,12 +184,7 @@ def settings_of_condition(folder: Path, condition: str, seed: int | None = None)
 
 
 def _tensors(shared: Path, spec: VirtualNodeSpec, source: str) -> tuple[Path, ...]:
-    """Return the files with the configuration and the graphs that a result names.
-
-    Args:
-        spec: virtual nodes and formula mode of the job.
-        source: configuration and identity of the graphs, as ``result.json`` has them.
-    """
+    """Return the files with the configuration and the graphs that ``source`` names, as ``result.json`` has them."""
     config_hash, content = source.split("-")[:2]
     fitting = {
         path: store

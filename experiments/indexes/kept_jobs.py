@@ -38,19 +38,11 @@ from mathamr.systems.thread_search import ThreadSearch, searches_of
 
 
 def index_job(
-    folder: Path,
-    condition: str,
-    seed: int | None = None,
-    out: Path | None = None,
-    *,
-    root: Path | None = None,
+    folder: Path, condition: str, seed: int | None = None, out: Path | None = None, *, root: Path | None = None
 ) -> str:
-    """Write the index of a finished job; return a summary that names its contents and the folder.
+    """Write the index of a finished job, which :func:`finished_condition` finds; return a summary of it.
 
     Args:
-        folder: ``outputs/EXP``.
-        condition: row of the experiment's table.
-        seed: seed of the job; None: the first one that is finished.
         out: folder of the index; None: ``outputs/EXP/indexes/CONDITION-seedN``.
         root: present folder of the collection.
 

@@ -104,11 +104,7 @@ def _settings(words: Sequence[str], place: Path, changes: Sequence[str]) -> JobS
 
 
 def _without_formulas(every: Sequence[JobSettings], console: Console) -> list[JobSettings]:
-    """Return the systems that can rank documents without any formula.
-
-    Raises:
-        ConfigError: none can.
-    """
+    """Return the systems that can rank documents without any formula."""
     able = [settings for settings in every if settings.track != "structure"]
     if not able:
         raise ConfigError("the documents have no formulas, which track=structure compares; use --track bm25")
@@ -118,22 +114,14 @@ def _without_formulas(every: Sequence[JobSettings], console: Console) -> list[Jo
 
 
 def _check(track: str) -> None:
-    """Check that a system can be kept, and ranks documents without other systems.
-
-    Raises:
-        ConfigError: it does not.
-    """
+    """Raise if a system cannot be kept, or combines other systems."""
     if registry.settings_of(track).needs is not JobSettings.needs:
         raise ConfigError(f"track={track} combines other systems; name these, e.g. --track bm25 structure")
     registry.find(track).check_kept()
 
 
 def _check_untrained(settings: JobSettings) -> None:
-    """Check that a system learns nothing with its settings.
-
-    Raises:
-        ConfigError: it learns from pairs.
-    """
+    """Raise if a system learns from pairs with its settings."""
     if registry.find(settings.track).pairs is not System.pairs and getattr(settings, "is_trained", True):
         raise ConfigError(
             f"track={settings.track} learns from pairs, which documents do not have; use a trained model: --from "
@@ -143,11 +131,7 @@ def _check_untrained(settings: JobSettings) -> None:
 
 @dataclass(frozen=True)
 class _Maker:
-    """Runs the steps of a system on the documents.
-
-    Attributes:
-        out: folder of the index before, if there is one.
-    """
+    """Runs the steps of a system on the documents; ``out`` is the folder of the index before, if there is one."""
 
     corpus: Corpus
     shared: Path

@@ -35,7 +35,7 @@ def blocks(experiment: Experiment) -> list[Block]:
         return []
     labelled = {charts.together([experiment.label(name) for name in names]): seeds for names, seeds in groups}
     every = (record for seeds in logs.values() for own in seeds for record in own)
-    terms = {name: _title(name) for record in every for name in loss_terms(record)}
+    terms = {name: name.replace("_", " ").capitalize() for record in every for name in loss_terms(record)}
     plots: list[Block] = [charts.curves(labelled)]
     if len(terms) > 1:
         plots += [Text(_NOTE), charts.loss_terms(labelled, terms)]
@@ -48,15 +48,6 @@ def blocks(experiment: Experiment) -> list[Block]:
     if idle:
         plots.append(Text(f"Warning: 0 in every epoch, so without effect: {'; '.join(idle)}."))
     return plots
-
-
-def _title(term: str) -> str:
-    """Return the title of a term.
-
-    >>> _title("formula_view_loss")
-    'Formula view loss'
-    """
-    return term.replace("_", " ").capitalize()
 
 
 def epochs(place: Path) -> list[Row]:

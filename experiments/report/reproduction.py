@@ -119,14 +119,11 @@ class Verdict:
 def judge(row: Expectation, experiment: Experiment) -> Verdict:
     """Compare the finished seeds of a row with its expected values."""
     done = experiment.done()
-    if row.name not in done:
-        reasons = [str(found["status"]) for found in experiment.rows if found["condition"] == row.name]
-        return Verdict(
-            "fail", reason="; ".join(dict.fromkeys(reasons)) or f"{experiment.name} has no condition {row.name}"
-        )
-    unfinished = [str(found["status"]) for found in experiment.rows if found["condition"] == row.name]
-    if trouble := [status for status in unfinished if status != "done"]:
-        return Verdict("fail", reason="; ".join(dict.fromkeys(trouble)))
+    statuses = dict.fromkeys(str(found["status"]) for found in experiment.rows if found["condition"] == row.name)
+    if not statuses:
+        return Verdict("fail", reason=f"{experiment.name} has no condition {row.name}")
+    if trouble := [status for status in statuses if status != "done"]:
+        return Verdict("fail", reason="; ".join(trouble))
     if other := _other_setting(row, done[row.name]):
         return Verdict("fail", reason=other)
     cells = []

@@ -30,13 +30,7 @@ from mathamr.evaluation.result_file import RESULT, checked
 from mathamr.evaluation.result_names import ARQMATH, TestName, column, file_name
 
 Row = dict[str, Any]
-_BETTER = (
-    "done",
-    "running elsewhere",
-    "failed",
-    "unfinished",
-    "missing",
-)  # preference between two folders with one job
+_BETTER = ("done", "running elsewhere", "failed", "unfinished", "missing")  # of two folders with one job
 
 
 @dataclass(frozen=True)
@@ -164,8 +158,10 @@ def _outcome(place: Path, key: str | None, scores: Container[str]) -> Row:
         failed = _of_key(content_of(place / "failed.json"), key)
     except StoreError as error:  # an incomplete copy
         return {"status": f"failed: {error}"}
-    if result is not None and (wrong := _no_number(result, scores)):
-        return {"status": f"failed: {place / 'result.json'}: {wrong}; remove it and run its job again"}
+    for name, value in (result or {}).items():
+        if name in scores and not is_number(value):
+            wrong = f"{place / RESULT}: {name} is {value!r}"
+            return {"status": f"failed: {wrong}; remove it and run its job again"}
     if result is not None:
         return {"status": "done"} | {name: value for name, value in result.items() if name not in ("condition", "seed")}
     if failed is not None:
@@ -174,18 +170,6 @@ def _outcome(place: Path, key: str | None, scores: Container[str]) -> Row:
     if stamp.exists() and key in (None, stamp.read_text(encoding="utf-8").strip()):
         return {"status": "unfinished"}
     return {"status": "missing"}
-
-
-def _no_number(result: Row, scores: Container[str]) -> str:
-    """Return the name of a score that is not a finite number, or "".
-
-    >>> _no_number({"ndcg_prime": 0.5, "code": "0.1"}, ["ndcg_prime"]), _no_number({"bpref": "high"}, ["bpref"])
-    ('', "bpref is 'high'")
-    """
-    for name, value in result.items():
-        if name in scores and not is_number(value):
-            return f"{name} is {value!r}"
-    return ""
 
 
 def is_number(value: object) -> bool:
@@ -225,17 +209,14 @@ def find(folders: Sequence[Path]) -> list[Path]:
     """
     found: list[Path] = []
     for folder in folders:
-        inside = [folder] if (folder / "experiment.json").exists() else sorted(_below(folder))
+        below = sorted(path.parent for path in folder.glob("*/experiment.json"))
+        inside = [folder] if (folder / "experiment.json").exists() else below
         if not inside:
             raise ConfigError(
                 "no experiment.json here, nor in a folder right below; name outputs or outputs/EXP", path=folder
             )
         found += [path for path in inside if path.resolve() not in {other.resolve() for other in found}]
     return found
-
-
-def _below(folder: Path) -> list[Path]:
-    return [path.parent for path in folder.glob("*/experiment.json")] if folder.is_dir() else []
 
 
 def join(parts: Sequence[Experiment]) -> list[Experiment]:
@@ -263,6 +244,7 @@ def _joined(parts: Sequence[Experiment]) -> Experiment:
             )
     conditions = tuple(dict.fromkeys(condition for part in parts for condition in part.conditions))
     seeds = tuple(sorted({seed for part in parts for seed in part.seeds}))
+    tasks = dict.fromkeys(task for part in parts for task in part.tasks)
     rows, places = [], {}
     for condition in conditions:
         for seed in seeds:
@@ -276,7 +258,7 @@ def _joined(parts: Sequence[Experiment]) -> Experiment:
         baselines={name: baseline for part in reversed(parts) for name, baseline in part.baselines.items()},
         conditions=conditions,
         seeds=seeds,
-        tasks=tuple(sorted(dict.fromkeys(task for part in parts for task in part.tasks), key=_place)),
+        tasks=(*sorted(one for one in tasks if isinstance(one, int)), *(one for one in tasks if isinstance(one, str))),
         labels={name: label for part in reversed(parts) for name, label in part.labels.items()},
         rows=rows,
         places=places,
@@ -296,15 +278,6 @@ def _joined_labels(parts: Sequence[Experiment]) -> dict[str, dict[str, str]]:
         for name, values in part.topic_labels.items():
             joined[name] = values | joined.get(name, {})
     return joined
-
-
-def _place(task: TestName) -> int:
-    """Return the sort key of a task: ARQMath tasks by number; tests keep their order.
-
-    >>> sorted([2, 1], key=_place), sorted(["unseen", "regular"], key=_place)
-    ([1, 2], ['unseen', 'regular'])
-    """
-    return task if isinstance(task, int) else 0
 
 
 def _furthest(parts: Sequence[Experiment], condition: str, seed: int) -> tuple[Row, Path | None]:

@@ -86,12 +86,8 @@ def costs(experiment: Experiment) -> dict[str, tuple[str, float]]:
 
 def thesis_columns(table: ThesisTable) -> list[Column]:
     """Return our columns in the form of a table of the thesis."""
-    columns = []
-    for title in table.columns:
-        key, unit = table.column_of_results(title)
-        measure = next((name for name, known in ARQMATH.items() if known == title), "")
-        columns.append(Column(title, key, unit, measure))
-    return columns
+    measures = {title: measure for measure, title in ARQMATH.items()}
+    return [Column(title, *table.column_of_results(title), measures.get(title, "")) for title in table.columns]
 
 
 def spread(values: Sequence[float]) -> str:

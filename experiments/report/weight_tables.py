@@ -52,11 +52,7 @@ def virtual_node_weights(experiment: Experiment) -> list[Block]:
 
 
 def _scores(path: Path) -> dict[str, float]:
-    """Return way -> score of one job; empty if it has no such file.
-
-    Raises:
-        StoreError: a file of another form.
-    """
+    """Return way -> score of one job; empty if it has no such file."""
     content = content_of(path)
     if not content:
         return {}
@@ -83,11 +79,7 @@ def learned_weights(experiment: Experiment) -> list[Block]:
 
 
 def _learned(path: Path) -> _Learned | None:
-    """Read the learner of one job, and title of a ranker -> feature -> weight; None if it has no such file.
-
-    Raises:
-        StoreError: a file of another form.
-    """
+    """Read the learner of one job, and title of a ranker -> feature -> weight; None if it has no such file."""
     content = content_of(path)
     if not content:
         return None

@@ -18,7 +18,7 @@ from experiments.report.topic_scores import measured_baselines, of_conditions
 from graphs.counts import counted
 from mathamr.evaluation.result_names import ARQMATH, TestName
 from mathamr.evaluation.significance import Comparison, compare, paired_t_test
-from mathamr.ranking.judged import year_of as year_of
+from mathamr.ranking.judged import year_of
 
 _MEASURE = "ndcg_prime"
 _REPORTED = 2022  # ARQMath-3 is for the final report: nothing is selected on its topics

@@ -33,21 +33,19 @@ MODES = ("offline", "online", "disabled")
 _INIT_TIMEOUT = 20.0
 _FINISH_TIMEOUT = 60.0
 
-# Keys of training records, by kind -> W&B's names. A key that stands here not is prefixed with train/ or epoch/.
+# Keys of training records, by kind -> W&B's names. Other keys get a prefix.
 _NAMES = {
     "step": {"step": "step"},
     "epoch": {
         "step": "step",
         "epoch": "epoch",
-        "train_loss": "epoch/train_loss",
         "val_loss": "val/loss",
         "val_mrr": "val/mrr",
         "peak_memory_bytes": "memory/peak_bytes",
-        "temperature": "epoch/temperature",
     },
 }
 _PREFIX = {"step": "train/", "epoch": "epoch/"}
-_LEFT_OUT = {"step": ("kind", "epoch"), "epoch": ("kind", "temperature")}
+_LEFT_OUT = {"step": "epoch", "epoch": "temperature"}
 
 
 def measured(record: Mapping[str, Any]) -> dict[str, float]:
@@ -60,7 +58,7 @@ def measured(record: Mapping[str, Any]) -> dict[str, float]:
     return {
         names.get(key, f"{_PREFIX[kind]}{key}"): value
         for key, value in record.items()
-        if key not in left_out and isinstance(value, int | float)
+        if key != left_out and isinstance(value, int | float)
     }
 
 
@@ -72,7 +70,7 @@ class Logbook:
         self._say = say
 
     def record(self, record: Mapping[str, Any]) -> None:
-        """A record of training, see :func:`measured`; of kind ``start`` it belongs to the run's configuration."""
+        """Log a record of training, see :func:`measured`; of kind ``start`` it belongs to the run's configuration."""
         if record.get("kind") == "start":
             facts = {key: value for key, value in record.items() if key not in ("kind", "step", "missing")}
             self._attempt(lambda run: run.config.update({"training": facts}, allow_val_change=True))
@@ -84,7 +82,7 @@ class Logbook:
         self._attempt(lambda run: run.summary.update(dict(values)))
 
     def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A table, a cell a number, a text or ``None``."""
+        """Log a table, a cell a number, a text or ``None``."""
 
         def log(run: Any) -> None:
             import wandb
@@ -94,7 +92,7 @@ class Logbook:
         self._attempt(log)
 
     def artifact(self, name: str, paths: Sequence[Path], facts: Mapping[str, Any]) -> None:
-        """Files and folders as an artifact of a model (W&B keeps copies of them), with ``facts`` about them."""
+        """Log files and folders as an artifact of a model (W&B keeps copies of them), with ``facts`` about them."""
 
         def log(run: Any) -> None:
             import wandb
@@ -158,11 +156,7 @@ def open_logbook(
 
 
 def check(settings: WandbConfig) -> None:
-    """Refuse an unknown mode.
-
-    Raises:
-        ConfigError: names the modes.
-    """
+    """Raise a ``ConfigError`` for an unknown mode."""
     if settings.mode not in MODES:
         raise ConfigError(f"wandb.mode={settings.mode} is not one of {', '.join(MODES)}")
 

@@ -10,6 +10,7 @@ trial after its data was made, so a sweep that holds one is refused:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from itertools import combinations, product
@@ -87,10 +88,7 @@ def trials(sweep: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     choices: dict[str, list[Any]] = {}
     for key, given in sweep["parameters"].items():
         choices[key] = given.get("values") or [given[name] for name in ("value", "min", "max") if name in given]
-    number = 1
-    for choice in choices.values():
-        number *= len(choice)
-    if number <= MOST_TRIALS:
+    if math.prod(map(len, choices.values())) <= MOST_TRIALS:
         yield from (dict(zip(choices, values, strict=True)) for values in product(*choices.values()))
         return
     first = {key: choice[0] for key, choice in choices.items()}

@@ -6,7 +6,7 @@
 All ways collate the same random batches in turns, on one thread; the fastest round of each counts. Each begins with
 what it has after reading a file: `packed` with the stored bytes, to which it adds virtual nodes, `arrays` with unpacked
 graphs that have virtual nodes, and `pyg` with `Data` objects. `pyg` makes only labels, edges and relations, and does
-not sort by relation. The last line is one JSON object.
+not sort by relation.
 """
 
 from __future__ import annotations

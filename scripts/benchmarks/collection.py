@@ -18,7 +18,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -46,27 +46,23 @@ class Usage:
 
 def usage(root: int) -> Usage:
     """Measure process ``root`` and all below it, from /proc; ended processes count in the CPU time of their parent."""
-    page, tick = os.sysconf("SC_PAGESIZE"), os.sysconf("SC_CLK_TCK")
-    parents: dict[int, int] = {}
-    facts: dict[int, tuple[int, int]] = {}
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdecimal():
-            continue
-        try:
-            values = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it has ended since
-        pid = int(folder.name)
-        parents[pid] = int(values[1])
-        facts[pid] = int(values[21]) * page, sum(int(value) for value in values[11:15])
-    family = [pid for pid in parents if _descends(pid, root, parents)]
-    return Usage(len(family), sum(facts[pid][0] for pid in family), sum(facts[pid][1] for pid in family) / tick)
+    processes = memory = ticks = 0
+    for pid in family(root):
+        with suppress(OSError):  # it has ended since
+            values = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            processes += 1
+            memory += int(values[21]) * os.sysconf("SC_PAGESIZE")
+            ticks += sum(int(value) for value in values[11:15])
+    return Usage(processes, memory, ticks / os.sysconf("SC_CLK_TCK"))
 
 
-def _descends(pid: int, root: int, parents: dict[int, int]) -> bool:
-    while pid not in (root, 0):
-        pid = parents.get(pid, 0)
-    return pid == root
+def family(root: int) -> list[int]:
+    """Return process ``root`` and all below it."""
+    found = [root]
+    for children in Path(f"/proc/{root}/task").glob("*/children"):
+        with suppress(OSError):
+            found += [pid for child in children.read_text().split() for pid in family(int(child))]
+    return found
 
 
 @dataclass(slots=True)

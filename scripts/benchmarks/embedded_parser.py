@@ -6,8 +6,7 @@ Each sentence of each post (its title included, with ``FORMULA_i`` for its formu
 graph is invalid if the package ``penman`` cannot read it, or reads triples different from this project's. ``lost``
 counts the placeholders of sentences whose graphs have no concept with that name. The time is spent in the parser alone:
 ``sentences_per_second`` of wall time, summed over the processes, and ``sentences_per_cpu_second`` of one of them, which
-is the fairer number if processes wait for a core. The last line is one JSON object. Exit code 1: an invalid graph or a
-lost placeholder.
+is the fairer number if processes wait for a core. Exit code 1: an invalid graph or a lost placeholder.
 """
 
 from __future__ import annotations

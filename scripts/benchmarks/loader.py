@@ -4,7 +4,7 @@
     python scripts/bench.py loader --store both-full.db     # graphs of a preprocessed collection
 
 All paths hold the same graphs and load the same random batches, in turns, on one thread. Only ratios are comparable
-between machines. The file cache is warm. The last line is one JSON object.
+between machines. The file cache is warm.
 """
 
 from __future__ import annotations
@@ -82,13 +82,10 @@ def _paths(store: GraphStore, post_ids: Sequence[str], folder: Path) -> dict[str
     dataset = _OnDisk(str(folder / "dataset"))
     dataset.extend(data)
 
-    def sqlite(batch: list[int]) -> Batch:
-        return Batch.from_data_list([Data.from_dict(row) for row in database.multi_get(batch)])
-
     return {
         "ours": lambda batch: store.load([post_ids[i] for i in batch]),
         "ours_unpacked": lambda batch: collate(store.get_arrays([post_ids[i] for i in batch])),
-        "pyg_sqlite_schema": sqlite,
+        "pyg_sqlite_schema": lambda batch: Batch.from_data_list(list(map(Data.from_dict, database.multi_get(batch)))),
         "pyg_on_disk_dataset": lambda batch: Batch.from_data_list(dataset.multi_get(batch)),
         "pyg_sqlite_pickled": lambda batch: Batch.from_data_list(pickled.multi_get(batch)),
     }

@@ -5,9 +5,9 @@
 
 The benchmark writes two folders like the published ARQMath (benchmarks/published_tree.py), one with a tenth of the
 posts and one with all. It runs ``scripts/data.py check`` on each in a separate process, and compares the printed counts
-with the number of written items. The last line is one JSON object: ``memory_ratio`` and ``time_ratio`` are the peak
-memory and the time for each post of the larger folder, divided by those of the smaller one; ``writer_memory_mib`` is
-the peak of the writing process. Exit code 1: a wrong count.
+with the number of written items. ``memory_ratio`` and ``time_ratio`` are the peak memory and the time for each post of
+the larger folder, divided by those of the smaller one; ``writer_memory_mib`` is the peak of the writing process. Exit
+code 1: a wrong count.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 r"""A generated ARQMath of any size, with the files, names, ids and sizes of the published one, in constant memory.
 
-    python scripts/benchmarks/published_tree.py --posts 100000 --out published
+    python scripts/bench.py published_scale --posts 100000 --keep published
 
 Sizes are drawn from distributions measured on arqmath-mini (2,331 questions and 2,863 answers of the published posts).
 The numbers are mean and standard deviation of natural logarithms, unless the line says otherwise:
@@ -16,11 +16,9 @@ up to 3 million, 29 MB of links. Formulas are drawn from 3,000 different ones. T
 
 from __future__ import annotations
 
-import argparse
 import io
 import math
 import random
-import sys
 import zipfile
 from collections import Counter
 from collections.abc import Callable
@@ -59,10 +57,10 @@ class Formula:
     slt: str
 
 
-def formula_pool(choose: random.Random, size: int = 3000) -> list[Formula]:
-    """Return different formulas, of sizes like the published ones'."""
+def formula_pool(choose: random.Random) -> list[Formula]:
+    """Return 3,000 different formulas, of sizes like the published ones'."""
     pool: dict[str, Formula] = {}
-    while len(pool) < size:
+    while len(pool) < 3000:
         leaves = min(round(math.exp(choose.gauss(0.85, 0.95))), 60) or 1
         latex, opt, slt = _expression(choose, leaves)
         if latex not in pool:
@@ -89,11 +87,8 @@ def _expression(choose: random.Random, leaves: int) -> tuple[str, str, str]:
         content = f'<apply><csymbol cd=""ambiguous"">superscript</csymbol>{a_opt}{b_opt}</apply>'
         return f"{{{a}}}^{{{b}}}", content, f"<msup><mrow>{a_slt}</mrow><mrow>{b_slt}</mrow></msup>"
     if kind == 1:
-        content, layout = (
-            f"<apply><divide/>{a_opt}{b_opt}</apply>",
-            f"<mfrac><mrow>{a_slt}</mrow><mrow>{b_slt}</mrow></mfrac>",
-        )
-        return rf"\frac{{{a}}}{{{b}}}", content, layout
+        content = f"<apply><divide/>{a_opt}{b_opt}</apply>"
+        return rf"\frac{{{a}}}{{{b}}}", content, f"<mfrac><mrow>{a_slt}</mrow><mrow>{b_slt}</mrow></mfrac>"
     sign, name = (("+", "plus"), ("=", "eq"), ("-", "minus"))[kind - 2]
     return f"{a}{sign}{b}", f"<apply><{name}/>{a_opt}{b_opt}</apply>", f"<mrow>{a_slt}<mo>{sign}</mo>{b_slt}</mrow>"
 
@@ -344,7 +339,9 @@ class Tree:
                    "Task2/Qrel Files/qrel_task2_2022_official.tsv", "Task2/Qrel Files/qrel_task2_2022_all.tsv"),
         }  # fmt: skip
         for task in (1, 2):
-            documents = sorted(set(self._documents(task, year)))
+            # Answers in Task 1; in Task 2 formulas in 2020, and visual ids later.
+            sample = self._answers if task == 1 else self._formulas if year == 2020 else self._visual_ids
+            documents = sorted(set(sample.items))
             lines: list[list[str]] = []
             for number in range(first, first + TOPICS[year][task - 1]):
                 judged = self._choose.sample(documents, min(400 if task == 1 else 75, len(documents)))
@@ -359,33 +356,7 @@ class Tree:
                     self.counts[f"judgments.task{task}.{year}.{edition}"] = len(kept)
                     _text(below / place, "".join(kept))
 
-    def _documents(self, task: int, year: int) -> list[int]:
-        """Return ids of judged documents: answers in Task 1; in Task 2 formulas in 2020, and visual ids later."""
-        if task == 1:
-            return self._answers.items
-        return self._formulas.items if year == 2020 else self._visual_ids.items
-
 
 def _text(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", newline="")
-
-
-def main() -> int:
-    """Write a tree and print its counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--posts", type=int, default=100_000, metavar="N", help="questions and answers together")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the tree, made if needed")
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-
-    from mathamr.stages.console import Console
-
-    with Console().stage("writing", total=given.posts, unit="posts") as advance:
-        counts = Tree(given.out, given.posts, given.seed).write(advance)
-    print("".join(f"{key}\t{count}\n" for key, count in sorted(counts.items())), end="")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

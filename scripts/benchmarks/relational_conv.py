@@ -7,7 +7,7 @@ The input is 64 generated graphs of 156 nodes and 660 edges, with 532 relations,
 E = 42,240. Relations are distributed as in posts: those of AMR and of formulas follow Zipf's law, and half of all edges
 join a virtual node. All three layers have the same weights and take turns; medians are compared. Our time includes
 making a plan for every pass, although the layers of an encoder share one. PyG's `RGCNConv` runs only once, because it
-takes half a minute. The last line is one JSON object; times are in milliseconds.
+takes half a minute. Times are in milliseconds.
 
 `bandwidth_share` is the time to copy the data that a layer must read and write, as a share of our time without the
 plan. This data is the vectors, their gradients and the matrices of the relations, once forward and once backward.

@@ -37,17 +37,13 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 def open_sample(store_path: str | None, num_graphs: int) -> Iterator[GraphStore]:
     """Yield the store at ``store_path``, or a temporary one of ``num_graphs`` generated graphs."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(store_path) if store_path else generated_store(Path(folder) / "preprocessed.db", num_graphs)
+        path = Path(store_path or f"{folder}/preprocessed.db")
+        if not store_path:
+            rows = [(f"{4 * seed}", str(seed), "{}") for seed in range(num_graphs)]
+            vocabulary = Vocabulary.build(count(rows, generate), size=20_000)
+            build(path, rows, generate, VirtualNodeSpec(), vocabulary)
         with closing(GraphStore(path)) as store:
             yield store
-
-
-def generated_store(path: Path, num_graphs: int) -> Path:
-    """Write a preprocessed.db of generated graphs to ``path``."""
-    rows = [(f"{4 * seed}", str(seed), "{}") for seed in range(num_graphs)]
-    vocabulary = Vocabulary.build(count(rows, generate), size=20_000)
-    build(path, rows, generate, VirtualNodeSpec(), vocabulary)
-    return path
 
 
 def generate(seed: str, _formula_map: Mapping[str, str]) -> DocumentGraph:

@@ -1,9 +1,7 @@
 """Search: queries per second, latency, recall and nDCG' of every strategy and backend, beside brute force.
 
-    python scripts/bench.py search                              # all parts: some ten minutes, 3 GB of disk
-    python scripts/bench.py search --index index                # vectors of an index of scripts/index.py
+    python scripts/bench.py search --index index                # all parts: some ten minutes, 3 GB of disk
     python scripts/bench.py search --posts 3000 --full-posts 30000 --queries 10     # a trial of a minute
-    python scripts/bench.py search --device cuda
 
 The benchmark has three parts; a size of 0 leaves a part out. **Race**: the exact index, numpy and the package
 maxsim-cpu (`pip install maxsim-cpu`; left out if missing) take turns to find the best 100 of 30,000 documents of 16
@@ -15,17 +13,19 @@ A collection consists of original documents, from an index or generated, and of 
 A query is an original with other noise. The copies of its original are its relevant posts, with grades 3, 2 and 1 by
 their noise; ten times as many other posts are judged 0. Recall@100 is relative to exact search by the same strategy.
 `ms` is the median and `p95` the 95th percentile of the times of single queries; `queries/s` is the rate for all queries
-in one batch. Compare only numbers of one run, and set the same number of threads for all: `OMP_NUM_THREADS=2`. The last
-line is one JSON object.
+in one batch. Compare only numbers of one run, and set the same number of threads for all: `OMP_NUM_THREADS=2`.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,12 @@ NOISE = (0.5, 3.0)  # length of the noise that is added to unit vectors, of the 
 K = 100
 
 Result = dict[str, float | None]
+
+
+def vectors_of(index: Path) -> VectorSets:
+    """Return the vectors of all posts of an index."""
+    with closing(Catalog.open(index)) as catalog:
+        return catalog.vectors.vectors_of(sorted(catalog.vectors.post_ids()))
 
 
 def generated(count: int, generator: torch.Generator) -> VectorSets:
@@ -106,6 +112,14 @@ def ndcg(rankings: Sequence[Sequence[tuple[str, float]]], qrels: Qrels) -> float
     return evaluate(run, qrels).aggregate["ndcg_prime"]
 
 
+def timed(run: Callable[[], object]) -> tuple[float, float]:
+    """Return the milliseconds of a call, by the clock and of CPU time of all threads."""
+    begin = time.process_time()
+    with Stopwatch() as watch:
+        run()
+    return 1000 * watch.seconds, 1000 * (time.process_time() - begin)
+
+
 def race(documents: int, repeats: int, device: str, generator: torch.Generator) -> Result:
     """Return milliseconds of a query of 16 vectors over ``documents`` x 16 x 32, the fastest of ``repeats`` in turns.
 
@@ -135,17 +149,13 @@ def race(documents: int, repeats: int, device: str, generator: torch.Generator) 
     for name, runner in runners.items():
         if not name.startswith("exact") and len(set(right) & set(runner().tolist())) < K - 1:
             raise RuntimeError(f"{name} finds other documents than the exact index")
-    times: dict[str, list[float]] = {name: [] for name in runners}
-    cpu_times: dict[str, list[float]] = {name: [] for name in runners}
+    fastest, cpu = (dict.fromkeys(runners, math.inf) for _ in range(2))
     for _ in range(repeats):
         for name, runner in runners.items():
             share = len(queries) if name == "exact_batch" else 1
-            begin = time.process_time()
-            with Stopwatch() as watch:
-                runner()
-            cpu_times[name].append(1000 * (time.process_time() - begin) / share)
-            times[name].append(1000 * watch.seconds / share)
-    fastest, cpu = ({name: min(values) for name, values in kind.items()} for kind in (times, cpu_times))
+            milliseconds, of_cpu = timed(runner)
+            fastest[name] = min(fastest[name], milliseconds / share)
+            cpu[name] = min(cpu[name], of_cpu / share)
     result: Result = {f"{name}_ms": value for name, value in fastest.items()}
     result |= {f"{name}_cpu_ms": value for name, value in cpu.items()}
     for name in ("numpy", "maxsim_cpu"):
@@ -253,18 +263,16 @@ def full_scale(bench: Bench, folder: Path, pool: int, device: str) -> Result:
     search(opened, bench.queries.select(torch.tensor([0])), strategies[-1], K)  # reads the file
     result |= bench.measure(opened, opened, "full-scale", strategies)
     memory = peak_memory()
-    seconds = []
-    for number in range(len(bench.queries)):
-        begin = time.process_time()
-        search(opened, bench.queries.select(torch.tensor([number])), strategies[-1], K)
-        seconds.append(time.process_time() - begin)
-    print(f"full-scale         a query of exact maxsim takes {np.median(seconds):.2f} s of CPU, the median")
+    each = [bench.queries.select(torch.tensor([number])) for number in range(len(bench.queries))]
+    cpu = [timed(partial(search, opened, one, strategies[-1], K))[1] for one in each]
+    cpu_seconds = float(np.median(cpu)) / 1000
+    print(f"full-scale         a query of exact maxsim takes {cpu_seconds:.2f} s of CPU, the median")
     print(f"full-scale         {vectors:,} vectors, {memory / 2**30:.2f} GiB of memory at most while searching")
     result |= {
         "full_scale_vectors": float(vectors),
         "full_scale_query_vectors": float(bench.queries.sizes.float().mean()),
         "full_scale_memory_gib": memory / 2**30,
-        "full_scale_cpu_seconds": float(np.median(seconds)),
+        "full_scale_cpu_seconds": cpu_seconds,
         "full_scale_queries_per_second": 1000 / (result["full_scale_exact_maxsim_ms"] or 1.0),
         "full_scale_batch_queries_per_second": result["full_scale_exact_maxsim_queries_per_second"],
     }
@@ -295,12 +303,7 @@ def main() -> Result:
     result: Result = {"threads": float(threads)}
     if given.documents:
         result |= race(given.documents, given.repeats, given.device, generator)
-    if given.index is None:
-        originals = generated(ORIGINALS, generator)
-    else:
-        catalog = Catalog.open(given.index)
-        originals = catalog.vectors.vectors_of(sorted(catalog.vectors.post_ids()))
-        catalog.close()
+    originals = generated(ORIGINALS, generator) if given.index is None else vectors_of(given.index)
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         folder = Path(name)
         if given.posts:

@@ -4,8 +4,7 @@
     python scripts/bench.py text_training --pairs 1000 20000
 
 Each number of pairs runs in a separate process. ``memory`` is the increase of its peak memory since the pairs were
-opened, in bytes; ``bytes_a_pair`` is the increase for each further pair, from the smallest to the largest number. The
-last line is one JSON object.
+opened, in bytes; ``bytes_a_pair`` is the increase for each further pair, from the smallest to the largest number.
 """
 
 from __future__ import annotations

@@ -1,18 +1,14 @@
 """Duration of a training epoch, by batch size: pairs per second, projected to the thesis's numbers of pairs.
 
-    python scripts/bench.py train_epoch                                     # generated graphs of the thesis's sizes
-    python scripts/bench.py train_epoch --store both-full.db                # graphs of a preprocessed collection
-    python scripts/bench.py train_epoch --batch-sizes 32,256,1024 --pairs 2048
+    python scripts/bench.py train_epoch --store both-full.db --batch-sizes 32,256,1024 --pairs 2048
     python scripts/bench.py train_epoch model=thesis_benchmark train=thesis_benchmark --batch-sizes 16
-    python scripts/bench.py train_epoch train.device=cuda train.precision=bf16 train.workers=8 --num-graphs 20000 \\
-        train.node_budget=1000000 train.edge_budget=4000000 --pairs 16384 --batch-sizes 32,256,1024
 
 Each batch size trains on the same number of pairs, as the trainer does: loading, augmentation, encoder, loss, backward,
 AdamW. Settings are those of conf/model and conf/train, and arguments change them. A batch with more nodes than
 train.node_budget is encoded twice, in chunks. Pairs are drawn at random, since they cost the same as true ones. An
 epoch has 45,000 pairs in the experiments of the thesis (Table 4.8) and 491,000 in its benchmark run (Table 4.20), not
 counting validation. `cpu_s` is the processor time of a pair, all threads together, and `epoch_45000_cpu_s` that of an
-epoch. On a CPU, the load of the machine hardly changes them, unlike `pairs_per_s`. The last line is one JSON object.
+epoch. On a CPU, the load of the machine hardly changes them, unlike `pairs_per_s`.
 """
 
 from __future__ import annotations

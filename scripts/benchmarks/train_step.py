@@ -1,15 +1,13 @@
 """Cost of a whole training step, and the share of it spent waiting for data.
 
     python scripts/bench.py train_step                          # 2,000 generated graphs of the thesis's sizes
-    python scripts/bench.py train_step --store both-full.db     # graphs of a preprocessed collection
-    python scripts/bench.py train_step train.workers=2 model.vn_aggregation=attention
-    python scripts/bench.py train_step train.device=cuda train.precision=bf16 train.batch_size=512
+    python scripts/bench.py train_step --store both-full.db train.workers=2 model.vn_aggregation=attention
 
 A step is: loading and augmenting 64 graphs (32 pairs), encoder, gather, loss, backward, clipping, AdamW. Settings are
 those of conf/model and conf/train (`train=thesis` ...), and arguments change them. Pairs are drawn at random, since
 they cost the same as true ones. `waited_share` is the share of the step without a batch; `load_ms` is the time to
 prepare a batch on an idle machine. AdamW is also timed alone, fused (as in training) and not, on the same gradients.
-The last line is one JSON object; times are medians.
+Times are medians.
 """
 
 from __future__ import annotations

@@ -96,11 +96,7 @@ def listing() -> str:
 
 
 def first_line(path: Path) -> str:
-    """Return the first paragraph of a module's docstring as one line.
-
-    Raises:
-        ValueError: the module has no docstring.
-    """
+    """Return the first paragraph of a module's docstring as one line."""
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     if not text:
         raise ValueError(f"{path} has no docstring; begin the module with one")

@@ -27,11 +27,8 @@ from graphs.amr.embedded import EmbeddedParser
 from graphs.amr.embedded.lexicon import Lexicon, Link
 from graphs.amr.penman_text import blocks, decode
 
-FRAMES, VERBALIZATIONS, MORPHOLOGY = (
-    "propbank-amr-frames-arg-descr.txt",
-    "verbalization-list-v1.06.txt",
-    "morph-verbalization-v1.01.txt",
-)
+FRAMES = "propbank-amr-frames-arg-descr.txt"
+VERBALIZATIONS, MORPHOLOGY = "verbalization-list-v1.06.txt", "morph-verbalization-v1.01.txt"
 GOLD = ("little-prince-train.txt", "bio-train.txt")
 LEFT_OUT = re.compile(r":(op|snt|prep|name|domain-of)")  # roles that say more of other words than of the two
 
@@ -87,18 +84,22 @@ def read_morphology(path: Path) -> tuple[dict[str, str], dict[str, str], set[str
     verbs: set[str] = set()
     for line in path.read_text(encoding="utf-8").splitlines():
         words = dict(re.findall(r'::(DERIV-[A-Z-]+) "([^"]+)"', line))
-        if "DERIV-VERB" in words:
-            verbs.add(words["DERIV-VERB"])
-            if "DERIV-NOUN" in words:
-                nouns.setdefault(words["DERIV-NOUN"], words["DERIV-VERB"])
-            if "DERIV-NOUN-ACTOR" in words:
-                actors.setdefault(words["DERIV-NOUN-ACTOR"], words["DERIV-VERB"])
+        if (verb := words.get("DERIV-VERB")) is not None:
+            verbs.add(verb)
+            for name, found in (("DERIV-NOUN", nouns), ("DERIV-NOUN-ACTOR", actors)):
+                if name in words:
+                    found.setdefault(words[name], verb)
     return nouns, actors, verbs
 
 
 def first_sense(senses: dict[str, dict[int, str]], *, agent: bool) -> str:
     """Return the lowest sense with an agent (without ``agent``, the lowest without one); ``""`` without one."""
     return next((s for s in sorted(senses) if s < "90" and senses[s] and (0 in senses[s]) == agent), "")
+
+
+def any_sense(senses: dict[str, dict[int, str]]) -> str:
+    """Return the lowest sense with an agent, or else the lowest one."""
+    return first_sense(senses, agent=True) or first_sense(senses, agent=False)
 
 
 def coded(sense: str, roles: dict[int, str]) -> str:
@@ -129,8 +130,7 @@ def nouns_of(data: Path, frames: dict[str, dict[str, dict[int, str]]]) -> dict[s
     nouns, actors, _ = read_morphology(data / MORPHOLOGY)
 
     def frame_of(verb: str) -> str:
-        senses = frames.get(verb, {})
-        return f"{verb}-{first_sense(senses, agent=True) or first_sense(senses, agent=False) or '01'}"
+        return f"{verb}-{any_sense(frames.get(verb, {})) or '01'}"
 
     found: dict[str, str] = {}
     for noun, verb in actors.items():
@@ -157,7 +157,7 @@ def adjectives_of(data: Path, frames: dict[str, dict[str, dict[int, str]]], noun
     return found
 
 
-def candidates(lemma: str, lower: str, word_class: str, tables: dict[str, dict[str, str]]) -> set[str]:
+def candidates(lemma: str, lower: str, tables: dict[str, dict[str, str]]) -> set[str]:
     """Return names of concepts for a word, without sense."""
     found = {lemma.replace(" ", "-"), lower}
     for table_class in "NJ":
@@ -193,23 +193,14 @@ def count_words(
         for concept in concepts:
             by_name[re.sub(r"-\d\d$", "", concept)].append(concept)
         for token in draft.tokens:
-            if (
-                not token.word_class
-                or token.lower in ("be", "'s")
-                or token.pos == "PROPN"
-                or token.dep in ("aux", "auxpass")
-            ):
+            is_auxiliary = token.lower in ("be", "'s") or token.dep in ("aux", "auxpass")
+            if not token.word_class or token.pos == "PROPN" or is_auxiliary:
                 continue
-            matched = [
-                c
-                for stem in candidates(token.lemma, token.lower, token.word_class, tables)
-                for c in by_name.get(stem, ())
-            ]
-            matched.sort(key=lambda c: (-concepts[c], c))
-            if matched and token.word_class == "N" and re.search(r"-\d\d$", matched[0]):
-                counts[f"{token.lemma} {token.word_class}"][concept_below(graph, matched[0])] += 1
-            else:
-                counts[f"{token.lemma} {token.word_class}"][matched[0] if matched else ""] += 1
+            matched = [c for stem in candidates(token.lemma, token.lower, tables) for c in by_name.get(stem, ())]
+            concept = min(matched, key=lambda c: (-concepts[c], c), default="")
+            if token.word_class == "N" and re.search(r"-\d\d$", concept):
+                concept = concept_below(graph, concept)
+            counts[f"{token.lemma} {token.word_class}"][concept] += 1
     words = {}
     for key, counter in counts.items():
         if not re.fullmatch(r"[a-z]+(?:[ -][a-z]+)* [VNJR]", key):
@@ -285,18 +276,12 @@ def main() -> None:
     frames = read_frames(options.data / FRAMES)
     verbs = {}
     for lemma, senses in frames.items():
-        sense = first_sense(senses, agent=True) or first_sense(senses, agent=False)
-        if sense:
+        if sense := any_sense(senses):
             verbs[lemma.replace("-", " ")] = coded(sense, senses[sense])
     nouns = nouns_of(options.data, frames)
     adjectives = adjectives_of(options.data, frames, nouns)
-    tables: dict[str, dict[str, str]] = {
-        "verbs": verbs,
-        "adjectives": adjectives,
-        "nouns": nouns,
-        "words": {},
-        "roles": {},
-    }
+    tables: dict[str, dict[str, str]] = {"verbs": verbs, "adjectives": adjectives, "nouns": nouns}
+    tables |= {"words": {}, "roles": {}}
     gold = list(gold_graphs(options.data / file for file in GOLD))
     tables["words"] = count_words(EmbeddedParser(lexicon=Lexicon(tables)), gold, tables)
     tables["roles"] = count_roles(EmbeddedParser(lexicon=Lexicon(tables)), gold)

@@ -90,11 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
 
 
 def read_scores(path: Path) -> dict[str, float]:
-    """Return the nDCG' of each topic.
-
-    Raises:
-        StoreError: the file is missing, or is no table of scores.
-    """
+    """Return the nDCG' of each topic; raise a ``StoreError`` for a file that is no table of scores."""
     from graphs.errors import StoreError
 
     try:
@@ -110,9 +106,7 @@ def shown_topics(
     """Return the topics with the first results of a run.
 
     Args:
-        corpus: topics and judgments.
         formulas_db: trees and visual ids; None: trees come from the LaTeX, and each formula has its own visual id.
-        run: run file of Task 2.
         chosen: nDCG' of each topic, in the order of the page.
         results: number of formulas of each topic.
     """

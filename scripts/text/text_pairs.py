@@ -95,23 +95,18 @@ def _parser() -> argparse.ArgumentParser:
         place.add_argument("--out", type=Path, help="JSON lines of pairs")
         place.add_argument("--benchmark", type=Path, help="folder of a collection with tests")
         one.add_argument("--seed", type=int, default=0, help="seed of the choice of tests")
-    answers.add_argument(
-        "--test-share", type=float, default=0.2, help="share of the questions for tests, with their answers"
-    )
     unseen = statements.add_mutually_exclusive_group()
     unseen.add_argument("--unseen-papers", type=int, default=15, help="number of papers kept for tests only")
     unseen.add_argument(
         "--unseen-since", type=_day, metavar="YYYY-MM-DD", help="day from which on papers are kept for tests only"
     )
-    statements.add_argument(
-        "--test-share", type=float, default=0.1, help="share of the statements for tests, with those papers"
-    )
-    formulas.add_argument(
-        "--test-share", type=float, default=0.2, help="share of the pairs for tests, from separate papers"
-    )
-    concepts.add_argument(
-        "--test-share", type=float, default=0.4, help="share of the concepts for tests, not in training"
-    )
+    for one, share, of in (
+        (answers, 0.2, "the questions for tests, with their answers"),
+        (statements, 0.1, "the statements for tests, with those papers"),
+        (formulas, 0.2, "the pairs for tests, from separate papers"),
+        (concepts, 0.4, "the concepts for tests, not in training"),
+    ):
+        one.add_argument("--test-share", type=float, default=share, help=f"share of {of}")
     return parser
 
 

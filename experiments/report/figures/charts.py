@@ -64,6 +64,19 @@ def canvas(rows: int, columns: int, height: float, **grid: Any) -> Iterator[tupl
         yield figure, figure.subplots(rows, columns, squeeze=False, **grid).tolist()
 
 
+@contextmanager
+def panels(
+    count: int, columns: int, row_height: float, margin: float = 0.0, **grid: Any
+) -> Iterator[tuple[Canvas, list[Axes]]]:
+    """Yield a figure of ``count`` axes in rows of at most ``columns``; ``margin`` inches are beside the rows."""
+    rows = -(-count // columns)
+    with canvas(rows, columns, row_height * rows + margin, **grid) as (figure, lines):
+        axes = [ax for line in lines for ax in line]
+        for ax in axes[count:]:
+            ax.set_axis_off()
+        yield figure, axes[:count]
+
+
 def svg(figure: Canvas, name: str, alt: str) -> str:
     """Return the figure as an ``<svg>`` element for a page; call it within :func:`canvas`.
 
@@ -138,24 +151,17 @@ def together(labels: Sequence[str]) -> str:
 def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
     """Plot training loss, validation loss and validation MRR by epoch: the mean over seeds, and thin lines for seeds.
 
-    Args:
-        logs: condition -> records of kind ``epoch`` for each seed.
+    ``logs`` has the records of kind ``epoch`` for each seed of a condition.
     """
-    ends = [
-        f"{condition} {means[-1][1]:.3f}" for condition, seeds in logs.items() if (means := _means(seeds, "val_mrr"))
-    ]
+    means = {condition: _means(seeds, "val_mrr")[1] for condition, seeds in logs.items()}
+    ends = [f"{condition} {own[-1]:.3f}" for condition, own in means.items() if own]
     alt = f"Loss and validation MRR by epoch. Validation MRR after the last epoch: {'; '.join(ends) or 'none'}."
     caption = "Thick lines: mean over the seeds that reached the epoch; thin lines: single seeds."
     return Figure(lambda name: _draw_curves(logs, CURVES, name, alt), alt, caption)
 
 
 def loss_terms(logs: Mapping[str, Sequence[Sequence[Row]]], terms: Mapping[str, str]) -> Figure:
-    """Plot the terms of the training loss by epoch, as :func:`curves` does.
-
-    Args:
-        logs: condition -> records of kind ``epoch`` for each seed.
-        terms: key in these records -> title.
-    """
+    """Plot the terms of the training loss, key in the records -> title, by epoch as :func:`curves` does."""
     alt = f"Terms of the training loss by epoch: {', '.join(terms.values())}."
     return Figure(lambda name: _draw_curves(logs, terms, name, alt), alt, "Terms of the training loss, lines as above.")
 
@@ -164,16 +170,16 @@ def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], panels: Mapping[st
     from matplotlib.ticker import MaxNLocator
 
     names = shortened(logs)
-    last = max((epoch for seeds in logs.values() for epoch, _ in _means(seeds, "train_loss")), default=1)
+    last = max((epoch for seeds in logs.values() for epoch in _means(seeds, "train_loss")[0]), default=1)
     with canvas(1, len(panels), 3.4 + 0.2 * (len(logs) // 4)) as (figure, axes):
         for ax, (key, title) in zip(axes[0], panels.items(), strict=True):
             for number, (condition, seeds) in enumerate(logs.items()):
                 style = plot_style(number)
                 if len(seeds) > 1:
                     for records in seeds:
-                        ax.plot(*_unzip(_means([records], key)), color=style.colour, linewidth=0.6, alpha=0.45)
+                        ax.plot(*_means([records], key), color=style.colour, linewidth=0.6, alpha=0.45)
                 ax.plot(
-                    *_unzip(_means(seeds, key)),
+                    *_means(seeds, key),
                     color=style.colour,
                     linestyle=style.dash,
                     marker=style.marker,
@@ -195,18 +201,15 @@ def _draw_curves(logs: Mapping[str, Sequence[Sequence[Row]]], panels: Mapping[st
         return svg(figure, name, alt)
 
 
-def _means(seeds: Sequence[Sequence[Row]], key: str) -> list[tuple[int, float]]:
-    """Return (epoch, counted from 1, mean over the seeds that have it)."""
+def _means(seeds: Sequence[Sequence[Row]], key: str) -> tuple[list[int], list[float]]:
+    """Return epochs, counted from 1, and the mean over the seeds that have each."""
     by_epoch: dict[int, list[float]] = {}
     for records in seeds:
         for record in records:
             if key in record:
                 by_epoch.setdefault(int(record["epoch"]) + 1, []).append(float(record[key]))
-    return [(epoch, statistics.fmean(values)) for epoch, values in sorted(by_epoch.items())]
-
-
-def _unzip(points: Sequence[tuple[int, float]]) -> tuple[list[int], list[float]]:
-    return [x for x, _ in points], [y for _, y in points]
+    epochs = sorted(by_epoch)
+    return epochs, [statistics.fmean(by_epoch[epoch]) for epoch in epochs]
 
 
 def bars(
@@ -303,11 +306,9 @@ def differences(found: Sequence[Difference], measure: str) -> Figure:
         from matplotlib.collections import PolyCollection  # thousands of bars, each of which would be slow to add
 
         columns = min(3, len(found))
-        rows = -(-len(found) // columns)
         names = shortened({label for one in found for label in (one.condition, one.baseline)})
-        with canvas(rows, columns, 2.7 * rows, sharey=True) as (figure, axes):
-            panels = [ax for line in axes for ax in line]
-            for ax, one in zip(panels, found, strict=False):
+        with panels(len(found), columns, 2.7, sharey=True) as (figure, axes):
+            for ax, one in zip(axes, found, strict=True):
                 ordered = sorted(one.by_topic, key=lambda topic: (-one.by_topic[topic], topic))
                 values = [one.by_topic[topic] for topic in ordered]
                 colours = ["#56B4E9" if value > 0 else "#D55E00" for value in values]
@@ -322,10 +323,8 @@ def differences(found: Sequence[Difference], measure: str) -> Figure:
                 ends = f"most gained: {_named(gained)}\nmost lost: {_named(lost)}"
                 ax.set_xlabel(f"{one.mean}\n{one.words}\n{ends}", loc="left", fontsize=8)
                 ax.set_xticks([])
-            for ax in panels[len(found) :]:
-                ax.set_axis_off()
-            for line in axes:
-                line[0].set_ylabel(f"Difference in {measure}")
+            for ax in axes[::columns]:
+                ax.set_ylabel(f"Difference in {measure}")
             return svg(figure, name, alt)
 
     return Figure(draw, alt, caption)

@@ -6,23 +6,27 @@ words and captions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from experiments.report.blocks import Figure
+from experiments.report.figures import charts
 from experiments.report.figures.charts import canvas, short, shortened, svg
 from mathamr.analysis import plots
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Content = dict[str, Any]
 
 
 def densities(panels: Mapping[str, Content]) -> Figure:
     """Plot similarities to random, correct and top-k answers, one panel each (Figure 2 of the paper)."""
+    ways = {label: content["ways"][content["own"]] for label, content in panels.items()}
     summaries = []
-    for label, content in panels.items():
-        way = content["ways"][content["own"]]
+    for label, way in ways.items():
         peaks = ", ".join(f"{name} {way['points'][int(np.argmax(of))]:.2f}" for name, of in way["densities"].items())
         summaries.append(f"{label}: {peaks}")
     peaks_of_all = "; ".join(summaries)
@@ -32,23 +36,32 @@ def densities(panels: Mapping[str, Content]) -> Figure:
         "searches with. In the form of Figure 2 of the paper."
     )
 
+    def plot(ax: Axes, way: Content) -> None:
+        plots.densities(ax, way["points"], way["densities"])
+        ax.set_xlim(way["points"][0], way["points"][-1])
+
+    return _grid(ways, plot, (alt, caption), columns=min(3, len(ways)), height=2.3)
+
+
+def _grid(
+    panels: Mapping[str, Any], plot: Callable[[Axes, Any], None], words: tuple[str, str], *, columns: int, height: float
+) -> Figure:
+    """Return a figure with a panel for each label, drawn by ``plot``, and one legend; ``words``: its alt and caption.
+
+    ``height`` is that of a row in inches.
+    """
+
     def draw(name: str) -> str:
         names = shortened(panels)
-        columns = min(3, len(panels))
-        rows = -(-len(panels) // columns)
-        with canvas(rows, columns, 2.3 * rows + 0.4) as (figure, axes):
-            flat = [ax for line in axes for ax in line]
-            for ax, (label, content) in zip(flat, panels.items(), strict=False):
-                way = content["ways"][content["own"]]
-                plots.densities(ax, way["points"], way["densities"])
-                ax.set_xlim(way["points"][0], way["points"][-1])
+        with charts.panels(len(panels), columns, height, 0.4) as (figure, axes):
+            for ax, (label, one) in zip(axes, panels.items(), strict=True):
+                plot(ax, one)
                 ax.set_title(names[label], loc="left")
-            for ax in flat[len(panels) :]:
-                ax.set_axis_off()
-            figure.legend(*flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-            return svg(figure, name, alt)
+            marks, labels = axes[0].get_legend_handles_labels()
+            figure.legend(marks, labels, loc="outside lower center", ncols=min(3, len(labels)), frameon=False)
+            return svg(figure, name, words[0])
 
-    return Figure(draw, alt, caption)
+    return Figure(draw, *words)
 
 
 def thresholds(panels: Mapping[str, Content], k: int) -> Figure:
@@ -102,7 +115,8 @@ def statements(panels: Mapping[str, Content]) -> Figure:
 
     def draw(name: str) -> str:
         names = shortened(panels)
-        rows, columns = _grid(panels, most=5)  # of pairs: a matrix above its plane
+        columns = min(5, max(2, len(panels)))
+        rows = -(-len(panels) // columns)  # of pairs: a matrix above its plane
         with canvas(2 * rows, columns, 5.4 * rows) as (figure, axes):
             matrices, planes = ([ax for line in axes[start::2] for ax in line] for start in (0, 1))
             for place, (label, one) in enumerate(panels.items()):
@@ -135,20 +149,10 @@ def lengths(panels: Mapping[str, Content]) -> Figure:
         f"answer's tokens; as densities ({counts}). In the form of Figures 4 and 7 of the ModernBERT thesis."
     )
 
-    def draw(name: str) -> str:
-        names = shortened(panels)
-        rows, columns = _grid(panels, most=4)
-        with canvas(rows, columns, 2.4 * rows + 0.4) as (figure, axes):
-            flat = [ax for line in axes for ax in line]
-            for ax, (label, one) in zip(flat, panels.items(), strict=False):
-                plots.norms(ax, one["tokens"], one["pooled"])
-                ax.set_title(names[label], loc="left")
-            for ax in flat[len(panels) :]:
-                ax.set_axis_off()
-            figure.legend(*flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-            return svg(figure, name, alt)
+    def plot(ax: Axes, one: Content) -> None:
+        plots.norms(ax, one["tokens"], one["pooled"])
 
-    return Figure(draw, alt, caption)
+    return _grid(panels, plot, (alt, caption), columns=min(4, max(2, len(panels))), height=2.4)
 
 
 def reliability(panels: Mapping[str, list[Content]]) -> Figure:
@@ -163,21 +167,13 @@ def reliability(panels: Mapping[str, list[Content]]) -> Figure:
         "for each year, or for all folds, outside the fit; a marker as large as its number of topics."
     )
 
-    def draw(name: str) -> str:
-        names = shortened(panels)
-        rows, columns = _grid(panels, most=4)
-        with canvas(rows, columns, 2.5 * rows + 0.4) as (figure, axes):
-            flat = [ax for line in axes for ax in line]
-            for ax, (label, tested) in zip(flat, panels.items(), strict=False):
-                plots.reliability(ax, {one["on"]: one["bins"] for one in tested})
-                ax.set_title(names[label], loc="left")
-            for ax in flat[len(panels) :]:
-                ax.set_axis_off()
-            flat[0].set_ylabel("Share of successes")
-            figure.legend(*flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-            return svg(figure, name, alt)
+    def plot(ax: Axes, tested: list[Content]) -> None:
+        plots.reliability(ax, {one["on"]: one["bins"] for one in tested})
+        if tested is first:
+            ax.set_ylabel("Share of successes")
 
-    return Figure(draw, alt, caption)
+    first = next(iter(panels.values()))
+    return _grid(panels, plot, (alt, caption), columns=min(4, max(2, len(panels))), height=2.5)
 
 
 def _within_and_between(one: Content) -> tuple[float, float]:
@@ -186,9 +182,3 @@ def _within_and_between(one: Content) -> tuple[float, float]:
     same = topics[:, None] == topics[None, :]
     others = ~np.eye(len(topics), dtype=bool)
     return float(cosines[same & others].mean()), float(cosines[~same].mean()) if (~same).any() else float("nan")
-
-
-def _grid(panels: Mapping[str, object], *, most: int) -> tuple[int, int]:
-    """Return rows and columns of a figure that has two panels in a row, or up to ``most``."""
-    columns = min(most, max(2, len(panels)))
-    return -(-len(panels) // columns), columns

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from experiments.report.blocks import Block, Figure, Legend, Text
-from experiments.report.figures.charts import canvas, shortened, svg, together
+from experiments.report.figures.charts import panels, shortened, svg, together
 from experiments.report.results import Experiment, content_of
 from graphs.errors import StoreError
 
@@ -168,24 +168,17 @@ def figure(
     def draw(name: str) -> str:
         titles = shortened(maps)
         columns = min(2, len(maps))
-        rows = -(-len(maps) // columns)
         tallest = max(len(found.queries) for _, found in maps.values())
         low = min(found.scores.min() for _, found in maps.values())
         high = max(found.scores.max() for _, found in maps.values())
-        height = rows * min(6.0, max(1.9, 1.0 + 0.15 * tallest)) + 0.7
-        with canvas(rows, columns, height) as (drawing, axes):
-            panels = [ax for line in axes for ax in line]
-            for ax, (label, (_, found)) in zip(panels, maps.items(), strict=False):
+        with panels(len(maps), columns, min(6.0, max(1.9, 1.0 + 0.15 * tallest)), 0.7) as (drawing, axes):
+            for ax, (label, (_, found)) in zip(axes, maps.items(), strict=True):
                 image = ax.pcolormesh(
                     found.scores, cmap="cividis", vmin=low, vmax=high, edgecolors="face", linewidth=0.2
                 )
                 best = found.scores.argmax(axis=1)
-                circle: dict[str, Any] = {
-                    "markerfacecolor": "white",
-                    "markeredgecolor": "black",
-                    "markeredgewidth": 0.7,
-                }
-                ax.plot(best + 0.5, np.arange(len(best)) + 0.5, "o", markersize=3.5, **circle)
+                places = best + 0.5, np.arange(len(best)) + 0.5
+                ax.plot(*places, "o", markersize=3.5, color="white", markeredgecolor="black", markeredgewidth=0.7)
                 for at in _borders(found.queries):
                     ax.axhline(at, color="white", linewidth=1.2)
                 for at in _borders(found.documents):
@@ -194,10 +187,14 @@ def figure(
                 _ticks(ax.xaxis, [documents[node] for node in found.documents], 40 // columns)
                 ax.invert_yaxis()
                 ax.set_title(f"{titles[label]}\nMaxSim {found.score:.3f}, spread {found.spread:.3f}", loc="left")
-            for ax in panels[len(maps) :]:
-                ax.set_axis_off()
             bar = drawing.colorbar(
-                image, ax=panels, location="top", shrink=0.4, aspect=40, pad=0.1 / height, label="Similarity"
+                image,
+                ax=drawing.axes,
+                location="top",
+                shrink=0.4,
+                aspect=40,
+                pad=0.1 / drawing.get_figheight(),
+                label="Similarity",
             )
             if bar.solids is not None:
                 bar.solids.set_rasterized(False)  # a self-contained page loads no images

@@ -64,12 +64,7 @@ def map_of(panels: Mapping[str, Mapping[str, Any]], sampled: Mapping[str, int]) 
 
 
 def groups_of(tags: Sequence[Sequence[str]], named: int = len(COLOURS)) -> tuple[list[str], list[int]]:
-    """Return names of groups, and the group of each post: the most frequent tags, and the rest.
-
-    Args:
-        tags: tags of each post.
-        named: largest number of tags with a group.
-    """
+    """Return names of groups, and the group of each post by its tags: the ``named`` most frequent ones, or the rest."""
     counts = Counter(tag for own in tags for tag in own)
     common = sorted(counts, key=lambda tag: (-counts[tag], tag))[:named]
     place = {tag: number for number, tag in enumerate(common)}

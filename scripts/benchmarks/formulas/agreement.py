@@ -26,9 +26,10 @@ from typing import Any
 
 from graphs.formulas.latex import parse_latex
 from graphs.formulas.mathml import clean_plain
-from graphs.formulas.tree import FormulaTree, TreeKind
+from graphs.formulas.tree import FormulaTree
 
 _ENTITY = re.compile(r"&(lt|gt|amp|quot);")
+_PART = re.compile(r"\[(?P<label>[^\[\],]*(?:,(?![0-9A-Za-z]\[)[^\[\],]*)*)|\]|,(?P<edge>.?)", re.DOTALL)
 
 Edges = Counter[tuple[str, str, str]]
 
@@ -67,30 +68,18 @@ def _plain_part(text: str) -> str:
 
 
 def edges_of_string(tangent_string: str) -> Edges:
-    """Yield the edges ``(label, edge, label)`` of a tree in string form, and its root as ``("", "", label)``."""
+    """Return the edges ``(label, edge, label)`` of a tree in string form, and its root as ``("", "", label)``."""
     found: Edges = Counter()
-    stack: list[str] = []
+    above: list[str] = []
     edge = ""
-    position = 0
-    while position < len(tangent_string):
-        character = tangent_string[position]
-        if character == "[":
-            match = re.compile(r"[^\[\],]*(?:,(?![0-9A-Za-z]\[)[^\[\],]*)*").match(tangent_string, position + 1)
-            label = match.group() if match else ""
-            found[(stack[-1] if stack else "", edge if stack else "", label)] += 1
-            stack.append(label)
-            edge = "n"
-            position += 1 + len(label)
-        elif character == "]":
-            if stack:
-                stack.pop()
-            edge = "n"
-            position += 1
-        elif character == ",":
-            edge = tangent_string[position + 1 : position + 2]
-            position += 2
-        else:
-            position += 1
+    for match in _PART.finditer(tangent_string):
+        label, name = match.group("label", "edge")
+        if label is not None:
+            found[(above[-1], edge, label) if above else ("", "", label)] += 1
+            above.append(label)
+        elif name is None and above:
+            above.pop()
+        edge = "n" if name is None else name
     return found
 
 
@@ -106,17 +95,15 @@ def rows(oracle: Path, part: str) -> Iterator[dict[str, Any]]:
 
 def excluded(row: dict[str, Any]) -> str:
     """Return the reason to leave a row out, or an empty string."""
-    trees = (row["slt_string"] or "") + (row["opt_string"] or "")
-    if row["year"] == 2020 and (
-        "T!\\" in trees or "E!]" in (row["slt_string"] or "") or "[E!" in (row["slt_string"] or "")
-    ):
+    slt, opt = row["slt_string"] or "", row["opt_string"] or ""
+    if row["year"] == 2020 and ("T!\\" in slt + opt or "E!]" in slt or "[E!" in slt):
         return "2020, a command LaTeXML did not know"
     if _ENTITY.search(row["latex"]):
         return "LaTeX escaped for HTML"
     return ""
 
 
-def compare(kind: TreeKind, expected: str, tree: FormulaTree | None, latex: str, agreement: Agreement) -> None:
+def compare(expected: str, tree: FormulaTree | None, latex: str, agreement: Agreement) -> None:
     """Count one formula."""
     agreement.compared += 1
     actual = tree.tangent_string() if tree is not None else ""
@@ -139,8 +126,7 @@ def measure(oracle: Path, part: str) -> dict[str, Any]:
     """Return all figures of one part, and the differences."""
     slt, opt = Agreement(), Agreement()
     left_out: Counter[str] = Counter()
-    seconds = 0.0
-    parsed_formulas = 0
+    seconds, count = 0.0, 0
     for row in rows(oracle, part):
         reason = excluded(row)
         if reason:
@@ -149,17 +135,13 @@ def measure(oracle: Path, part: str) -> dict[str, Any]:
         start = time.process_time()
         parsed = parse_latex(row["latex"])
         seconds += time.process_time() - start
-        parsed_formulas += 1
+        count += 1
         if row["slt_string"]:
-            compare("slt", plain(row["slt_string"]), parsed.slt, row["latex"], slt)
+            compare(plain(row["slt_string"]), parsed.slt, row["latex"], slt)
         if row["opt_string"]:
-            compare("opt", plain(row["opt_string"]), parsed.opt, row["latex"], opt)
-    return {
-        "slt": slt,
-        "opt": opt,
-        "left_out": dict(left_out),
-        "formulas_per_second": parsed_formulas / max(seconds, 1e-9),
-    }
+            compare(plain(row["opt_string"]), parsed.opt, row["latex"], opt)
+    speed = count / max(seconds, 1e-9)
+    return {"slt": slt, "opt": opt, "left_out": dict(left_out), "formulas_per_second": speed}
 
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
@@ -173,11 +155,8 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     summary: dict[str, Any] = {"part": options.part, "left_out": figures["left_out"]}
     for kind in ("slt", "opt"):
         agreement: Agreement = figures[kind]
-        summary[kind] = {
-            "compared": agreement.compared,
-            "identical": agreement.share,
-            "edge_f1": agreement.edge_f1,
-        }
+        shares = {"identical": agreement.share, "edge_f1": agreement.edge_f1}
+        summary[kind] = {"compared": agreement.compared, **shares}
         identical = f"{agreement.identical} of {agreement.compared} identical ({agreement.share:.2%})"
         print(f"{kind}: {identical}, edge F1 {agreement.edge_f1:.4f}")
         if options.part == "dev":

@@ -10,8 +10,7 @@ formulas with no layout or no operator tree, formulas with an ``E!`` node, formu
 process in MiB during the last nine tenths. ``E!`` marks parts that could not be read (``unread``: fragments, unknown
 commands), and, as in the official trees, cells that a matrix or an alignment leaves empty (``empty cells``). The next
 line has the reasons for unread formulas: a ``fence`` without a beginning or an end, an undefined ``command``, or
-another reason. For several paths, a line has their different formulas ``together``. The last line is one JSON object.
-Exit code 1: an exception.
+another reason. For several paths, a line has their different formulas ``together``. Exit code 1: an exception.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import json
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -82,7 +81,7 @@ def _strings(record: object) -> Iterator[str]:
 UNREAD, EMPTY = 1, 2  # bits: the trees of a formula have something unread, an empty cell
 
 
-def measure(path: Path, seen: dict[str, int] | None = None) -> dict[str, Any]:
+def measure(path: Path, seen: dict[str, int]) -> dict[str, Any]:
     """Parse every different formula of ``path``; ``seen`` receives the bits of each."""
     different = formulas(path)
     counts: Counter[str] = Counter()
@@ -98,18 +97,15 @@ def measure(path: Path, seen: dict[str, int] | None = None) -> dict[str, Any]:
         except Exception:  # noqa: BLE001 - this is what is being looked for
             raised.append(f"{latex!r}\n{traceback.format_exc()}")
             continue
-        trees = {"slt": parsed.slt, "opt": parsed.opt}
-        for kind, tree in trees.items():
-            counts[f"no_{kind}"] += tree is None
-        found = [_errors(tree) for tree in trees.values() if tree is not None]
+        counts.update(no_slt=parsed.slt is None, no_opt=parsed.opt is None)
+        found = [_errors(tree) for tree in (parsed.slt, parsed.opt) if tree is not None]
         unread, empty = any(unread for unread, _ in found), any(empty for _, empty in found)
         bits[number] = UNREAD * unread + EMPTY * empty
         counts["error"] += unread or empty
         counts["unread"] += unread
     seconds = max(time.process_time() - start, 1e-9)
     grown = process_memory("VmRSS") - grown
-    if seen is not None:
-        seen.update(zip(different, bits, strict=True))
+    seen.update(zip(different, bits, strict=True))
     why = Counter(_reason(*pair) for pair, found in zip(different.items(), bits, strict=True) if found & UNREAD)
     return {
         "formulas": len(different),
@@ -133,10 +129,8 @@ def _errors(tree: FormulaTree) -> tuple[bool, bool]:
     unread = empty = False
     for node, label in enumerate(tree.labels):
         if label.startswith("E!"):
-            filled_up = (
-                node not in first_child and tree.parents[node] >= 0 and tree.labels[tree.parents[node]] == "M!R!"
-            )
-            is_cell = filled_up or first_child.get(node) == "W!"
+            above = tree.labels[tree.parents[node]] if tree.parents[node] >= 0 else ""
+            is_cell = (node not in first_child and above == "M!R!") or first_child.get(node) == "W!"
             unread, empty = unread or not is_cell, empty or is_cell
     return unread, empty
 
@@ -159,11 +153,11 @@ def _is_balanced(whole: MathList) -> bool:
     return depth == 0
 
 
-def main(arguments: Sequence[str] | None = None) -> tuple[dict[str, Any], int]:
+def main() -> tuple[dict[str, Any], int]:
     """Print a line for each path; return the result, and the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder of ARQMath, or JSON lines")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     results: dict[str, Any] = {}
     seen: dict[str, int] = {}
     for path in options.paths:

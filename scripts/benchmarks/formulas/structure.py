@@ -1,8 +1,6 @@
 """Structure search: its speed compared with BM25 over symbol pairs, and checks with renamed and enclosed formulas.
 
     python scripts/bench.py structure                                         # formulas of the embedded collection
-    python scripts/bench.py structure --corpus titles --root DIR --formulas 100000 --proofs 0
-    python scripts/bench.py structure --corpus arqmath --root DIR --formulas 100000 --latent --formulas-db formulas.db
     python scripts/bench.py structure --corpus titles --root DIR --formulas 1000000 --fill --proofs 0
 
 All searches take turns on the same formulas and queries, in one process; a search returns ``--k`` results. The formulas
@@ -54,7 +52,7 @@ TWO_LETTERS = [f"{a}{b}" for a in LETTERS for b in LETTERS]
 Search = Callable[[ParsedFormula, int], list[int]]
 
 
-def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
+def main() -> dict[str, Any]:
     """Print times of all searches, and the shares of the checks; return the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", default="mathdocs", help="kind of the collection")
@@ -68,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--k", type=int, default=10, help="number of results")
     parser.add_argument("--formulas-db", type=Path, help="formulas.db: published trees instead of those from LaTeX")
     parser.add_argument("--latent", action="store_true", help="also time dense vectors (track=latent)")
-    given = parser.parse_args(arguments)
+    given = parser.parse_args()
     if min(given.formulas, given.queries, given.k) < 1:
         raise ConfigError("--formulas, --queries and --k must be 1 or more")
     generator = random.Random(42)

@@ -7,7 +7,7 @@ Formulas are drawn as often as they occur in posts. Those of at most 10 characte
 separately, as ``short``. All ways to make a tree take turns on the same formulas; the fastest round of each counts.
 Times are CPU times of this process and its child programs. latex2mathml makes Presentation MathML, but no tree.
 LaTeXML, if installed, makes both kinds of MathML of a few formulas; its start is included. The embedded collection has
-no MathML, so the MathML of latex2mathml is used for its layout trees. The last line is one JSON object.
+no MathML, so the MathML of latex2mathml is used for its layout trees.
 """
 
 from __future__ import annotations
@@ -76,16 +76,16 @@ def _layout_mathml(latex: str) -> str:
         return ""
 
 
-def _from_mathml(formula: PublishedFormula) -> None:
-    _tree(parse_slt, formula.presentation)
-    _tree(parse_opt, formula.content)
-
-
 def _tree(parse: Callable[[str], object], mathml: str) -> None:
     try:
         parse(mathml)
     except FormulaError:
         return  # an empty formula has no tree; its time counts
+
+
+def _from_mathml(formula: PublishedFormula) -> None:
+    _tree(parse_slt, formula.presentation)
+    _tree(parse_opt, formula.content)
 
 
 Rule = Callable[[PublishedFormula], object]
@@ -128,7 +128,7 @@ def measure_latexml(formulas: Sequence[PublishedFormula]) -> float:
     return len(formulas) / max(cpu_seconds() - start, 1e-9)
 
 
-def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
+def main() -> dict[str, Any]:
     """Print the speed of every way.
 
     Returns:
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument(
         "--latexml", type=int, default=20, help="number of formulas for LaTeXML, if it is installed; 0: none"
     )
-    given = parser.parse_args(arguments)
+    given = parser.parse_args()
     collection, formulas = sample(given.root, given.formulas)
     short = [formula for formula in formulas if len(formula.latex) <= SHORT]
     speed = {"all": measure(formulas, given.rounds), "short": measure(short, given.rounds)}

@@ -13,7 +13,7 @@ labels or roles from both sources:
 * common: nodes with the same label in both sources, as a share of the larger source;
 * Jaccard: labels in both vocabularies, as a share of those in either; also for labels seen at least 5 times in either.
 
-The labels whose counts differ most follow. The last line is one JSON object.
+The labels whose counts differ most follow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -50,48 +50,38 @@ SPOILT: dict[str, tuple[str | None, str | None, str | None]] = {
     "command LaTeXML did not know": (None, r">\\[A-Za-z@]+\*?<", None),
 }
 FREQUENT = 5  # occurrences; rarer numbers have no separate label (thesis, section 3.3.1)
+BAGS = ("labels", "roles")
 _NODE_KIND = {"slt": NodeKind.SLT, "opt": NodeKind.OPT}
 
 
 @dataclass
-class Source:
-    """Counts of one source: node labels and edge roles."""
-
-    labels: Counter[str] = field(default_factory=Counter)
-    roles: Counter[str] = field(default_factory=Counter)
-
-    def add(self, tree: FormulaTree) -> None:
-        kind = _NODE_KIND[tree.kind]
-        self.labels.update(normalize(label, kind) for label in tree.labels)
-        self.roles.update(f":{tree.kind}-{edge}" for edge in tree.edge_labels[1:])
-
-
-@dataclass
 class Pairs:
-    """Two sources of one kind of tree, over the same formulas."""
+    """Trees of one kind from both sources, of the same formulas: counts of node labels and edge roles."""
 
-    mathml: Source = field(default_factory=Source)
-    latex: Source = field(default_factory=Source)
-    formulas: int = 0
-    identical: int = 0
-    without_mathml: int = 0
-    without_latex: int = 0
+    mathml: dict[str, Counter[str]] = field(default_factory=lambda: {what: Counter() for what in BAGS})
+    latex: dict[str, Counter[str]] = field(default_factory=lambda: {what: Counter() for what in BAGS})
+    counts: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
 
     def add(self, official: FormulaTree | None, ours: FormulaTree | None) -> None:
         if official is None:
-            self.without_mathml += 1
+            self.counts["without_mathml"] += 1
             return
-        self.formulas += 1
-        self.mathml.add(official)
+        self.counts["formulas"] += 1
+        _count(official, self.mathml)
         if ours is None:
-            self.without_latex += 1
+            self.counts["without_latex"] += 1
             return
-        self.latex.add(ours)
-        self.identical += _key(official) == _key(ours)
+        _count(ours, self.latex)
+        self.counts["identical"] += _key(official) == _key(ours)
 
 
-def _key(tree: FormulaTree) -> tuple[object, ...]:
+def _count(tree: FormulaTree, bags: dict[str, Counter[str]]) -> None:
+    bags["labels"].update(_key(tree)[0])
+    bags["roles"].update(f":{tree.kind}-{edge}" for edge in tree.edge_labels[1:])
+
+
+def _key(tree: FormulaTree) -> tuple[tuple[str, ...], tuple[int, ...], tuple[str, ...]]:
     kind = _NODE_KIND[tree.kind]
     return tuple(normalize(label, kind) for label in tree.labels), tree.parents, tree.edge_labels
 
@@ -162,39 +152,28 @@ def differences(mathml: Counter[str], latex: Counter[str], number: int) -> list[
 
 def _figures(of_kind: dict[TreeKind, Pairs], number: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
-    both: list[Source] = [Source(), Source()]
     for kind, pairs in of_kind.items():
-        for source, part in zip(both, (pairs.mathml, pairs.latex), strict=True):
-            source.labels.update(part.labels)
-            source.roles.update(part.roles)
         result[kind] = {
-            "formulas": pairs.formulas,
-            "without_tree_from_mathml": pairs.without_mathml,
-            "without_tree_from_latex": pairs.without_latex,
+            "formulas": pairs.counts["formulas"],
+            "without_tree_from_mathml": pairs.counts["without_mathml"],
+            "without_tree_from_latex": pairs.counts["without_latex"],
             "left_out": dict(pairs.left_out),
-            "identical": pairs.identical / max(pairs.formulas, 1),
-            "labels": compare(pairs.mathml.labels, pairs.latex.labels),
-            "roles": compare(pairs.mathml.roles, pairs.latex.roles),
-            "differences": differences(pairs.mathml.labels, pairs.latex.labels, number),
+            "identical": pairs.counts["identical"] / max(pairs.counts["formulas"], 1),
+            **{what: compare(pairs.mathml[what], pairs.latex[what]) for what in BAGS},
+            "differences": differences(pairs.mathml["labels"], pairs.latex["labels"], number),
         }
-    labels, roles = (compare(getattr(both[0], what), getattr(both[1], what)) for what in ("labels", "roles"))
-    return result | {"both": {"labels": labels, "roles": roles}}
+    slt, opt = of_kind["slt"], of_kind["opt"]
+    both = {what: compare(slt.mathml[what] + opt.mathml[what], slt.latex[what] + opt.latex[what]) for what in BAGS}
+    return result | {"both": both}
 
 
-def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
-    """Print and return figures for ``all`` and ``intact`` formulas, by kind of tree, with ``both`` kinds together.
-
-    A kind has the formulas compared and identical, ``labels`` and ``roles`` as :func:`compare` gives them, and
-    ``differences``, the labels whose counts differ most.
-
-    Raises:
-        ConfigError: a collection without all three representations.
-    """
+def main() -> dict[str, Any]:
+    """Print and return figures for ``all`` and ``intact`` formulas, by kind of tree, with ``both`` kinds together."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, required=True, help="folder in the layout of ARQMath")
     parser.add_argument("--formulas", type=int, help="number of formulas; default: all")
     parser.add_argument("--differences", type=int, default=15, help="number of labels to print")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     files = open_corpus("arqmath", options.root).formulas()
     if files is None or not files.latex or not files.slt or not files.opt:
         raise ConfigError(f"--root {options.root}: TSV folders are missing; all three representations are needed")
@@ -208,15 +187,13 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
 def print_part(part: str, of_kind: dict[str, Any]) -> None:
     """Print the figures of ``all`` or of the ``intact`` formulas."""
     for kind, figures in of_kind.items():
-        compared = (
-            f"{figures['formulas']:,} formulas, identical trees {figures['identical']:.2%}"
-            if "formulas" in figures
-            else "kinds of tree together"
-        )
+        compared = "kinds of tree together"
+        if "formulas" in figures:
+            compared = f"{figures['formulas']:,} formulas, identical trees {figures['identical']:.2%}"
         print(f"{part} {kind}: {compared}")
         for reason, number in figures.get("left_out", {}).items():
             print(f"  left out: {number:,} formulas, {reason}")
-        for what in ("labels", "roles"):
+        for what in BAGS:
             bag = figures[what]
             print(
                 f"  {what}: {bag['mathml']:,} from MathML, {bag['latex']:,} from LaTeX; "

@@ -9,7 +9,7 @@ separate environment, because it requires another torch than this project); with
 
 Columns: bytes of the index, nDCG' of the judged topics (regime ``mini``), the share of the first 100 of exact search
 that is found, and queries a second of one thread, one query after the other. The approximate index is searched with
-two sizes of its pool, fast-plaid with two numbers of probes. The last line is one JSON object.
+two sizes of its pool, fast-plaid with two numbers of probes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -40,14 +41,14 @@ POOLS = (FIRST, 1000)
 PROGRAM = Path(__file__).with_name("plaid.py")
 
 
+@dataclass
 class Judged:
     """Topics with judgments, and the exact results: prints what a search is worth."""
 
-    def __init__(self, topics: Sequence[str], qrels: Qrels, exact: Sequence[Ranking]) -> None:
-        self.topics = topics
-        self.qrels = qrels
-        self.exact = exact
-        self.result: dict[str, float] = {}
+    topics: Sequence[str]
+    qrels: Qrels
+    exact: Sequence[Ranking]
+    result: dict[str, float] = field(default_factory=dict)
 
     def show(self, name: str, found: Sequence[Ranking], size: int, seconds: float) -> None:
         """Print a row, and keep its numbers."""
@@ -119,10 +120,6 @@ def main() -> dict[str, float]:
                     [(posts[number], float(-place)) for place, number in enumerate(ranking)]
                     for ranking in json.loads(path.read_text())
                 ]
-                judged.show(
-                    f"plaid, {bits} bits, {probes} probes",
-                    found,
-                    int(measured[f"{bits}_bytes"]),
-                    measured[f"{path.stem}_seconds"],
-                )
+                size, seconds = int(measured[f"{bits}_bytes"]), measured[f"{path.stem}_seconds"]
+                judged.show(f"plaid, {bits} bits, {probes} probes", found, size, seconds)
     return judged.result

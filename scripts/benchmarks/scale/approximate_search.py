@@ -2,7 +2,6 @@
 
     python scripts/bench.py approximate_search --index index                    # some ten minutes, 3 GB of disk
     python scripts/bench.py approximate_search --index index --posts 100000     # a trial of a minute
-    python scripts/bench.py approximate_search --index index --vectors repeated
 
 ``--index`` is a folder of mathamr index, whose vectors are the originals, or a random part of them with
 ``--vectors-a-post`` on average, so that the defaults are the size of ARQMath. **like**: generated posts with the
@@ -10,16 +9,15 @@ originals' mean, covariances between posts and within a post, and numbers of vec
 **repeated**: the originals repeated with more and more noise, with relevant posts as in the benchmark ``search``.
 Vectors are kept in half precision. Queries are searched one after the other. **float** is the scan of all vectors in
 float32, which exact search uses for small collections. Recall@100 is relative to exact search. Memory is that of a new
-process that only opens the index and searches: its own, and with the pages of files that it has read. The last line is
-one JSON object.
+process that only opens the index and searches: its own, and with the pages of files that it has read.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -34,9 +32,8 @@ from mathamr.retrieval.approximate import ApproximateIndex
 from mathamr.retrieval.exact import scan
 from mathamr.retrieval.index import Index, Ranking, Strategy
 from mathamr.retrieval.strategies import search
-from mathamr.search.catalog import Catalog
 from mathamr.stages.console import Console
-from scripts.benchmarks.search import NOISE, Bench, K, Result, ndcg, with_noise
+from scripts.benchmarks.search import NOISE, Bench, K, Result, ndcg, timed, vectors_of, with_noise
 
 POSTS_AT_A_TIME = 1 << 16
 EXACT, APPROXIMATE = Strategy("maxsim"), Strategy("maxsim", exact=False)
@@ -105,19 +102,6 @@ def recall(found: Sequence[Ranking], right: Sequence[Ranking]) -> float:
     return sum(shares) / len(shares)
 
 
-def timed(run: Callable[[VectorSets], object], queries: VectorSets) -> tuple[list[float], list[float]]:
-    """Return milliseconds of each query alone, by the clock and of CPU time of all threads."""
-    clock, cpu = [], []
-    for number in range(len(queries)):
-        one = queries.select(torch.tensor([number]))
-        begin = time.process_time()
-        with Stopwatch() as watch:
-            run(one)
-        clock.append(1000 * watch.seconds)
-        cpu.append(1000 * (time.process_time() - begin))
-    return clock, cpu
-
-
 def measured(name: str, path: Path, queries: VectorSets, qrels: object, rounds: int) -> Result:
     """Search the index in ``path`` and print times, recall and memory."""
     result: Result = {}
@@ -127,8 +111,9 @@ def measured(name: str, path: Path, queries: VectorSets, qrels: object, rounds: 
         print(f"{name:9} {label:12} memory {private:.2f} GiB, {most:.2f} GiB with pages of files", flush=True)
         result |= {f"{name}_{label}_private_gib": private, f"{name}_{label}_memory_gib": most}
     index = ApproximateIndex.open(path)
+    each = [queries.select(torch.tensor([number])) for number in range(len(queries))]
     for strategy in (APPROXIMATE, EXACT):
-        search(index, queries.select(torch.tensor([0])), strategy, K)  # reads files
+        search(index, each[0], strategy, K)  # reads files
     found = search(index, queries, APPROXIMATE, K)
     right = search(index, queries, EXACT, K)
     runs: dict[str, Callable[[VectorSets], object]] = {
@@ -140,9 +125,10 @@ def measured(name: str, path: Path, queries: VectorSets, qrels: object, rounds: 
     cpu: dict[str, list[float]] = {run: [] for run in runs}
     for _ in range(rounds):
         for run, function in runs.items():
-            times, own = timed(function, queries)
-            clock[run] += times
-            cpu[run] += own
+            for one in each:
+                milliseconds, of_cpu = timed(partial(function, one))
+                clock[run].append(milliseconds)
+                cpu[run].append(of_cpu)
     with Stopwatch() as together:
         search(index, queries, EXACT, K)
     result |= {f"{name}_recall_100": recall(found, right)}
@@ -196,9 +182,7 @@ def main() -> Result:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     print(f"{torch.get_num_threads()} threads, load {Path('/proc/loadavg').read_text().split()[0]}")
-    catalog = Catalog.open(given.index)
-    originals = catalog.vectors.vectors_of(sorted(catalog.vectors.post_ids()))
-    catalog.close()
+    originals = vectors_of(given.index)
     generator = torch.Generator().manual_seed(0)
     if given.vectors_a_post:
         originals = thinned(originals, given.vectors_a_post, generator)

@@ -2,16 +2,13 @@
 
     python scripts/bench.py serve_load --index index                        # 50 clients for a minute
     python scripts/bench.py serve_load --index index --workers 2            # two processes that answer
-    python scripts/bench.py serve_load --index index --clients 8 --seconds 10
 
 The server is a separate process, started by mathamr serve. The clients are threads of this process, on the same cores.
 A client sends the beginning of a post as its query, a different post each time, and waits for the answer. If the server
 is full (503), the client waits as long as the server says and asks again; the waiting counts for the query. Every other
 status, and a broken connection, is an error. ``memory`` is the resident memory of the server, in MiB: ``first`` after a
 tenth of the time, ``last`` at the end. With several workers it is the sum over their processes, with shared memory
-counted once (``Pss``). The last line is one JSON object.
-
-Exit codes: 0 no error; 1 errors, which are listed.
+counted once (``Pss``). Exit code 1: errors, which are listed.
 """
 
 from __future__ import annotations
@@ -24,7 +21,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -33,6 +29,7 @@ import numpy as np
 
 from mathamr.evaluation.efficiency import process_memory
 from mathamr.search.catalog import Catalog
+from scripts.benchmarks.collection import family
 
 QUERIES = 500  # different ones; more than the engine remembers
 CHARACTERS = 120  # of a query
@@ -144,13 +141,10 @@ def _status(connection: http.client.HTTPConnection, query: str) -> int:
 
 def resident(pid: int) -> float:
     """Return the memory of a process and its children in MiB, shared pages counted once; 0 where it is unknown."""
-    children = Path(f"/proc/{pid}/task/{pid}/children")
-    with suppress(OSError, ValueError):
-        pids = [pid, *map(int, children.read_text(encoding="ascii").split())]
-        if len(pids) == 1:
-            return process_memory("VmRSS", process=pid) / 2**20
-        return sum(process_memory("Pss", process=one, file="smaps_rollup") for one in pids) / 2**20
-    return 0.0
+    pids = family(pid)
+    if len(pids) == 1:
+        return process_memory("VmRSS", process=pid) / 2**20
+    return sum(process_memory("Pss", process=one, file="smaps_rollup") for one in pids) / 2**20
 
 
 def summary(load: Load, memory: list[float], clients: int, seconds: float) -> dict[str, object]:

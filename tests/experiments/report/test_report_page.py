@@ -246,7 +246,7 @@ def test_differences_name_the_topics_that_gained_and_lost_most() -> None:
 
 def test_epochs_are_counted_from_1() -> None:
     records = [{"epoch": 0, "val_mrr": 0.5}, {"epoch": 1, "val_mrr": 0.7}]
-    assert charts._means([records, records[:1]], "val_mrr") == [(1, 0.5), (2, 0.7)]
+    assert charts._means([records, records[:1]], "val_mrr") == ([1, 2], [0.5, 0.7])
 
 
 def test_cosines_of_a_topic_are_those_of_different_answers() -> None:
