@@ -33,7 +33,6 @@ KINDS = ("question", "answer", "topic")
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
     add_corpus(parser)
     parser.add_argument("--out", type=Path, required=True, help="output database (resumed if it exists)")

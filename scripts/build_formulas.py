@@ -25,7 +25,6 @@ from experiments.options import add_corpus, corpus_of, parser_of
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
     add_corpus(parser, required=False)
     parser.set_defaults(corpus="arqmath")

@@ -35,7 +35,6 @@ KINDS = ("question", "answer", "topic")
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns the exit code."""
     given = _parser().parse_args(arguments)
 
     from mathamr.stages.console import Console

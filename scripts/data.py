@@ -45,7 +45,6 @@ _PROBE = 4_000_000  # bytes of the largest file from which the speed is measured
 
 @command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit code."""
     given = _parser().parse_args(arguments)
 
     from graphs.errors import ConfigError, MathAMRError

@@ -39,7 +39,6 @@ REGIMES = ("full", "mini", "judged")
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
     parser.add_argument("--task", type=int, choices=(1, 2), required=True)
     parser.add_argument("--qrels", type=Path, required=True, nargs="+", help="files of judgments")

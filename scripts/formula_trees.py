@@ -33,7 +33,6 @@ _UNDECODED = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as surro
 
 @command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--latex", help="a formula, without dollar signs")

@@ -67,7 +67,6 @@ _OF_GRAPHS = (
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns the exit code."""
     parser = _options()
     _check_condition(arguments or ())
     given = parser.parse_args(arguments)

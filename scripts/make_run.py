@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     index = commands.add_parser("index", help="search an index of mathamr index")

@@ -31,7 +31,6 @@ from experiments.options import add_corpus, corpus_of, parser_of
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
     add_corpus(parser)
     parser.add_argument("--graphs-db", type=Path, required=True, help="collection.db")

@@ -49,7 +49,6 @@ FREE = re.compile(
 
 @command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
     parser.add_argument("table", help="table, e.g. 4.10, mini-4.11, mini, docs or all")
     parser.add_argument("settings", nargs="*", help="settings KEY=VALUE that change no result")

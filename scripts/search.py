@@ -59,7 +59,6 @@ SHOWN = 100  # characters of a virtual node's text, or of a refused query
 
 @command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
     words = [word for word in words if word != "--json"]

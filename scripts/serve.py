@@ -53,7 +53,6 @@ MAX_CONNECTIONS = 256  # of a worker: several times its waiting questions, which
 
 @command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or HELP & set(words):
         print(__doc__)

@@ -31,7 +31,6 @@ from experiments.options import add_corpus, corpus_of, parser_of
 
 @command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
     parser.add_argument("experiment", type=Path, nargs="?", help="folder outputs/EXP")
     parser.add_argument("--job", default="best", help="CONDITION-seedN; best: by the held-out training pairs")

@@ -33,7 +33,6 @@ from experiments.options import parser_of
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
     parser.add_argument("--tensors", type=Path, required=True, help="preprocessed.db")
     parser.add_argument("--pairs", type=Path, required=True, help="TSV of question ids and answer ids")

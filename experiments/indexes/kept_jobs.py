@@ -10,7 +10,6 @@ index is built again. The conditions that the job reads are kept in the same fol
 from __future__ import annotations
 
 import shutil
-from collections.abc import Container
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -90,16 +89,13 @@ class _Keeper:
         path = system.posts_db
         with PostTexts(path) as texts:
             answers = texts.post_ids("answer")
-        wanted = topic_set.indexed
-        if wanted is not None and self._lacks_answers(wanted):
-            self._console.say(PART_INDEXED.format(job.config.data.regime))
-        return sum(wanted is None or answer in wanted for answer in answers), path
-
-    def _lacks_answers(self, wanted: Container[str]) -> bool:
-        """Return whether the collection has other answers than ``wanted``."""
+        if (wanted := topic_set.indexed) is None:
+            return len(answers), path
         with self._files.headers() as kept:
             posts = (post for post in kept.posts() if isinstance(post, Post) and post.kind == "answer")
-            return any(post.post_id not in wanted for post in posts)
+            if any(post.post_id not in wanted for post in posts):
+                self._console.say(PART_INDEXED.format(job.config.data.regime))
+        return sum(answer in wanted for answer in answers), path
 
     def keep(self, job: Job, place: Path) -> dict[str, Any]:
         """Keep a job in ``place``, after the jobs that it needs; return its entry of the manifest."""

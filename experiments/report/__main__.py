@@ -18,7 +18,6 @@ from experiments.options import parser_of
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns the places of the report."""
     parser = parser_of(__doc__)
     parser.add_argument(
         "folders", nargs="+", type=Path, metavar="DIR", help="folder outputs/EXP, or outputs with several experiments"

@@ -220,14 +220,11 @@ def strategies_and_backends(bench: Bench, folder: Path, pool: int, m_all: int, d
     reference = ExactIndex.build(bench.post_ids, bench.documents)
     dtypes: tuple[DType, ...] = ("float32", "float16")
     for dtype in dtypes:
-        name, path = f"exact-{dtype}", folder / dtype
+        options: dict[str, Any] = {"path": folder / dtype, "dtype": dtype, "device": device}
         index, costs = bench.built(
-            name,
-            lambda path=path, dtype=dtype: ExactIndex.build(  # type: ignore[misc]
-                bench.post_ids, bench.documents, path=path, dtype=dtype, device=device
-            ),
+            f"exact-{dtype}", partial(ExactIndex.build, bench.post_ids, bench.documents, **options)
         )
-        result |= costs | bench.measure(index, reference, name, exact_ones)
+        result |= costs | bench.measure(index, reference, f"exact-{dtype}", exact_ones)
         index.close()
     hnsw = Hnsw(m_all=m_all)
     places: dict[str, Callable[[], Index]] = {

@@ -10,12 +10,11 @@ opened, in bytes; ``bytes_a_pair`` is the increase for each further pair, from t
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -37,19 +36,12 @@ def main() -> dict[str, Any]:
     """Measure each number of pairs, print a line for each; return the result."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--pairs", type=int, nargs="+", default=[10_000, 100_000], help="numbers of pairs")
-    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)  # the measuring process itself
     given = parser.parse_args()
-    if given.alone:
-        return measure(given.pairs[0])
     found = {}
     for count in sorted(given.pairs):
-        script = Path(__file__).parents[1] / "bench.py"
-        command = [sys.executable, str(script), "text_training", "--alone", "--pairs", str(count)]
-        output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-        found[count] = json.loads(output.splitlines()[-1])
-        print(
-            f"{count:>8,} pairs: {found[count]['memory'] / 2**20:6.1f} MiB, {found[count]['cpu_seconds']:.1f} s of CPU"
-        )
+        with ProcessPoolExecutor(1, get_context("spawn")) as alone:
+            own = found[count] = alone.submit(measure, count).result()
+        print(f"{count:>8,} pairs: {own['memory'] / 2**20:6.1f} MiB, {own['cpu_seconds']:.1f} s of CPU")
     first, last = min(found), max(found)
     grown = (found[last]["memory"] - found[first]["memory"]) / max(last - first, 1)
     return {"sizes": found, "bytes_a_pair": round(grown, 1)}

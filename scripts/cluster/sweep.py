@@ -19,7 +19,6 @@ from mathamr.default_settings import CONF
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns what is printed."""
     parser = parser_of(f"{__doc__}\nSweeps of the package: {CONF / 'sweeps'}")
     parser.add_argument("sweep", type=Path, help="file of the sweep, or the name of one of the package")
     parser.add_argument("--check", action="store_true", help="only check the trials")

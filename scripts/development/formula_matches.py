@@ -69,7 +69,6 @@ class ShownTopic:
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; returns the exit code."""
     parser = parser_of(__doc__)
     parser.add_argument("job", type=Path, help="folder of a finished job of Task 2")
     add_corpus(parser)

@@ -27,7 +27,6 @@ from experiments.options import parser_of
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; return the exit code."""
     parser = parser_of(__doc__)
     parser.add_argument("--pairs", type=Path, required=True, help="JSON lines of mathamr text pairs")
     parser.add_argument("--validation", type=Path, help="other pairs that select the best epoch; default: a part")

@@ -26,7 +26,6 @@ from graphs.errors import ConfigError, CorpusError
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; return the exit code."""
     parser = parser_of(__doc__)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--papers", type=Path, help="papers.jsonl of mathamr text statements")

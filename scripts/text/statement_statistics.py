@@ -21,7 +21,6 @@ from experiments.options import parser_of
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; return the exit code."""
     parser = parser_of(__doc__)
     parser.add_argument("--papers", type=Path, required=True, help="papers.jsonl of mathamr text statements")
     parser.add_argument("--test-share", type=float, default=0.1, help="share of the statements that is tested")

@@ -44,7 +44,6 @@ POSITIVES = ("accepted", "answers", "duplicates", "all", "related")
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; return the exit code."""
     given = _parser().parse_args(arguments)
 
     from mathamr.stages.console import Console

@@ -28,7 +28,6 @@ from experiments.options import parser_of
 
 @command
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Run the command; return the exit code."""
     parser = parser_of(__doc__)
     parser.add_argument("--papers", type=Path, nargs="+", required=True, help="archives, folders or LaTeX files")
     parser.add_argument("--out", type=Path, required=True, help="text file, a passage on each line")
