@@ -2,14 +2,9 @@
 
 ``x^2+y`` as a symbol layout tree (SLT): the ``+`` comes next (``n``) to the ``x``, the 2 is above (``a``) it:
 
->>> y = TreeNode("V!y")
->>> plus = TreeNode("+", [("n", y)])
->>> x = TreeNode("V!x", [("n", plus), ("a", TreeNode("N!2"))])
->>> slt = FormulaTree.from_node(x, "slt")
+>>> slt = FormulaTree("slt", labels=("V!x", "+", "V!y", "N!2"), parents=(-1, 0, 1, 0), edge_labels=("", "n", "n", "a"))
 >>> slt.tangent_string()
 '[V!x[+[V!y]],a[N!2]]'
->>> slt.labels
-('V!x', '+', 'V!y', 'N!2')
 >>> slt.edges()
 [(0, 'n', 1), (1, 'n', 2), (0, 'a', 3)]
 
@@ -28,7 +23,7 @@ True
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from graphs.errors import FormulaError
@@ -57,14 +52,6 @@ def position_of(label: str) -> int:
     return code - (48 if code < 58 else 55 if code < 91 else 61)
 
 
-@dataclass(slots=True, eq=False)
-class TreeNode:
-    """Node of an unfinished tree: its label, and ``(edge label, child)`` in the order of enumeration."""
-
-    label: str
-    children: list[tuple[str, TreeNode]] = field(default_factory=list)
-
-
 @dataclass(frozen=True, slots=True)
 class FormulaTree:
     """Finished tree: node ``i`` has ``labels[i]``, parent ``parents[i]`` (-1: root) and edge ``edge_labels[i]``."""
@@ -73,22 +60,6 @@ class FormulaTree:
     labels: tuple[str, ...]
     parents: tuple[int, ...]
     edge_labels: tuple[str, ...]
-
-    @classmethod
-    def from_node(cls, root: TreeNode, kind: TreeKind) -> FormulaTree:
-        """Number the nodes below ``root`` in pre-order."""
-        labels: list[str] = []
-        parents: list[int] = []
-        edge_labels: list[str] = []
-        stack: list[tuple[TreeNode, int, str]] = [(root, -1, "")]
-        while stack:
-            node, parent, edge = stack.pop()
-            index = len(labels)
-            labels.append(node.label)
-            parents.append(parent)
-            edge_labels.append(edge)
-            stack.extend((child, index, label) for label, child in reversed(node.children))
-        return cls(kind, tuple(labels), tuple(parents), tuple(edge_labels))
 
     def __len__(self) -> int:
         return len(self.labels)

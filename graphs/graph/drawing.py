@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from graphs.formulas import drawing
 from graphs.formulas.drawing import GAP, MARGIN, ROW, label_width
-from graphs.formulas.tree import FormulaTree, TreeKind, TreeNode, position_label
+from graphs.formulas.tree import FormulaTree, TreeKind, position_label
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.membership import TREE_KINDS
 
@@ -153,16 +153,23 @@ class _Outline:
 def _tree(graph: DocumentGraph, below: dict[int, list[tuple[str, int]]], role: str, root: int) -> FormulaTree:
     """Return the formula tree below ``root``; a node that is reached twice is in it once."""
     kind: TreeKind = "opt" if role.startswith(":opt") else "slt"
-    nodes = {root: TreeNode(graph.labels[root])}
+    children: dict[int, list[tuple[str, int]]] = {root: []}
     stack = [root]
     while stack:
         here = stack.pop()
         for role_below, child in below.get(here, ()):
-            if child not in nodes:
-                nodes[child] = TreeNode(graph.labels[child])
-                nodes[here].children.append((_edge_label(role_below), nodes[child]))
+            if child not in children:
+                children[child] = []
+                children[here].append((_edge_label(role_below), child))
                 stack.append(child)
-    return FormulaTree.from_node(nodes[root], kind)
+    numbered: list[tuple[str, int, str]] = []  # label, parent, edge
+    placed = [(root, -1, "")]
+    while placed:
+        here, parent, edge = placed.pop()
+        placed.extend((child, len(numbered), label) for label, child in reversed(children[here]))
+        numbered.append((graph.labels[here], parent, edge))
+    labels, parents, edges = zip(*numbered, strict=True)
+    return FormulaTree(kind, labels, parents, edges)
 
 
 def _edge_label(role: str) -> str:

@@ -209,11 +209,8 @@ def _with_siblings(files: Sequence[Recognised]) -> list[Recognised]:
         if found.kind in ("formulas", "topic formulas") and found.representation is None:
             shown = seen[_folder(found.file)] if found.kind == "formulas" else set()
             note = found.note or "neither its rows nor its name show a representation (latex, slt, opt)"
-            settled.append(
-                replace(found, representation=next(iter(shown))) if len(shown) == 1 else replace(found, note=note)
-            )
-        else:
-            settled.append(found)
+            found = replace(found, representation=next(iter(shown))) if len(shown) == 1 else replace(found, note=note)
+        settled.append(found)
     return settled
 
 

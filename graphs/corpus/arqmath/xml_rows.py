@@ -24,9 +24,9 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Generator, Iterator
-from io import BufferedReader
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 from lxml import etree
@@ -286,9 +286,8 @@ def elements(path: Path | PackedFile, tag: str) -> Iterator[tuple[int, etree._El
     _refuse_doctype(given)
     try:
         with readable(given), given.open() as file:
-            context = etree.iterparse(
-                _Parts(file), events=("end",), tag=tag, remove_comments=True, remove_pis=True, **_SAFE
-            )
+            stream = SimpleNamespace(read=file.read1)  # gives what it has: an error comes after the elements before it
+            context = etree.iterparse(stream, events=("end",), tag=tag, remove_comments=True, remove_pis=True, **_SAFE)
             for _, element in context:
                 if element.getroottree().docinfo.internalDTD is not None:
                     raise CorpusError(_NO_DOCTYPE, path=place)
@@ -300,16 +299,6 @@ def elements(path: Path | PackedFile, tag: str) -> Iterator[tuple[int, etree._El
     except etree.XMLSyntaxError as error:
         message = f"broken XML: {error.msg or 'no content'}; {_AGAIN}"
         raise CorpusError(message, path=place, line=error.lineno or 1) from error
-
-
-class _Parts:
-    """A stream that gives what it has: elements before a damaged place are read before its error is raised."""
-
-    def __init__(self, stream: BufferedReader) -> None:
-        self._stream = stream
-
-    def read(self, size: int) -> bytes:
-        return self._stream.read1(size)
 
 
 _SAFE: Any = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}

@@ -100,22 +100,19 @@ class PublishedStock:
                         raise CorpusError(row.message)
                     damaged, first = damaged + 1, first or row.message
                     continue
-                kind = row.get("PostTypeId")
-                if not row.get("Id") or not kind:
-                    counts["posts.broken"] += 1
-                    continue
-                if kind not in ("1", "2"):
+                kind, post_id = row.get("PostTypeId"), row.get("Id")
+                if kind and post_id and kind not in ("1", "2"):
                     counts["posts.other"] += 1
                     continue
-                if not is_id(row["Id"]):
+                if not kind or not post_id or not is_id(post_id):
                     counts["posts.broken"] += 1
                     continue
-                ids.append(number(row["Id"]))
+                ids.append(number(post_id))
                 counts["posts.question" if kind == "1" else "posts.answer"] += 1
                 if kind == "1":
                     self._accepted.add_question(row.get("AcceptedAnswerId"))
                 else:
-                    self._accepted.add_answer(row["Id"])
+                    self._accepted.add_answer(post_id)
                 markup = row.get("Body", "") + row.get("Title", "")
                 counts["posts.with_formulas"] += "math-container" in markup
         except CorpusError as error:

@@ -9,15 +9,15 @@ import pytest
 from graphs.amr.penman_text import blocks, decode
 from graphs.corpus.post import FormulaRef
 from graphs.errors import GraphError
-from graphs.formulas.tree import FormulaTree, ParsedFormula, TreeNode, position_label
+from graphs.formulas.tree import FormulaTree, ParsedFormula, position_label
 from graphs.graph.mathamr_plus import DocumentGraph, MathAMRPlus, NodeKind, build
 from graphs.graph.mathamr_plus import decode as decode_plus
 
 SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
 
 X_SQUARED = ParsedFormula(
-    slt=FormulaTree.from_node(TreeNode("V!x", [("a", TreeNode("N!2"))]), "slt"),
-    opt=FormulaTree.from_node(TreeNode("O!SUP", [("0", TreeNode("V!x")), ("1", TreeNode("N!2"))]), "opt"),
+    slt=FormulaTree("slt", ("V!x", "N!2"), (-1, 0), ("", "a")),
+    opt=FormulaTree("opt", ("O!SUP", "V!x", "N!2"), (-1, 0, 0), ("", "0", "1")),
 )
 
 
@@ -140,15 +140,15 @@ def test_a_dropped_formula_belongs_to_no_sentence_and_the_others_to_theirs() -> 
 
 @pytest.mark.parametrize("label", ["M!()1x1", "/", ":", 'a"b', "a b", "~1", "#", "\\", "−", "\u2028", "T!\\mathbb"])
 def test_any_label_of_a_tree_survives(label: str) -> None:
-    tree = FormulaTree.from_node(TreeNode(label, [("w", TreeNode("V!x"))]), "slt")
+    tree = FormulaTree("slt", (label, "V!x"), (-1, 0), ("", "w"))
     plus = build(decode("(f / FORMULA_0)"), formulas(1), [ParsedFormula(tree, None)])
     graph = decode_plus(plus.penman, plus.formula_map)
     assert [graph.labels[i] for i in range(len(graph.labels)) if graph.kinds[i] is NodeKind.SLT] == [label, "V!x"]
 
 
 def test_a_long_list_of_operands_has_numbered_roles() -> None:
-    children = [(position_label(i), TreeNode(f"V!{i}")) for i in range(80)]
-    tree = FormulaTree.from_node(TreeNode("M!L-80", children), "opt")
+    labels, edges = [f"V!{i}" for i in range(80)], [position_label(i) for i in range(80)]
+    tree = FormulaTree("opt", ("M!L-80", *labels), (-1, *[0] * 80), ("", *edges))
     plus = build(decode("(f / FORMULA_0)"), formulas(1), [ParsedFormula(None, tree)])
     graph = decode_plus(plus.penman, plus.formula_map)
     assert {(role, graph.labels[t]) for _, role, t in graph.edges if role != ":opt"} == {
@@ -157,10 +157,8 @@ def test_a_long_list_of_operands_has_numbered_roles() -> None:
 
 
 def test_a_formula_as_long_as_a_page_is_a_graph() -> None:
-    last = TreeNode("V!z")
-    for i in range(5000):
-        last = TreeNode(f"V!{i}", [("n", last)])
-    tree = FormulaTree.from_node(last, "slt")
+    labels = [f"V!{i}" for i in range(5001)]
+    tree = FormulaTree("slt", tuple(labels), tuple(range(-1, 5000)), ("", *["n"] * 5000))
     plus = build(decode("(f / FORMULA_0)"), formulas(1), [ParsedFormula(tree, None)])
     assert len(decode_plus(plus.penman, plus.formula_map).labels) == 5002
 

@@ -246,10 +246,7 @@ class Fences(Cursor):
                 self.at = at + 1
                 inner = self._in_ket()
                 if inner is not None and self._right_angle():
-                    self.at += 1
-                    self.saw_quantum = True
-                    shown = [items[at], inner, items[self.at - 1]]
-                    return self.scripted(Dual(Named("ket", [inner]), Row(shown)))
+                    return self._in_quantum("ket", items[at], inner)
         self.at = at
         return None
 
@@ -274,6 +271,12 @@ class Fences(Cursor):
     @cached_property
     def _last_bar(self) -> int:
         return max((i for i, role in enumerate(self.roles) if role == "VERTBAR"), default=-1)
+
+    def _in_quantum(self, name: str, *shown: Node) -> Node:
+        """Read the right angle after ``shown``, of which every second part is an argument, and its scripts."""
+        self.at += 1
+        self.saw_quantum = True
+        return self.scripted(Dual(Named(name, list(shown[1::2])), Row([*shown, self.items[self.at - 1]])))
 
     def _in_ket(self) -> Node | None:
         self.enter()
@@ -301,21 +304,14 @@ class Fences(Cursor):
             second = self._in_ket()
             if second is not None:
                 if self._right_angle():
-                    self.at += 1
-                    self.saw_quantum = True
-                    shown = [items[at], first, bar, second, items[self.at - 1]]
-                    return self.scripted(Dual(Named("inner-product", [first, second]), Row(shown)))
+                    return self._in_quantum("inner-product", items[at], first, bar, second)
                 if self.roles[self.at] in ("VERTBAR", "MIDDLE"):
                     second_bar = items[self.at]
                     self.at += 1
                     third = self._in_ket()
                     if third is not None and self._right_angle():
-                        self.at += 1
-                        self.saw_quantum = True
-                        shown = [items[at], first, bar, second, second_bar, third, items[self.at - 1]]
-                        return self.scripted(
-                            Dual(Named("quantum-operator-product", [first, second, third]), Row(shown))
-                        )
+                        shown = items[at], first, bar, second, second_bar, third
+                        return self._in_quantum("quantum-operator-product", *shown)
             self.at = after_bar
             self.saw_quantum = True
             return self.scripted(Dual(Named("bra", [first]), Row([items[at], first, bar])))
