@@ -102,6 +102,9 @@ class Beir(QueryCollection):
         file = self._training_file if training else self._judgments_file
         return [] if file is None else read_judgments(file)
 
+    def fingerprints(self) -> Fingerprints:
+        return self._fingerprints
+
     @cached_property
     def _fingerprints(self) -> Fingerprints:
         assert self._judgments_file is not None

@@ -70,9 +70,12 @@ class IrDataset(QueryCollection):
             rows = [(n, one.query_id, one.doc_id, str(one.relevance)) for n, one in enumerate(dataset.qrels_iter(), 1)]
         return judgments_of(rows, Path(self.dataset_id))
 
+    def fingerprints(self) -> Fingerprints:
+        """Return one hash for each part; of a large collection that of the first :data:`HASHED` documents."""
+        return self._fingerprints
+
     @cached_property
     def _fingerprints(self) -> Fingerprints:
-        """One hash for each part; of a large collection that of the first :data:`HASHED` documents."""
         with self._reading():
             count = self._dataset.docs_count()
         documents = hash_of(chain([count], islice(self.documents(), HASHED)))
