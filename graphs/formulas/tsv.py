@@ -163,8 +163,8 @@ def same_content(known: str, found: str) -> bool:
 
 
 def _pair(slt: PackedFile | None, opt: PackedFile | None, prefix: str) -> list[Source]:
-    found = [] if slt is None else [open_source(slt, "slt", prefix=prefix)]
-    return found if opt is None else [*found, open_source(opt, "opt", prefix=prefix)]
+    files: dict[TreeKind, PackedFile | None] = {"slt": slt, "opt": opt}
+    return [open_source(file, kind, prefix=prefix) for kind, file in files.items() if file is not None]
 
 
 def pieces(source: Source, start: Place) -> Iterator[Piece]:

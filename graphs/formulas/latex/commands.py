@@ -75,7 +75,7 @@ def _symbol(reader: Reader, token: str, out: list[Node]) -> Node:
 
 @handles(r"\unicode", r"\char", r"\unichar")
 def _unicode(reader: Reader, token: str, out: list[Node]) -> Node | None:
-    given = (group(reader.stack) or [""])[0:] if token == r"\unicode" else [reader.stack.pop() if reader.stack else ""]
+    given = group(reader.stack) or [""] if token == r"\unicode" else [reader.stack.pop() if reader.stack else ""]
     text = "".join(given).strip()
     try:
         return symbol("UNKNOWN", chr(int(text[1:], 16) if text[:1] in ("x", '"') else int(text)))

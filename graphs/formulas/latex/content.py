@@ -3,6 +3,7 @@ r"""A parsed formula -> operator tree (OPT), by the rules of :mod:`graphs.formul
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import graphs.formulas.latex.nodes as nodes
 from graphs.formulas import operators
@@ -41,12 +42,9 @@ def _infix(node: Infix) -> Term:
     spine = [node]
     while type(spine[-1].args[0]) is Infix:
         spine.append(spine[-1].args[0])
-    left: Term | None = None
-    while spine:
-        part = spine.pop()
-        first = interpret(part.args[0]) if left is None else left
-        left = _applied(part.op, [first, *map(interpret, part.args[1:])])
-    assert left is not None
+    left = interpret(spine[-1].args[0])
+    for part in reversed(spine):
+        left = _applied(part.op, [left, *map(interpret, part.args[1:])])
     return left
 
 
@@ -70,15 +68,12 @@ def _named(node: nodes.Named) -> Term:
     group = _GROUPS.get(name)
     if group is not None:
         return operators.group(group, args)  # type: ignore[arg-type]
-    label = _NAMED.get(name)
-    if label is None:
-        label = opt_label(clean_plain(name))
-        if len(_NAMED) < 1000:
-            _NAMED[name] = label
-    return operators.apply(Term(label), args)
+    return operators.apply(Term(_label_of(name)), args)
 
 
-_NAMED = {"formulae": "O!form-seq", "cases": "O!cases"}
+@lru_cache(1000)
+def _label_of(name: str) -> str:
+    return {"formulae": "O!form-seq", "cases": "O!cases"}.get(name) or opt_label(clean_plain(name))
 
 
 def _unparsed(node: nodes.Row | nodes.Unparsed) -> Term:
@@ -115,12 +110,9 @@ def _script(node: Script) -> Term:
     spine = [node]
     while type(spine[-1].base) is Script:
         spine.append(spine[-1].base)
-    result: Term | None = None
-    while spine:
-        part = spine.pop()
-        base = interpret(part.base) if result is None else result
-        result = Term("O!SUP" if part.sup else "O!SUB", [base, interpret(part.script)])
-    assert result is not None
+    result = interpret(spine[-1].base)
+    for part in reversed(spine):
+        result = Term("O!SUP" if part.sup else "O!SUB", [result, interpret(part.script)])
     return result
 
 

@@ -24,25 +24,18 @@ def draw(node: Node) -> Symbol | None:
 
 def _infix(node: Infix) -> Symbol | None:
     op = node.op
-    args = node.args
-    if len(args) == 1:
-        return layout.row([draw(op), draw(args[0])])
-    parts: list[Symbol | None] = []
+    if len(node.args) == 1:
+        return layout.row([draw(op), draw(node.args[0])])
     # Sums of sums are one row; the leftmost of them may lie deep.
     spine = [node]
     while op.role == "ADDOP" and type(spine[-1].args[0]) is Infix and spine[-1].args[0].op.role == "ADDOP":
         spine.append(spine[-1].args[0])
-    innermost = spine.pop()
-    if len(innermost.args) == 1:
-        parts += [draw(innermost.op), draw(innermost.args[0])]
-    else:
-        parts.append(draw(innermost.args[0]))
-        for arg in innermost.args[1:]:
-            parts += [draw(innermost.op), draw(arg)]
-    while spine:
-        outer = spine.pop()
-        for arg in outer.args[1:]:
-            parts += [draw(outer.op), draw(arg)]
+    innermost = spine[-1]
+    parts = [draw(innermost.op)] if len(innermost.args) == 1 else []
+    parts.append(draw(innermost.args[0]))
+    for part in reversed(spine):
+        for arg in part.args[1:]:
+            parts += [draw(part.op), draw(arg)]
     return layout.row(parts)
 
 

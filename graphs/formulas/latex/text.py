@@ -69,9 +69,8 @@ def _text(reader: Reader, token: str, out: list[Node]) -> Node | None:
             inner: list[str] = []
             while given and given[-1] not in ("$", r"\)"):
                 inner.append(given.pop())
-            while given and given[-1] in ("$", r"\)"):
+            if given:
                 given.pop()
-                break
             if words:
                 parts.append("".join(words))
                 words = []

@@ -97,10 +97,9 @@ def read_definition(command: str, stack: list[str]) -> tuple[str, Macro] | None:
     """Read the macro that the tokens after ``command`` define; they are at the end of the reversed ``stack``."""
     if command == r"\def":
         return _read_def(stack)
-    star = False
-    if _next(stack) == "*":
+    star = _next(stack) == "*"
+    if star:
         stack.pop()
-        star = True
     name = group(stack)
     name = [token for token in name or () if not token.isspace()]
     if len(name) != 1 or name[0][0] != "\\":

@@ -9,6 +9,7 @@ r"""Nodes built of parsed parts: a fence and its contents, a chain of relations,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from graphs.formulas.latex.nodes import Dual, Infix, Named, Node, Prefix, Relations, Row, Token
 from graphs.formulas.latex.symbols import CONDITIONAL, symbol
@@ -27,7 +28,6 @@ _TWO_WITHIN = {
     "{,}": "set",
 }  # fmt: skip
 _MANY_WITHIN = {"(,)": "vector", "{,}": "set"}
-_MADE_PRIMES: dict[int, Token] = {}
 
 
 def fence(shown: Sequence[Node]) -> Node:
@@ -84,14 +84,10 @@ def product(operator: Node, left: Node, right: Node, fresh: bool) -> Node:
     return Infix(operator, [left, right])
 
 
+@lru_cache(100)
 def primes(primes: str) -> Token:
     """Build primes in a row, as one symbol."""
-    found = _MADE_PRIMES.get(len(primes))
-    if found is None:
-        found = symbol("SUPOP", primes)
-        if len(_MADE_PRIMES) < 100:
-            _MADE_PRIMES[len(primes)] = found
-    return found
+    return symbol("SUPOP", primes)
 
 
 def conditional(bar: Token) -> Token:

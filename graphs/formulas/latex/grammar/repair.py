@@ -127,45 +127,29 @@ def _run(role: str, run: list[Node]) -> Node:
 
 def _without_idle_stops(items: list[Node]) -> list[Node]:
     """Join punctuation with its neighbour beside a relation sign, at the beginning, and at a fence's end."""
-    out: list[Node] = []
-    for position, item in enumerate(items):
-        role = item.role
-        if role == "PUNCT" or role == "PERIOD":
-            following = items[position + 1].role if position + 1 < len(items) else "END"
-            if (
-                following in _RELATIONAL
-                or following in ("CLOSE", "END")
-                or not out
-                or out[-1].role in _RELATIONAL
-                or out[-1].role == "OPEN"
-                or (item is SPACE and (following in _BETWEEN or out[-1].role in _BETWEEN))
-            ):
-                out.append(_Idle(item))
-                continue
-        out.append(item)
-    if not any(type(item) is _Idle for item in out):
-        return out
     joined: list[Node] = []
     waiting: list[Node] = []
-    for item in out:
-        if type(item) is _Idle:
+    before = "START"
+    for item, after in zip(items, [*(item.role for item in items[1:]), "END"], strict=True):
+        is_idle = item.role in _STOPS and (
+            after in _RELATIONAL
+            or after in ("CLOSE", "END")
+            or before in _RELATIONAL
+            or before in ("OPEN", "START")
+            or (item is SPACE and (after in _BETWEEN or before in _BETWEEN))
+        )
+        before = "" if is_idle else item.role
+        if is_idle:
             if joined and joined[-1].role != "OPEN" and type(joined[-1]) is not ScriptMark:
-                joined[-1] = _with_stop(joined[-1], [item.stop], after=True)
+                joined[-1] = _with_stop(joined[-1], [item], after=True)
             else:
-                waiting.append(item.stop)
+                waiting.append(item)
         elif waiting and type(item) is not ScriptMark:
             joined.append(_with_stop(item, waiting, after=False))
             waiting = []
         else:
             joined.append(item)
     return joined + waiting
-
-
-class _Idle(Node):
-    __slots__ = ("stop",)
-
-    def __init__(self, stop: Node) -> None:
-        self.stop = stop
 
 
 def _with_stop(item: Node, stops: list[Node], *, after: bool) -> Node:

@@ -56,9 +56,7 @@ class Terms(Factors):
             operands.append(term)
         result = operands[0] if last is None else Infix(last, operands)
         role = roles[self.at]
-        if role == "END" or role not in ("PUNCT", "OPEN", "MODIFIER", "MODIFIEROP"):
-            return result
-        return self._modified(result)
+        return self._modified(result) if role in ("PUNCT", "OPEN", "MODIFIER", "MODIFIEROP") else result
 
     def _after_lone(self, role: str) -> frozenset[str]:
         """Return the parts of speech that may follow an operator alone at the beginning of an expression."""
@@ -85,11 +83,11 @@ class Terms(Factors):
         opening = start + 1 if role == "PUNCT" else start
         if roles[opening] == "OPEN" and roles[opening + 1] in ("RELOP", "ARROW", "MODIFIEROP"):
             self.at = opening + 1
-            operator = self.items[self.at] if roles[self.at] == "MODIFIEROP" else None
-            if operator is None:
-                operator = self.relop()
-            else:
+            if roles[self.at] == "MODIFIEROP":
+                operator: Node | None = self.items[self.at]
                 self.at += 1
+            else:
+                operator = self.relop()
             operand = None if operator is None else self.expression()
             if operator is not None and operand is not None and self.closes(self.items[opening]):
                 self.at += 1
@@ -112,18 +110,11 @@ class Terms(Factors):
             role = roles[start]
             if role == "END" or role in _ENDS_TERM:
                 return result
-            if role in MULTIPLICATIVE:
-                operator = self.operator()
-                following = self.factor()
-                if following is not None:
-                    result = product(operator, result, following, fresh)
-                    fresh = False
-                    continue
-                self.at = start
-                return result
+            has_sign = role in MULTIPLICATIVE
+            operator = self.operator() if has_sign else INVISIBLE_TIMES
             following = self.factor()
-            if following is not None and not self.is_relation(start):
-                result = product(INVISIBLE_TIMES, result, following, fresh)
+            if following is not None and (has_sign or not self.is_relation(start)):
+                result = product(operator, result, following, fresh)
                 fresh = False
                 continue
             self.at = start
