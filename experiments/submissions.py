@@ -100,7 +100,6 @@ def write_submission(
     """
     experiment = results.read(folder)
     row = selected_row(experiment, job)
-    files: dict[Path, Task] = {}
     runs: dict[Path, Run] = {}
     for task in (task for task, left in RUNS.items() if (experiment.place(row) / left).exists()):
         file_name = f"{team}-task{task}-{name}-auto-both-{'A' if alternate else 'P'}.tsv"
@@ -110,8 +109,7 @@ def write_submission(
             )
         found = read_run(experiment.place(row) / RUNS[task], task=task)
         runs[out / file_name] = Run(name, found.rankings, task)
-        files[out / file_name] = task
-    if not files:
+    if not runs:
         raise EvaluationError("has no run.tsv; run the job again", path=experiment.place(row))
     data = read(configuration_of(experiment.commands[-1] if experiment.commands else "", root)).data
     collection = Collection(open_data(data), data.years)
@@ -130,6 +128,7 @@ def write_submission(
         about += f"\nnot considered, because they rank no held-out training pairs: {', '.join(others)}; --job names one"
     if left_out:
         about += f"\nleft out, because their formulas have no id in the collection: {counted(left_out, 'result')}"
+    files = {path: run.task for path, run in runs.items()}
     return Written(f"{row['condition']}-seed{row['seed']}", about, files, collection)
 
 

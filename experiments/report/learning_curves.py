@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
 
 from experiments.models import LOG, read_log
@@ -23,17 +24,10 @@ def blocks(experiment: Experiment) -> list[Block]:
     for condition, rows in experiment.done().items():
         seeds = [records for row in rows if (records := epochs(experiment.place(row)))]
         if seeds:
-            logs[condition] = seeds
-    groups: list[tuple[list[str], list[list[Row]]]] = []
-    for condition, seeds in logs.items():
-        same = next((names for names, other in groups if other == seeds), None)
-        if same is None:
-            groups.append(([condition], seeds))
-        else:
-            same.append(condition)
-    if not groups:
+            logs[experiment.label(condition)] = seeds
+    if not logs:
         return []
-    labelled = {charts.together([experiment.label(name) for name in names]): seeds for names, seeds in groups}
+    labelled = charts.grouped(logs, operator.eq)
     every = (record for seeds in logs.values() for own in seeds for record in own)
     terms = {name: name.replace("_", " ").capitalize() for record in every for name in loss_terms(record)}
     plots: list[Block] = [charts.curves(labelled)]

@@ -13,10 +13,10 @@ import io
 import re
 import statistics
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from mathamr.evaluation.significance import Comparison, TopicScores, bootstrap_i
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
+
+_Shown = TypeVar("_Shown")
 
 CURVES = {"train_loss": "Training loss", "val_loss": "Validation loss", "val_mrr": "Validation MRR"}
 """Learning curves: key in the records of epochs -> title."""
@@ -139,13 +141,23 @@ def _named(topics: Sequence[str]) -> str:
     return f"{first}, {rest}" if len(first) + len(rest) <= 20 else f"{first},\n  {rest}" if rest else first
 
 
-def together(labels: Sequence[str]) -> str:
-    """Join the labels of conditions with the same curve or map.
+def grouped(shown: Mapping[str, _Shown], are_equal: Callable[[_Shown, _Shown], bool]) -> dict[str, _Shown]:
+    """Return curves or maps by the labels of their conditions; conditions with equal ones share one.
 
-    >>> together(["exact", "hnsw"]), together(["a", "b", "c", "d"])
-    ('exact and hnsw', 'a and 3 more')
+    >>> grouped({"exact": 1, "a": 2, "hnsw": 1, "b": 2, "c": 2}, int.__eq__)
+    {'exact and hnsw': 1, 'a and 2 more': 2}
     """
-    return " and ".join(labels) if len(labels) < 3 else f"{labels[0]} and {len(labels) - 1} more"
+    groups: list[tuple[list[str], _Shown]] = []
+    for label, one in shown.items():
+        same = next((labels for labels, other in groups if are_equal(other, one)), None)
+        if same is None:
+            groups.append(([label], one))
+        else:
+            same.append(label)
+    return {
+        " and ".join(labels) if len(labels) < 3 else f"{labels[0]} and {len(labels) - 1} more": one
+        for labels, one in groups
+    }
 
 
 def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:

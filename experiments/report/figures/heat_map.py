@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from experiments.report.blocks import Block, Figure, Legend, Text
-from experiments.report.figures.charts import panels, shortened, svg, together
+from experiments.report.figures.charts import grouped, panels, shortened, svg
 from experiments.report.results import Experiment, content_of
 from graphs.errors import StoreError
 
@@ -95,7 +95,8 @@ def blocks(experiment: Experiment) -> list[Block]:
                 maps.setdefault(condition, (row["seed"], found))
     built: list[Block] = []
     for of_conditions in by_pair.values():
-        maps = _grouped(experiment, of_conditions)
+        labelled = {experiment.label(name): one for name, one in of_conditions.items()}
+        maps = grouped(labelled, lambda one, other: np.array_equal(one[1].scores, other[1].scores))
         one = next(iter(maps.values()))[1]
         grade = "without a judgment" if one.grade is None else f"of grade {one.grade}"
         built.append(Text(f"Topic {one.topic} and document {one.post}, {grade}."))
@@ -105,19 +106,6 @@ def blocks(experiment: Experiment) -> list[Block]:
         built.append(Legend("The topic's nodes (rows)", _entries(query_names)))
         built.append(Legend("The document's nodes (columns)", _entries(document_names)))
     return built
-
-
-def _grouped(experiment: Experiment, maps: Mapping[str, tuple[int, HeatMap]]) -> dict[str, tuple[int, HeatMap]]:
-    """Return labels of the conditions with the same map -> seed and map."""
-    groups: list[tuple[list[str], int, HeatMap]] = []
-    for condition, (seed, found) in maps.items():
-        label = experiment.label(condition)
-        same = next((labels for labels, _, other in groups if np.array_equal(other.scores, found.scores)), None)
-        if same is None:
-            groups.append(([label], seed, found))
-        else:
-            same.append(label)
-    return {together(labels): (seed, found) for labels, seed, found in groups}
 
 
 def _entries(names: Mapping[Node, str]) -> list[tuple[str, str, str]]:

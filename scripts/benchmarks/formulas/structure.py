@@ -205,26 +205,25 @@ def enclosed(formula: ParsedFormula, generator: random.Random) -> ParsedFormula:
     slt, opt = both(formula)
     kind = generator.choice(("root", "fraction", "sum", "equation"))
     if kind == "root":
-        layout = joined([(leaf("slt", "O!root"), -1, ""), (slt, 0, "w")])
-        operators = joined([(leaf("opt", "O!root"), -1, ""), (opt, 0, "0"), (leaf("opt", "N!2"), 0, "1")])
+        layout = joined("slt", ("O!root", -1, ""), (slt, 0, "w"))
+        operators = joined("opt", ("O!root", -1, ""), (opt, 0, "0"), ("N!2", 0, "1"))
     elif kind == "fraction":
-        layout = joined([(leaf("slt", "O!divide"), -1, ""), (leaf("slt", "N!1"), 0, "o"), (slt, 0, "u")])
-        operators = joined([(leaf("opt", "O!divide"), -1, ""), (leaf("opt", "N!1"), 0, "0"), (opt, 0, "1")])
+        layout = joined("slt", ("O!divide", -1, ""), ("N!1", 0, "o"), (slt, 0, "u"))
+        operators = joined("opt", ("O!divide", -1, ""), ("N!1", 0, "0"), (opt, 0, "1"))
     elif kind == "sum":
-        size = len(slt)
-        layout = joined([(slt, -1, ""), (leaf("slt", "+"), last(slt), "n"), (leaf("slt", "N!1"), size, "n")])
-        operators = joined([(leaf("opt", "U!plus"), -1, ""), (opt, 0, "0"), (leaf("opt", "N!1"), 0, "0")])
+        layout = joined("slt", (slt, -1, ""), ("+", last(slt), "n"), ("N!1", len(slt), "n"))
+        operators = joined("opt", ("U!plus", -1, ""), (opt, 0, "0"), ("N!1", 0, "0"))
     else:
-        layout = joined([(leaf("slt", "V!y"), -1, ""), (leaf("slt", "="), 0, "n"), (slt, 1, "n")])
-        operators = joined([(leaf("opt", "U!eq"), -1, ""), (leaf("opt", "V!y"), 0, "0"), (opt, 0, "0")])
+        layout = joined("slt", ("V!y", -1, ""), ("=", 0, "n"), (slt, 1, "n"))
+        operators = joined("opt", ("U!eq", -1, ""), ("V!y", 0, "0"), (opt, 0, "0"))
     return ParsedFormula(layout, operators)
 
 
 def beside(formula: ParsedFormula, other: ParsedFormula) -> ParsedFormula:
     """Return the equation of two formulas."""
     (slt, opt), (other_slt, other_opt) = both(formula), both(other)
-    layout = joined([(slt, -1, ""), (leaf("slt", "="), last(slt), "n"), (other_slt, len(slt), "n")])
-    return ParsedFormula(layout, joined([(leaf("opt", "U!eq"), -1, ""), (opt, 0, "0"), (other_opt, 0, "0")]))
+    layout = joined("slt", (slt, -1, ""), ("=", last(slt), "n"), (other_slt, len(slt), "n"))
+    return ParsedFormula(layout, joined("opt", ("U!eq", -1, ""), (opt, 0, "0"), (other_opt, 0, "0")))
 
 
 def both(formula: ParsedFormula) -> tuple[FormulaTree, FormulaTree]:
@@ -232,11 +231,6 @@ def both(formula: ParsedFormula) -> tuple[FormulaTree, FormulaTree]:
     assert formula.slt is not None
     assert formula.opt is not None
     return formula.slt, formula.opt
-
-
-def leaf(kind: TreeKind, label: str) -> FormulaTree:
-    """Return a tree of one node."""
-    return FormulaTree(kind, (label,), (-1,), ("",))
 
 
 def last(slt: FormulaTree) -> int:
@@ -248,14 +242,15 @@ def last(slt: FormulaTree) -> int:
     return end
 
 
-def joined(parts: Sequence[tuple[FormulaTree, int, str]]) -> FormulaTree:
-    """Return one tree of several; each but the first hangs at a node of those before it, by an edge."""
+def joined(kind: TreeKind, *parts: tuple[FormulaTree | str, int, str]) -> FormulaTree:
+    """Return one tree of trees and single labels; each but the first hangs at a node of those before it, by an edge."""
     labels: list[str] = []
     parents: list[int] = []
     edges: list[str] = []
-    for tree, parent, edge in parts:
+    for part, parent, edge in parts:
         start = len(labels)
+        tree = FormulaTree(kind, (part,), (-1,), ("",)) if isinstance(part, str) else part
         labels += tree.labels
         parents += [parent if own < 0 else start + own for own in tree.parents]
         edges += [edge, *tree.edge_labels[1:]]
-    return FormulaTree(parts[0][0].kind, tuple(labels), tuple(parents), tuple(edges))
+    return FormulaTree(kind, tuple(labels), tuple(parents), tuple(edges))
