@@ -54,7 +54,6 @@ class AMRParser(Protocol):
 
         It may raise :class:`AMRError` for the whole batch, which is then retried in halves.
         """
-        ...
 
 
 @runtime_checkable

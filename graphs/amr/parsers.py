@@ -100,11 +100,9 @@ def identity(name: str, options: Mapping[str, object] | None = None) -> str:
 def _called(entry: _Entry, source: object) -> str:
     if source is None:
         return ""
-    return (
-        _content(source, "file of graphs")
-        if entry.source == "path"
-        else re.sub(r"[^\w.+-]+", "_", Path(str(source)).name)
-    )
+    if entry.source == "path":
+        return _content(source, "file of graphs")
+    return re.sub(r"[^\w.+-]+", "_", Path(str(source)).name)
 
 
 def _content(file: object, what: str) -> str:

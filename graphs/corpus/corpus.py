@@ -61,15 +61,12 @@ class Documents(Protocol):
 
     def posts(self) -> Iterator[Post | Failure]:
         """Yield questions and answers in a fixed order; a :class:`Failure` replaces a post that cannot be read."""
-        ...
 
     def formulas(self) -> FormulaFiles | None:
         """Return the location of the published formula trees; ``None``: trees are made from the LaTeX of the posts."""
-        ...
 
     def fingerprints(self) -> Fingerprints:
         """Return a hash for each part; hashes depend on the content of files, not on their dates or places."""
-        ...
 
 
 Corpus = Documents
@@ -85,15 +82,12 @@ class Benchmark(Protocol):
 
     def tasks(self) -> list[int]:
         """Return the tasks that have topics in any year."""
-        ...
 
     def topics(self, task: int, years: Sequence[int]) -> list[Topic]:
         """Return the queries of a task (1: answers, 2: formulas). ``years`` is empty for collections without years."""
-        ...
 
     def judgments(self, task: int, years: Sequence[int]) -> list[Judgment]:
         """Return the qrels of a task, also for posts outside the collection; documents of Task 2 are visual ids."""
-        ...
 
 
 @runtime_checkable
@@ -102,7 +96,6 @@ class TrainingPairs(Protocol):
 
     def pairs(self) -> Iterator[Pair]:
         """Yield the training pairs, in a fixed order; both posts are in the collection, and neither is a topic."""
-        ...
 
 
 @runtime_checkable
@@ -111,7 +104,6 @@ class PairsOfPosts(Protocol):
 
     def pairs_of(self, posts: Posts) -> Iterator[Pair]:
         """Yield the same pairs as ``pairs()``, from all posts of the collection, with or without their texts."""
-        ...
 
 
 @runtime_checkable
@@ -120,15 +112,12 @@ class Completed(Protocol):
 
     def posts_as_read(self) -> Iterator[Post | Failure]:
         """Yield the posts in their order, in one pass; some are incomplete."""
-        ...
 
     def is_incomplete(self, post: Post) -> bool:
         """Return whether a post as it was read may lack something."""
-        ...
 
     def completed(self, posts: Callable[[], Iterable[Post]]) -> Iterator[Post]:
         """Yield the incomplete ``posts`` in their complete form, as in ``posts()``."""
-        ...
 
 
 def benchmark(corpus: Documents) -> Benchmark:

@@ -79,15 +79,12 @@ def _rules(letters: Letters) -> Rules[Term]:
             raise FormulaError(f"<cn> has the element <{local_name(element[0])}>, not text alone", kind="unknown_tag")
         return text(element, children)
 
-    def wildcard(element: Element, children: Children) -> Term:
-        return Term("?" + (element.get("name") or clean(element.text)))
-
     leaves: dict[str, Rule[Term]] = {
         "ci": typed("V!"),
         "cn": number,
         "mtext": typed("T!"),
         "csymbol": partial(_symbol, clean),
-        "qvar": wildcard,
+        "qvar": lambda element, children: Term("?" + (element.get("name") or clean(element.text))),
         "share": lambda element, children: None,
         **{name: _constant(label) for name, label in ELEMENTS.items()},
     }

@@ -47,8 +47,8 @@ def indented(tree: FormulaTree) -> str:
 def svg(*trees: FormulaTree, title: str = "") -> str:
     """Return the trees side by side in one SVG document, in the layout of the papers.
 
-    A symbol layout tree runs along its baseline, with scripts above and below it; an operator tree has its root on
-    top."""
+    A symbol layout tree runs along its baseline, with scripts above and below it; an operator tree has its root on top.
+    """
     drawings = [(tree, *places(tree)) for tree in trees]
     body = []
     left, height = MARGIN, 0.0

@@ -58,15 +58,6 @@ def _typed(prefix: str, clean: Callable[[str | None], str]) -> Callable[[Element
 def _rules(letters: Letters) -> Rules[Symbol]:
     clean = cleaner(letters)
 
-    def operator(element: Element, children: Children) -> Symbol:
-        return Symbol(clean(element.text))
-
-    def error(element: Element, children: Children) -> Symbol:
-        return Symbol("E!" + clean(element.text))
-
-    def wildcard(element: Element, children: Children) -> Symbol:
-        return Symbol("?" + (element.get("name") or clean(element.text)))
-
     def fenced(element: Element, children: Children) -> Symbol:
         separators = [clean(separator) for separator in "".join(element.get("separators", ",").split())]
         parts: Children = []
@@ -82,20 +73,20 @@ def _rules(letters: Letters) -> Rules[Symbol]:
         "mi": _typed("V!", clean),
         "mn": _typed("N!", clean),
         "mtext": _typed("T!", clean),
-        "mo": operator,
+        "mo": lambda element, children: Symbol(clean(element.text)),
         "mspace": _blank,
         "none": _blank,
         "mphantom": _blank,
         "mprescripts": _blank,
-        "merror": error,
-        "qvar": wildcard,
+        "merror": lambda element, children: Symbol("E!" + clean(element.text)),
+        "qvar": lambda element, children: Symbol("?" + (element.get("name") or clean(element.text))),
     }
     inner: dict[str, Rule[Symbol]] = {
         "math": only_child,
         "semantics": first_child,
         "mstyle": first_child,
-        "mrow": _row,
-        "mpadded": _row,
+        "mrow": lambda element, children: layout.row(children),
+        "mpadded": lambda element, children: layout.row(children),
         "mfenced": fenced,
         "mfrac": _of(2, layout.fraction),
         "msqrt": lambda element, children: layout.root(layout.chain(children)) if children else Symbol(BLANK),
@@ -117,10 +108,6 @@ def _rules(letters: Letters) -> Rules[Symbol]:
 
 def _blank(element: Element, children: Children) -> Symbol:
     return Symbol(BLANK)
-
-
-def _row(element: Element, children: Children) -> Symbol | None:
-    return layout.row(children)
 
 
 def _of(number: int, build: Callable[..., Symbol]) -> Rule[Symbol]:

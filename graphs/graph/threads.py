@@ -99,7 +99,8 @@ def in_threads(batch: GraphBatch, roles: Sequence[Sequence[Role]], first_label: 
     top = _ends(thread_of_node, len(roles))  # (T,), places of the thread nodes
     role = role_of_post[batch.node_graph]
     of_others = batch.is_virtual & (role > 0)
-    labels = torch.where(of_others, _label(first_label, role, batch.virtual_kind), batch.labels)
+    labels_of_others = first_label + 1 + len(VirtualKind) * (role - 1) + batch.virtual_kind
+    labels = torch.where(of_others, labels_of_others, batch.labels)
     documents = torch.nonzero(batch.virtual_kind == VirtualKind.DOCUMENT).squeeze(1)  # (P,)
     above, below = top[thread_of_node[documents]], place[documents]
     edges = torch.stack([torch.cat([above, below]), torch.cat([below, above])])  # (2, 2P)
@@ -169,11 +170,6 @@ def in_threads_reference(
         num_graphs=len(roles),
         has_threads=True,
     )
-
-
-def _label(first: int, role: Tensor, kind: Tensor) -> Tensor:
-    """Return the labels of virtual nodes of other posts in a thread, by role and kind."""
-    return first + 1 + len(VirtualKind) * (role - 1) + kind
 
 
 def _ends(owner: Tensor, count: int) -> Tensor:

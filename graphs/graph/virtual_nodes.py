@@ -112,11 +112,7 @@ class VirtualNodeSpec:
 
     @classmethod
     def every(cls, **fixed: Any) -> list[Self]:
-        """Return all valid combinations of the choices.
-
-        Args:
-            fixed: values of fields that do not vary.
-        """
+        """Return all valid combinations of the choices, with ``fixed`` values of fields that do not vary."""
         choices = cls.choices() | {name: (value,) for name, value in fixed.items()}
         found = []
         for values in product(*choices.values()):
@@ -178,19 +174,15 @@ def add_virtual_nodes(graph: DocumentGraph, spec: VirtualNodeSpec) -> ExtendedGr
         representatives.append((VirtualKind.SENTENCE, 0, graph.root))
     edges = list(graph.edges)
     labels = list(graph.labels)
-    num_virtual = 0
+    auxiliary = _auxiliary_edges(graph, representatives, spec.connectivity)
     if spec.structure == "global":
-        num_virtual = 1
         document = len(labels)
         labels.append(VIRTUAL_LABELS[VirtualKind.DOCUMENT])
         edges += [(document, VIRTUAL_RELATIONS[VirtualKind.DOCUMENT], node) for node in range(document)]
-    edges += _auxiliary_edges(graph, representatives, spec.connectivity)
+        representatives.append((VirtualKind.DOCUMENT, 0, document))
     nodes = [node for _, _, node in representatives]
     kinds = [kind for kind, _, _ in representatives]
-    if num_virtual:
-        nodes.append(len(labels) - 1)
-        kinds.append(VirtualKind.DOCUMENT)
-    return ExtendedGraph(labels, list(graph.kinds), edges, num_virtual, nodes, kinds)
+    return ExtendedGraph(labels, list(graph.kinds), edges + auxiliary, len(labels) - len(graph.labels), nodes, kinds)
 
 
 def constituents(graph: DocumentGraph) -> tuple[list[list[int]], list[list[int]]]:

@@ -54,7 +54,6 @@ class PostText:
     """A post as it is shown.
 
     Attributes:
-        post_id: id of the post.
         heading: its title; of an answer that of its question.
         text: title and body.
         formula_ids: formulas by the order of their vectors.

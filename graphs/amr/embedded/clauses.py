@@ -18,6 +18,9 @@ LOCATIVES = frozenset(
 _IMPERSONAL = frozenset(["follow", "seem", "appear", "happen", "suffice", "hold", "result"])
 SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 _DEGREES = frozenset(["more", "most", "less", "least", "as"])
+_SEMIMODALS = {
+    "have": ("obligate-01", ":ARG2"), "ought": ("recommend-01", ":ARG1"), "able": ("possible-01", ":ARG1"),
+}  # fmt: skip
 _NO_EXCLAMATION = frozenset(["yes", "no", "well", "please", "ok", "okay", "thanks", "hi", "hello"])
 
 
@@ -176,21 +179,14 @@ class Composer:
         if not verbs or self.children(token, "dobj"):
             return
         verb = verbs[0]
-        infinitive = any(c.lower == "to" for c in self.children(verb, "aux"))
-        if not infinitive:
+        if not any(c.lower == "to" for c in self.children(verb, "aux")):
             return
         if token.lemma == "go" and not (token.tag == "VBG" and self.children(token, "aux")):
             return
-        concept, role = {
-            "have": ("obligate-01", ":ARG2"),
-            "ought": ("recommend-01", ":ARG1"),
-            "able": ("possible-01", ":ARG1"),
-            "go": ("", ""),
-        }[token.lemma]
         self.draft.concepts[token.node] = UNUSED
         self._stand_for(token, verb)
-        if concept:
-            self.draft.wrap(token, concept, role)
+        if token.lemma in _SEMIMODALS:
+            self.draft.wrap(token, *_SEMIMODALS[token.lemma])
 
     def _put_over(self, token: Token) -> None:
         draft = self.draft
@@ -243,8 +239,7 @@ class Composer:
     def _put_connectives_over(self, token: Token) -> None:
         draft = self.draft
         for child in self.children(token, "advmod", "cc", "prep", "intj", "mark"):
-            opens = self._opens_clause(child, token)
-            if not opens:
+            if not self._opens_clause(child, token):
                 continue
             if child.dep in ("advmod", "mark", "cc") and child.lower in CONSEQUENCES:
                 if child.dep == "mark" and token.dep != "ROOT":
@@ -254,10 +249,9 @@ class Composer:
             elif child.dep == "advmod" and child.lower in CONTRASTS:
                 self._hide(child)
                 draft.wrap(token, "contrast-01", ":ARG2")
-            elif (
-                child.dep == "cc"
-                and not any(c.index > child.index and c.dep == "conj" for c in self.children(token, "conj"))
-            ) or (child.dep == "cc" and child.index < token.index):
+            elif child.dep == "cc" and (
+                child.index < token.index or not any(c.index > child.index for c in self.children(token, "conj"))
+            ):
                 self._hide(child)
                 if child.lower in ("but", "yet"):
                     draft.wrap(token, "contrast-01", ":ARG2")

@@ -264,7 +264,7 @@ def _join_particles(draft: Draft, lexicon: Lexicon) -> None:
         if token.dep == "prt":
             verb = draft.tokens[token.head]
             joined = f"{verb.lemma} {token.lower}"
-            if verb.pos in ("VERB", "AUX") and (lexicon.has_verb(joined)):
+            if verb.pos in ("VERB", "AUX") and lexicon.has_verb(joined):
                 verb.lemma = joined
                 token.done = True
 

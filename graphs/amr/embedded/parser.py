@@ -87,10 +87,7 @@ class EmbeddedParser:
             return draft, node
         if len(roots) == 1:
             return draft, roots[0]
-        node = draft.node("and")
-        for number, root in enumerate(roots, 1):
-            draft.edge(node, f":op{number}", root)
-        return draft, node
+        return draft, draft.join("and", **{f"op{number}": root for number, root in enumerate(roots, 1)})
 
 
 def _text(drafts: list[tuple[Draft, int]]) -> str:

@@ -42,8 +42,6 @@ class UnfinishedFile:
     """An unfinished file, open and locked, and the note of the version that its bytes are of.
 
     Attributes:
-        path: place of its bytes.
-        size: number of its bytes.
         total: size of the complete file; None where it is not known.
         tag: ETag or date of the version; empty where it is not known.
     """

@@ -58,11 +58,9 @@ class NamedTests(Protocol):
 
     def tests(self) -> tuple[str, ...]:
         """Return the names of the tests."""
-        ...
 
     def test(self, name: str) -> HeldOut:
         """Return the test ``name``; raises ConfigError for an unknown one."""
-        ...
 
 
 class QueryCollection(ABC):

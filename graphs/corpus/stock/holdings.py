@@ -63,9 +63,7 @@ class Step:
     """A part of the stocktaking: ``run(progress)`` reads it and says how many bytes or items went by.
 
     Attributes:
-        name: what is read.
         size: number of bytes to read; 0: unknown, and ``progress`` counts items.
-        run: reads, once.
         unit: name of the items.
     """
 

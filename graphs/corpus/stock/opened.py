@@ -54,7 +54,6 @@ class OpenedStock:
     """Counts of a collection.
 
     Args:
-        corpus: the collection.
         relevant: lowest relevant grade; None: as :func:`graphs.corpus.qrels.relevant_grade` derives it.
     """
 

@@ -360,3 +360,8 @@ def test_no_tree_depends_on_the_formulas_before_it() -> None:
     command = "import sys; from graphs.formulas.latex import parse_latex as p; print(*map(p, sys.argv[1:]), sep=chr(0))"
     backwards = subprocess.run([sys.executable, "-c", command, *formulas[::-1]], capture_output=True, check=True)
     assert backwards.stdout.decode().rstrip("\n").split("\0")[::-1] == [str(parse_latex(one)) for one in formulas]
+
+
+def test_a_struck_through_prime_is_not_taken_for_another_run_of_as_many_characters() -> None:
+    assert parse_latex("x'''").slt.tangent_string() == "[V!x,a[′′′]]"
+    assert parse_latex(r"x^{\not\prime\prime}").slt.tangent_string() == "[V!x,a[′\u0338′]]"
