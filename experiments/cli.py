@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _requested(words: list[str]) -> str | tuple[Callable[[Sequence[str]], int], str, list[str]]:
     """Return the command with its name and its arguments, or a text to print."""
     if not words or words[0] in HELP:
-        return usage()
+        return _listed("mathamr", [(name, entry.phrase) for name, entry in COMMANDS.items()])
     if words[0] == "--version":
         return _version()
     name, rest = words[0], words[1:]
@@ -140,11 +140,6 @@ def _of_file(name: str) -> Callable[[Sequence[str]], int]:
     spec.loader.exec_module(module)
     function: Callable[[Sequence[str]], int] = module.main
     return function
-
-
-def usage() -> str:
-    """Return the commands with their phrases."""
-    return _listed("mathamr", [(name, entry.phrase) for name, entry in COMMANDS.items()])
 
 
 def _listed(name: str, entries: Sequence[tuple[str, str]]) -> str:

@@ -111,9 +111,7 @@ def _geometry_parts(geometry: GeometryConfig) -> dict[str, Any]:
 def condition_key(settings: JobSettings, config: Config, data: Fingerprints, needs: Sequence[str] = ()) -> str:
     """Return the hash of everything but the seed that the results of a condition depend on.
 
-    Args:
-        settings: settings of one of its jobs.
-        needs: keys of the conditions that it needs.
+    ``settings`` are those of one of its jobs, ``needs`` the keys of the conditions that it needs.
     """
     seedless: dict[str, Any] = {"seed": 0}
     if (train := getattr(settings, "train", None)) is not None:

@@ -52,7 +52,6 @@ class Job:
 
     Attributes:
         config: configuration that all jobs share.
-        settings: settings of its system.
         key: hash of everything that its result depends on.
         model_key: of everything that its model depends on; empty where nothing is trained.
         run_key: of everything that its rankings depend on.

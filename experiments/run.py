@@ -157,9 +157,8 @@ def _write_report(
     from experiments.report import writing  # imports torch
 
     with locked(folder / ".lock", wait=True):  # parts of an array may end together: the last one has seen all jobs
-        _write_plan(
-            experiment, jobs, folder, tasks, command
-        )  # of two that run it with other seeds, each reports its own
+        # Of two that run it with other seeds, each reports its own.
+        _write_plan(experiment, jobs, folder, tasks, command)
         stands = {(job.condition, job.seed): status(job, folder) for job in jobs}
         found = results.read(folder)  # after it: what another process ends in between is done
         for row in found.rows:

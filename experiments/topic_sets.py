@@ -109,17 +109,15 @@ def topic_set_of(
     data: DataSettings, experiment: ExperimentConfig, corpus: Corpus, files: PostFiles, task: TestName
 ) -> TopicSet:
     """Return the topics of a task that the experiment is measured on, with their judgments."""
-    years = data.years
     own_measures = {key(title): measure_of(name) for title, name in experiment.measures.items()}
-    regime = data.regime
-    given = data.relevant_grade
+    regime, years = data.regime, data.years
     if isinstance(corpus, NamedTests):
         test = corpus.test(str(task))
         if regime != "full" or years:
             raise ConfigError(f"data.regime={regime} data.years={years}: tests with names search all; use full and []")
         if not test.topics or not test.judgments:
             raise ConfigError(f"test {task} of {data.root} has no judged topics")
-        relevant, _ = relevant_grade(test.judgments, given)
+        relevant, _ = relevant_grade(test.judgments, data.relevant_grade)
         measures = own_measures or measures_of_grade(relevant)
         check_measures(measures, test.topics[0].topic_id)
         return TopicSet(
@@ -136,7 +134,7 @@ def topic_set_of(
         )
     task = cast(Task, task)
     topics, judgments = _judged_topics(data, corpus, task)
-    relevant, _ = relevant_grade(judgments, given)
+    relevant, _ = relevant_grade(judgments, data.relevant_grade)
     measures = own_measures or measures_of_grade(relevant)
     check_measures(measures, topics[0].topic_id)
     if regime not in get_args(Regime):

@@ -27,7 +27,7 @@ from experiments.options import parser_of
 from graphs.counts import counted
 
 if TYPE_CHECKING:
-    from graphs.stores.collection import BuildSummary, Collection, StoredGraph
+    from graphs.stores.collection import BuildSummary, Collection
     from mathamr.stages.console import Console
 
 KINDS = ("question", "answer", "topic")
@@ -88,11 +88,6 @@ def show(given: argparse.Namespace, console: Console) -> str:
     graph = stored.decode()
     if given.figure is not None:
         given.figure.write_text(drawing.svg(graph, title=f"{stored.kind} {stored.post_id}"), encoding="utf-8")
-    return f"{_facts(stored)}\n\n{drawing.indented(graph)}"
-
-
-def _facts(stored: StoredGraph) -> str:
-    graph = stored.decode()
     how = [f"{name} ({stored.formula_map[name]}): {kind}" for name, kind in stored.attachments.items()]
     lines = [
         f"{stored.kind} {stored.post_id}: {counted(len(graph.labels), 'node')}, {counted(len(graph.edges), 'edge')}, "
@@ -100,7 +95,7 @@ def _facts(stored: StoredGraph) -> str:
         *([f"attached by {', '.join(how)}"] if how else []),
         *([f"{counted(stored.reattached, 'part')} of the AMR reattached"] if stored.reattached else []),
     ]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", drawing.indented(graph)])
 
 
 def stats(given: argparse.Namespace, console: Console) -> str:

@@ -253,16 +253,13 @@ def export(given: argparse.Namespace, console: Console) -> int:
             split=given.split,
             progress=advance,
         )
-    if written.failures:
-        console.say(
-            f"left out: {counted(written.failures, 'post')} that cannot be read, or with the id of an earlier post"
-        )
-    if written.topics_left_out:
-        console.say(f"left out: {counted(written.topics_left_out, 'topic')} without a relevant document")
-    if written.judgments_left_out:
-        console.say(
-            f"left out: {counted(written.judgments_left_out, 'judgment')} of missing documents, or of such topics"
-        )
+    for count, what, why in (
+        (written.failures, "post", "that cannot be read, or with the id of an earlier post"),
+        (written.topics_left_out, "topic", "without a relevant document"),
+        (written.judgments_left_out, "judgment", "of missing documents, or of such topics"),
+    ):
+        if count:
+            console.say(f"left out: {counted(count, what)} {why}")
     print(
         f"{given.to}: {counted(written.documents, 'document')}, {counted(written.queries, 'query')}, "
         f"{counted(written.judgments, 'judgment')}, {counted(written.train_pairs, 'training pair')}"

@@ -47,7 +47,7 @@ from experiments.command import HELP, command
 from graphs.errors import printable
 
 if TYPE_CHECKING:
-    from mathamr.retrieval.explanation import Match, VirtualNode
+    from mathamr.retrieval.explanation import VirtualNode
     from mathamr.search.answer import Answer
     from mathamr.search.overlap import Overlap
     from mathamr.search.searchable import SearchEngine
@@ -123,8 +123,7 @@ def show(
 ) -> int:
     """Print what the index finds for one query, and write it to ``export``; return the exit code.
 
-    Args:
-        line_number: number of the query's line in standard input, for messages.
+    Messages name ``line_number``, that of the query in standard input.
     """
     from graphs.errors import MathAMRError
     from mathamr.search.selection import typed
@@ -174,7 +173,8 @@ def _posts(answer: Answer) -> list[str]:
         if post.question is not None:
             lines += [f"   answers question {post.question_id}: {post.question_snippet()}".removesuffix(": ")]
         lines += [f"   {snippet}"] if (snippet := post.snippet()) else []
-        lines += [f"     {_match(match)}" for match in (result.explanation.matches if result.explanation else ())]
+        for match in result.explanation.matches if result.explanation else ():
+            lines.append(f"     {match.score:6.3f}  {_node(match.query)}  <-  {_node(match.document)}")
         if result.overlap is not None:
             lines += _overlap(result.overlap)
         lines.append("")
@@ -196,10 +196,6 @@ def _formulas(answer: Answer) -> list[str]:
             lines.append(f"   {result.match}")
             lines += [f"     query    {as_text(result.match.query)}", f"     formula  {as_text(result.match.formula)}"]
     return lines
-
-
-def _match(match: Match) -> str:
-    return f"{match.score:6.3f}  {_node(match.query)}  <-  {_node(match.document)}"
 
 
 def _overlap(overlap: Overlap) -> list[str]:

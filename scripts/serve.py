@@ -25,7 +25,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from mathamr.search.reloading import ReloadableEngine
     from mathamr.search.searchable import SearchEngine
     from mathamr.search.settings import Settings
-    from mathamr.search.web.operation import Counts
     from mathamr.search.web.workers import Place
 
 HOST, PORT = "127.0.0.1", 8000
@@ -69,9 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     workers = whole(words, "workers", 1)
     if not 1 <= workers <= MAX_WORKERS:
         raise ConfigError(f"workers={workers}; from 1 to {MAX_WORKERS} processes can answer")
-    if workers > 1:
-        return serve_by_workers(words, workers)
-    return serve_alone([word for word in words if not word.startswith("workers=")], worker)
+    alone = [word for word in words if not word.startswith("workers=")]
+    return serve_by_workers(alone, workers) if workers > 1 else serve_alone(alone, worker)
 
 
 def serve_by_workers(words: Sequence[str], count: int) -> int:
@@ -79,10 +77,9 @@ def serve_by_workers(words: Sequence[str], count: int) -> int:
     from mathamr.search.web.workers import Workers
 
     host, port = place([word for word in words if word.startswith(("host=", "port="))])
-    alone = [word for word in words if not word.startswith("workers=")]
     with listen(host, port) as listener:
         warn_of_others(listener)
-        command = [sys.executable, "-P", str(Path(__file__).resolve()), *alone]
+        command = [sys.executable, "-P", str(Path(__file__).resolve()), *words]
         started, warn = partial(print, flush=True), partial(print, file=sys.stderr, flush=True)
         return Workers(command, count, listener, started=started, warn=warn).run()
 
@@ -215,6 +212,7 @@ def server_of(
     import uvicorn
 
     from mathamr.search.web.app import create_app
+    from mathamr.search.web.operation import Counts, SharedCounts
     from mathamr.search.web.patience import PatientProtocol
 
     address, port = listener.getsockname()[:2]
@@ -225,13 +223,10 @@ def server_of(
             await super().startup(sockets)
             print(url, flush=True)
 
-    def log(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
+    log = partial(print, file=sys.stderr, flush=True) if with_log else None
+    counts = partial(SharedCounts, worker.counts, worker.number, worker.workers) if worker else Counts
     config = uvicorn.Config(
-        create_app(
-            *served[0], more=served[1:], counts_of=counts_of(worker), names=[host], log=log if with_log else None
-        ),
+        create_app(*served[0], more=served[1:], counts_of=counts, names=[host], log=log),
         http=PatientProtocol,
         log_level="warning",
         lifespan="off",
@@ -240,15 +235,6 @@ def server_of(
         limit_concurrency=MAX_CONNECTIONS,
     )
     return Server(config)
-
-
-def counts_of(worker: Place | None) -> Callable[[Callable[[], int]], Counts]:
-    """Return what makes the counts of this process from a function that tells its waiting questions."""
-    from mathamr.search.web.operation import Counts, SharedCounts
-
-    if worker is None:
-        return Counts
-    return partial(SharedCounts, worker.counts, worker.number, worker.workers)
 
 
 if __name__ == "__main__":

@@ -81,11 +81,7 @@ def parser_options(parser: str, options: Sequence[str] = ()) -> dict[str, object
 
 
 def configuration_of(command: str, root: Path | None = None) -> DictConfig:
-    """Return the configuration that ``python -m experiments.run ...`` was run with.
-
-    Args:
-        command: as ``experiment.json`` names it.
-        root: folder that replaces ``data.root``.
+    """Return the configuration that a command of ``experiment.json`` was run with; ``root`` replaces ``data.root``.
 
     Raises:
         ConfigError: another command, or one that no longer fits ``conf/``.

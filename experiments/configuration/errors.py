@@ -42,8 +42,7 @@ _SETTINGS = {  # --exp is an abbreviation of another option of Hydra
 def refusal(error: Exception, known: Callable[[], Iterable[str]]) -> ConfigError:
     """Return the error to raise instead.
 
-    Args:
-        known: returns the keys of the configuration, with their groups; composing them takes a second.
+    ``known`` returns the keys of the configuration, with their groups; composing them takes a second.
     """
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]

@@ -42,8 +42,6 @@ class FinishedJob:
     """A finished job of a graph model, and its files.
 
     Attributes:
-        data: group ``data`` of its configuration.
-        experiment: its experiment.
         shared: folder of the collection's files that jobs share.
         model: checkpoint.
         tensors: tensors of the posts that it learned from, then of posts that are only searched.

@@ -63,16 +63,13 @@ def _programs(body: str) -> tuple[str, str]:
     programs = katex.inline() if 'class="math' in body or 'class="latex' in body else ""
     if '<figure class="map"' in body:
         programs += f"<script>{_MAP.read_text(encoding='utf-8')}</script>\n"
-    hashes = [_hash(script) for script in re.findall(r"<script>(.*?)</script>", programs, re.DOTALL)]
-    scripts = f"script-src {' '.join(hashes)}; " if hashes else ""
+    scripts = re.findall(r"<script>(.*?)</script>", programs, re.DOTALL)
+    digests = (hashlib.sha256(script.encode("utf-8")).digest() for script in scripts)
+    hashes = [f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests]
+    allowed = f"script-src {' '.join(hashes)}; " if hashes else ""
     return programs, (
-        f"default-src 'none'; {scripts}style-src 'unsafe-inline'; font-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; {allowed}style-src 'unsafe-inline'; font-src data:; base-uri 'none'; form-action 'none'"
     )
-
-
-def _hash(script: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    return f"'sha256-{digest}'"
 
 
 def _in_words(grade: int | None) -> str:

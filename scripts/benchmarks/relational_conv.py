@@ -103,29 +103,22 @@ def main() -> dict[str, float]:
         "rgcn": lambda: slow(x, edge_index, relation),
     }
 
-    def milliseconds(name: str) -> float:
-        with Stopwatch(device) as watch:
-            passes[name]().backward(upstream)
-        return 1_000 * watch.seconds
+    def timed(name: str) -> float:
+        return milliseconds(device, lambda: passes[name]().backward(upstream))
 
-    milliseconds("ours"), milliseconds("fast_rgcn")  # the first pass of each allocates
+    timed("ours"), timed("fast_rgcn")  # the first pass of each allocates
     times: dict[str, list[float]] = {name: [] for name in passes}
     for _ in range(ROUNDS):
-        times["ours"] += [milliseconds("ours") for _ in range(5)]
-        times["fast_rgcn"].append(milliseconds("fast_rgcn"))
-    times["rgcn"].append(milliseconds("rgcn"))
-    times["ours"] += [milliseconds("ours") for _ in range(5)]
-    plan_times = []
-    for _ in range(9):
-        with Stopwatch(device) as watch:
-            plan()
-        plan_times.append(1_000 * watch.seconds)
+        times["ours"] += [timed("ours") for _ in range(5)]
+        times["fast_rgcn"].append(timed("fast_rgcn"))
+    times["rgcn"].append(timed("rgcn"))
+    times["ours"] += [timed("ours") for _ in range(5)]
+    plan_ms = statistics.median(milliseconds(device, plan) for _ in range(9))
 
     with torch.no_grad():
         expected = passes["fast_rgcn"]()
         difference = (passes["ours"]() - expected).abs().max() / expected.abs().max()
     median = {name: statistics.median(values) for name, values in times.items()}
-    plan_ms = statistics.median(plan_times)
     matrices = relation.unique().numel() * HIDDEN_DIM**2
     least_bytes = x.element_size() * (4 * num_nodes * HIDDEN_DIM + 3 * matrices)
     least_ms = 1_000 * least_bytes / copied_per_second(device)
@@ -148,14 +141,17 @@ def main() -> dict[str, float]:
     return result
 
 
+def milliseconds(device: str, run: Callable[[], object]) -> float:
+    """Return the duration of a call."""
+    with Stopwatch(device) as watch:
+        run()
+    return 1_000 * watch.seconds
+
+
 def copied_per_second(device: str) -> float:
     """Return the bytes that a large copy reads and writes in a second, at best of five."""
     block = torch.zeros(2**28 if device.startswith("cuda") else 2**25, device=device)
     copy = torch.empty_like(block)
     copy.copy_(block)
-    seconds = []
-    for _ in range(5):
-        with Stopwatch(device) as watch:
-            copy.copy_(block)
-        seconds.append(watch.seconds)
-    return 2 * block.numel() * block.element_size() / min(seconds)
+    fastest = min(milliseconds(device, lambda: copy.copy_(block)) for _ in range(5))
+    return 1_000 * 2 * block.numel() * block.element_size() / fastest

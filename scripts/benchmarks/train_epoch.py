@@ -91,9 +91,6 @@ def main() -> dict[str, list[dict[str, float]]]:
             for size in options.batch_sizes.split(",")
         ]
     for row in rows:
-        print(
-            "  ".join(
-                f"{name} {value:,.4g}" if value < 1_000 else f"{name} {value:,.0f}" for name, value in row.items()
-            )
-        )
+        cells = (f"{name} {value:,.4g}" if value < 1_000 else f"{name} {value:,.0f}" for name, value in row.items())
+        print("  ".join(cells))
     return {"rows": rows}

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import ast
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -87,7 +86,8 @@ def listing() -> str:
     """Return every module with the first line of its docstring, folder by folder."""
     lines: list[str] = []
     folder = None
-    for path in sorted(_listed(), key=lambda path: (path.parent.relative_to(ROOT).parts, path.name)):
+    listed = (path for path in modules(*LISTED).values() if path.name not in ("__init__.py", "__main__.py"))
+    for path in sorted(listed, key=lambda path: (path.parent.relative_to(ROOT).parts, path.name)):
         if path.parent != folder:
             folder = path.parent
             lines += ["", f"**{folder.relative_to(ROOT)}/**", ""]
@@ -101,12 +101,6 @@ def first_line(path: Path) -> str:
     if not text:
         raise ValueError(f"{path} has no docstring; begin the module with one")
     return " ".join(text.split("\n\n")[0].split()).removesuffix(".")
-
-
-def _listed() -> Iterator[Path]:
-    for path in modules(*LISTED).values():
-        if path.name not in ("__init__.py", "__main__.py"):
-            yield path
 
 
 def written(text: str) -> str:

@@ -219,15 +219,14 @@ def _correlations(spaces: Contents) -> list[Block]:
         return [Text(f"No correlations: {len(spaces)} conditions with vectors, and {FEWEST} are needed.")]
     models = list(spaces.values())
     moves = [(of, move) for of in models for move in of[0]["isotropy"]]
-    tau = _at("chosen", lambda best: best["tau"])
-    plain = {
-        "Accuracy and COE": [(_mean(of, _own("accuracy")), _mean(of, _own("coe"))) for of in models],
-        "Accuracy and ROE": [(_mean(of, _own("accuracy")), _mean(of, _own("roe"))) for of in models],
-        "Accuracy and COE above τ": [
-            (_mean(of, _own("accuracy")), _mean(of, _of("at_threshold", "coe"))) for of in models
-        ],
-        "τ and ROE": [(_mean(of, tau), _mean(of, _own("roe"))) for of in models],
+    accuracy, tau = _own("accuracy"), _at("chosen", lambda best: best["tau"])
+    compared = {
+        "Accuracy and COE": (accuracy, _own("coe")),
+        "Accuracy and ROE": (accuracy, _own("roe")),
+        "Accuracy and COE above τ": (accuracy, _of("at_threshold", "coe")),
+        "τ and ROE": (tau, _own("roe")),
     }
+    plain = {title: [(_mean(of, one), _mean(of, other)) for of in models] for title, (one, other) in compared.items()}
     for title, name in (("I_A", "i_a"), ("I_B", "i_b")):
         pairs = [
             (_mean(of, _of_one("isotropy", move, "accuracy")), _mean(of, _of_one("isotropy", move, name)))

@@ -126,9 +126,8 @@ def race(searches: dict[str, Search], queries: Sequence[ParsedFormula], k: int) 
             times[name].append(1000 * (time.process_time() - start))
     found: dict[str, float] = {}
     for name, own in times.items():
-        found |= {f"{name}_ms": float(np.mean(own)), f"{name}_median_ms": float(np.median(own))}
-        found[f"{name}_p95_ms"] = float(np.percentile(own, 95))
-        mean, median, highest = (found[f"{name}_{kind}ms"] for kind in ("", "median_", "p95_"))
+        mean, median, highest = float(np.mean(own)), float(np.median(own)), float(np.percentile(own, 95))
+        found |= {f"{name}_ms": mean, f"{name}_median_ms": median, f"{name}_p95_ms": highest}
         print(f"{name}: {mean:.1f} ms a query, median {median:.1f}, 95th percentile {highest:.1f}", flush=True)
     return found | {"times_pairs": found["structure_ms"] / found["pairs_ms"]}
 

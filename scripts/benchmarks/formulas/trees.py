@@ -37,26 +37,19 @@ SHORT = 10  # characters of LaTeX; the median of ARQMath's formulas is 9
 
 def sample(root: Path | None, number: int) -> tuple[str, list[PublishedFormula]]:
     """Return the collection's name and ``number`` formulas drawn from its posts."""
-    if root is not None:
-        files = open_corpus("arqmath", root).formulas()
-        if files is None or not files.latex:
-            raise ConfigError(
-                f"--root {root}: no latex_representation* folder with TSV files; name the folder of an ARQMath "
-                "collection"
-            )
-        found = [formula for formula in published(files) if formula.presentation and formula.content]
-    else:
-        references = (
-            formula
-            for post in open_corpus("mathdocs").posts()
-            if isinstance(post, Post)
-            for formula in extract(post).formulas
-        )
-        found = [PublishedFormula(formula.formula_id, formula.latex, "", "") for formula in references]
-    drawn = random.Random(0).sample(found, min(number, len(found)))
+    choose = random.Random(0)
     if root is None:
-        drawn = [PublishedFormula(f.formula_id, f.latex, _layout_mathml(f.latex), "") for f in drawn]
-    return ("arqmath" if root else "mathdocs"), drawn
+        posts = (post for post in open_corpus("mathdocs").posts() if isinstance(post, Post))
+        references = [formula for post in posts for formula in extract(post).formulas]
+        some = choose.sample(references, min(number, len(references)))
+        return "mathdocs", [PublishedFormula(f.formula_id, f.latex, _layout_mathml(f.latex), "") for f in some]
+    files = open_corpus("arqmath", root).formulas()
+    if files is None or not files.latex:
+        raise ConfigError(
+            f"--root {root}: no latex_representation* folder with TSV files; name the folder of an ARQMath collection"
+        )
+    found = [formula for formula in published(files) if formula.presentation and formula.content]
+    return "arqmath", choose.sample(found, min(number, len(found)))
 
 
 @cache
