@@ -48,7 +48,12 @@ _GRADE_KEYS = ("score", "relevance", "grade", "label", "rel")
 
 
 def open_beir(root: Path, split: str = "test", relevant: int | None = None) -> Beir | BeirSuite:
-    """Return the collection in folder ``root``, tested on ``split``: one benchmark, or several that share its corpus.
+    """Return the collection in folder ``root``: one benchmark, or several that share its corpus.
+
+    Args:
+        root: folder of a benchmark, or of the folders of several.
+        split: judgments to test on.
+        relevant: lowest grade of a training pair.
 
     Raises:
         ConfigError: ``split`` is no name of a file.
