@@ -57,7 +57,12 @@ class Outcome(Enum):
 def run_job(
     job: Job, folder: Path, system: System[Any], models: Models, topic_sets: Sequence[TopicSet], console: Console
 ) -> Outcome:
-    """Run ``job`` unless it is finished; leave its result, or why it failed, in ``folder`` (``outputs/EXP``)."""
+    """Run ``job`` unless it is finished, and leave its result, or the reason of its failure, in its folder.
+
+    Args:
+        folder: ``outputs/EXP``.
+        topic_sets: one a task.
+    """
     place = folder / "jobs" / job.name
     place.mkdir(parents=True, exist_ok=True)
     with locked(place / LOCK) as mine:

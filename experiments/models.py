@@ -95,7 +95,8 @@ class Models:
         """Return the model of ``job`` and its vectors, existing or made now; ``None`` while another process makes them.
 
         If the job trains nothing, both are empty. ``log`` is called with the records of training, also if the model
-        was trained earlier. Raises the errors of training, and again, without training, for the next job with it.
+        was trained earlier. Raises the errors of training, and raises them again, without training, for the next job
+        with this model.
         """
         if not job.model_key:
             return Trained(Path()), Encoded(None)

@@ -42,7 +42,12 @@ def without_effect(words: Sequence[str], jobs: Sequence[Job]) -> list[str]:
 
 
 def unread(words: Sequence[str], jobs: Sequence[Job], config: DictConfig) -> list[str]:
-    """Return a note on each setting that none of all jobs reads; none where a value of ``config`` refers to another."""
+    """Return a note on each setting of the command line that no job reads; none where a value refers to another.
+
+    Args:
+        jobs: all jobs of the experiment.
+        config: composed configuration.
+    """
     kinds, read = registry.loadable(), {group for job in jobs for group in job.settings.groups()}
     notes = []
     for word in words if not refers(config) else ():
@@ -120,7 +125,11 @@ def displaced(missing: Sequence[Job], folder: Path, command: str) -> list[str]:
 
 
 def of_other_code(jobs: Sequence[Job], done: Sequence[Job], folder: Path, models: Models) -> str:
-    """Return a note on results ``done`` and models of ``jobs`` that another version of ``mathamr/`` made, or ""."""
+    """Return a note on finished jobs and models that another version of ``mathamr/`` made; "" without any.
+
+    Args:
+        done: those of the jobs that are finished.
+    """
     records = [read_json(folder / "jobs" / job.name / RANKINGS) or {} for job in done]
     results = sum(record.get("mathamr") != mathamr_version() for record in records)
     trained = {models.folder(job) for job in jobs if models.is_of_other_code(job)}

@@ -64,6 +64,15 @@ def corpus_of(given: argparse.Namespace) -> Corpus:
     return open_corpus(given.corpus, given.root, dataset_id=given.id)
 
 
+_MODEL_NEEDS = {
+    "server": "model",
+    "answers": "model",
+    "estimate": "model",
+    "per_minute": "server",
+    "prices": "estimate",
+}
+
+
 def add_model(parser: argparse.ArgumentParser, purpose: str) -> None:
     """Add ``--model NAME`` and the options of asking it, which :func:`model_of` reads."""
     parser.add_argument("--model", help=f"language model that {purpose}; default: the papers' words")
@@ -85,8 +94,7 @@ def model_of(given: argparse.Namespace, *, max_tokens: int = 300) -> LanguageMod
     Raises:
         ConfigError: an option without the one that it belongs to, or an invalid address.
     """
-    of_model = dict.fromkeys(("server", "answers", "estimate"), "model")
-    check_needs(given, {**of_model, "per_minute": "server", "prices": "estimate"})
+    check_needs(given, _MODEL_NEEDS)
     if given.model is None:
         return None
     from mathamr.stages.console import Console

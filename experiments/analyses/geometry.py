@@ -91,7 +91,7 @@ def measure(
     content: dict[str, Any] = {}
     try:
         if whole:
-            settings = {name: getattr(config, name) for name in ("k", "psi", "samples", "size")}
+            settings = {"k": config.k, "psi": config.psi, "samples": config.samples, "size": config.size}
             content |= {"settings": settings, "run": of_run(run, qrels, config, topic_set.relevant)}
             content |= {"confidence": confidence.of_run(run, qrels, config, topic_set.relevant)}
         select, counts = sampler(qrels, config.posts, topic_set.relevant)

@@ -186,22 +186,31 @@ def _task(experiment: Experiment, task: TestName) -> list[Block]:
     def of_thesis(*statistics: str) -> ThesisTable | None:
         return next((table for name in statistics for table in effective if table.statistic == name), None)
 
+    blocks: list[Block] = []
     thesis = of_thesis("mean", "single") if several else of_thesis("mean", "single", "best_seed")
     title = "mean over seeds" if several else "results of one seed"
-    parts = {title: lambda: _scores(experiment, task, best_seed=False, thesis=thesis)}
+    blocks += _part(_title(before, title), lambda: _scores(experiment, task, best_seed=False, thesis=thesis))
     if several:
         best = of_thesis("best_seed")
-        parts["best seed"] = lambda: _scores(experiment, task, best_seed=True, thesis=best)
-    parts["differences by topic"] = lambda: _differences(experiment, task)
-    parts["year by year"] = lambda: years.blocks(experiment, task)
-    parts["by groups of topics"] = lambda: breakdowns.blocks(experiment, task)
-    named = ((before + title if before else title.capitalize(), build) for title, build in parts.items())
-    return [block for title, build in named for block in _part(title, build)]
+        blocks += _part(_title(before, "best seed"), lambda: _scores(experiment, task, best_seed=True, thesis=best))
+    blocks += _part(_title(before, "differences by topic"), lambda: _differences(experiment, task))
+    blocks += _part(_title(before, "year by year"), lambda: years.blocks(experiment, task))
+    blocks += _part(_title(before, "by groups of topics"), lambda: breakdowns.blocks(experiment, task))
+    return blocks
 
 
 def _has_seeds(experiment: Experiment, task: TestName) -> bool:
     """Return whether a condition has different results for several seeds."""
     return max(len(without_copies(rows)) for rows in measured(experiment, task).values()) > 1
+
+
+def _title(before: str, title: str) -> str:
+    """Return a heading, after the task if there are several.
+
+    >>> _title("", "best seed"), _title("Task 2: ", "best seed")
+    ('Best seed', 'Task 2: best seed')
+    """
+    return before + title if before else title.capitalize()
 
 
 def _scores(experiment: Experiment, task: TestName, *, best_seed: bool, thesis: ThesisTable | None) -> list[Block]:

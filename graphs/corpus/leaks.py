@@ -80,7 +80,9 @@ def pairs_without_topics(
     """Return the pairs without a topic and without an answer to one, and those left out.
 
     Args:
+        pairs: training pairs of the collection.
         posts: all posts of the collection, streamed.
+        topics: all topics that the experiment is measured on.
         answers: the text of an answer may be a topic, too (:func:`graphs.corpus.corpus.answers_ask`).
     """
     known = ((post, marks(post, answers=answers)) for post in posts if isinstance(post, Post))
@@ -136,6 +138,10 @@ def questions_of_topics(
     >>> topic = Topic("t1", Post("query:t1", "topic", title="is $x$ odd"))
     >>> questions_of_topics([(post, marks(post)) for post in posts], [topic])
     {'t1': frozenset({'7'})}
+
+    Args:
+        posts: all posts of the collection, with or without texts, and the :func:`marks` of each.
+        topics: topics that the experiment is measured on.
     """
     topic_texts = _Topics(topics)
     found: dict[str, set[str]] = {}

@@ -244,26 +244,33 @@ def is_operator(symbol: Symbol) -> bool:
 
 
 def scripts(base: Symbol | None, sub: Symbol | None, sup: Symbol | None) -> Symbol:
-    """Add a subscript and a superscript to ``base``; those of an operator such as a sum are its limits."""
-    if base is not None and is_operator(base) and not is_blank(base):
+    """Add a subscript and a superscript to ``base``; those of an operator such as a sum are its limits.
+
+    The base is boxed if it is longer than one symbol, or has such a script: ``{x_i}_j``.
+    """
+    if base is None or is_blank(base):
+        base = Symbol(BLANK)
+    elif is_operator(base):
         return under_over(base, sub, sup)
-    return _with_parts(base, b=sub, a=sup)
+    if base.n is not None or (sub is not None and base.b is not None) or (sup is not None and base.a is not None):
+        base = boxed(base)
+    if sub is not None:
+        base.b = sub
+    if sup is not None:
+        base.a = sup
+    return base
 
 
 def under_over(base: Symbol | None, under: Symbol | None, over: Symbol | None) -> Symbol:
-    """Add parts under and over ``base``: limits, accents, braces."""
-    return _with_parts(base, u=under, o=over)
-
-
-def _with_parts(base: Symbol | None, **parts: Symbol | None) -> Symbol:
-    """Add parts by their edges to ``base``; it is boxed if it is longer than one symbol, or has one: ``{x_i}_j``."""
+    """Add parts under and over ``base``: limits, accents, braces. Boxed as in :func:`scripts`."""
     if base is None or is_blank(base):
         base = Symbol(BLANK)
-    given = [(edge, part) for edge, part in parts.items() if part is not None]
-    if base.n is not None or any(getattr(base, edge) is not None for edge, _ in given):
+    elif base.n is not None or (under is not None and base.u is not None) or (over is not None and base.o is not None):
         base = boxed(base)
-    for edge, part in given:
-        setattr(base, edge, part)
+    if under is not None:
+        base.u = under
+    if over is not None:
+        base.o = over
     return base
 
 
@@ -289,21 +296,28 @@ def multiscripts(
 def fraction(numerator: Symbol | None, denominator: Symbol | None) -> Symbol:
     """Build ``O!divide`` with the numerator over and the denominator under it."""
     bar = Symbol("O!divide")
-    bar.o, bar.u = numerator, denominator
+    if numerator is not None:
+        bar.o = numerator
+    if denominator is not None:
+        bar.u = denominator
     return bar
 
 
 def root(radicand: Symbol | None, index: Symbol | None = None) -> Symbol:
     """Build ``O!root`` with the radicand within; a square root has no index."""
     sign = Symbol("O!root")
-    sign.w, sign.c = radicand, index
+    if radicand is not None:
+        sign.w = radicand
+    if index is not None:
+        sign.c = index
     return sign
 
 
 def enclosed(notation: str, inner: Symbol | None) -> Symbol:
     """Build an enclosure, labelled with its notation (``box``, ``updiagonalstrike``, ...; default ``longdiv``)."""
     box = Symbol(notation if notation.strip() else "longdiv")
-    box.w = inner
+    if inner is not None:
+        box.w = inner
     return box
 
 

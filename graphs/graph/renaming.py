@@ -62,7 +62,14 @@ def rename(labels: Tensor, node_graph: Tensor, orders: Tensor, variables: Tensor
 def rename_variables(
     batch: GraphBatch, variables: Tensor, probability: float, generator: torch.Generator
 ) -> GraphBatch:
-    """Rename the ``variables`` (L, 2) of each graph of a batch on the CPU with ``probability``."""
+    """Rename the variables of each graph with ``probability``.
+
+    Args:
+        batch: graphs on the CPU, B of them.
+        variables: ids of the two labels of each variable (L, 2), see :func:`variables_of`.
+        probability: share of the graphs that are changed.
+        generator: source of random numbers.
+    """
     count = batch.num_graphs
     orders = torch.rand(count, len(variables), generator=generator).argsort(1)  # (B, L)
     kept = torch.rand(count, generator=generator) >= probability

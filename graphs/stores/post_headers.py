@@ -138,7 +138,12 @@ class PostHeaders(database.OpenFile):
         return int(self._connection.execute("SELECT count(*) FROM known").fetchone()[0])
 
     def whole(self, texts: PostTexts, wanted: frozenset[str] | None = None) -> Iterator[Post | Failure]:
-        """Yield the ``wanted`` posts (None: all) with their ``texts``, and all failures of reading, in their order."""
+        """Yield posts with their texts, and all failures of reading, in the order of the collection.
+
+        Args:
+            texts: posts.db of the same collection.
+            wanted: ids of the posts; None: all.
+        """
         rows = (row for row in self._rows() if wanted is None or row[-1] is not None or row[0] in wanted)
         for batch in batched(rows, database.IDS_PER_QUERY):
             with_texts = texts.posts([row[0] for row in batch if row[-1] is None])

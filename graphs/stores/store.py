@@ -3,7 +3,7 @@
     build("both.db", collection.rows(), mathamr_plus.decode, VirtualNodeSpec(), vocabulary, workers=8)
     store = GraphStore("both.db", VirtualNodeSpec(connectivity="circular"))
     store.load(["255", "1940278"])      # GraphBatch of two graphs
-    store.get_arrays(["255"])           # [GraphArrays]
+    store.get("255")                    # torch_geometric Data(x=[156], edge_index=[2, 660], edge_attr=[660], ...)
 
 One file serves every structure and connectivity: virtual nodes are added when graphs are loaded
 (:mod:`graphs.graph.packed`). A reader that names none gets those that the file was built with. Another formula mode is
@@ -23,7 +23,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,9 @@ from graphs.processes import batched, ordered_map
 from graphs.row_digests import check_row, row_digest
 from graphs.stores.graph_sizes import GraphSizes
 from graphs.stores.tensor_identity import FILE_FORMAT, check_format, config_hash, file_hash, identity_of, spec_of_hash
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 PURPOSE = "graph tensors"
 
@@ -336,6 +339,24 @@ class GraphStore(database.Reader):
         of_sentences = batch.node_graph[batch.virtual_kind == VirtualKind.SENTENCE]  # ascending
         counts = torch.bincount(of_sentences, minlength=batch.num_graphs).tolist()
         return replace(batch, sentence_vectors=self.sentence_vectors.of(post_ids, counts))
+
+    def get(self, post_id: str) -> Data:
+        """Return one graph for exploration, as PyTorch Geometric's ``Data``.
+
+        ``x`` (N,) are labels and ``edge_attr`` (E,) relations (names: ``vocabulary.labels``, ``relation_name``).
+        """
+        from torch_geometric.data import Data  # takes seconds to import, and training never needs it
+
+        (arrays,) = self.get_arrays([post_id])
+        return Data(
+            x=torch.from_numpy(arrays.labels).long(),
+            edge_index=torch.from_numpy(arrays.edge_index).long(),
+            edge_attr=torch.from_numpy(arrays.relations).long(),
+            representatives=torch.from_numpy(arrays.representatives.astype(np.int64)),
+            representative_kind=torch.from_numpy(arrays.representative_kinds.astype(np.int64)),
+            num_virtual=arrays.num_virtual,
+            post_id=post_id,
+        )
 
     def failures(self) -> Iterator[Failure]:
         """Posts whose graph could not be converted, then those whose graph is too large with its virtual nodes."""

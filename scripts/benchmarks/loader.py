@@ -93,14 +93,7 @@ def _paths(store: GraphStore, post_ids: Sequence[str], folder: Path) -> dict[str
 
 def as_data(store: GraphStore, post_ids: Sequence[str]) -> list[Data]:
     """Return the graphs in PyTorch Geometric's form: labels, edges and relations."""
-    return [
-        Data(
-            x=torch.from_numpy(one.labels).long(),
-            edge_index=torch.from_numpy(one.edge_index).long(),
-            edge_attr=torch.from_numpy(one.relations).long(),
-        )
-        for one in store.get_arrays(post_ids)
-    ]
+    return [Data(x=d.x, edge_index=d.edge_index, edge_attr=d.edge_attr) for d in map(store.get, post_ids)]
 
 
 def fastest(

@@ -173,7 +173,7 @@ def curves(logs: Mapping[str, Sequence[Sequence[Row]]]) -> Figure:
 
 
 def loss_terms(logs: Mapping[str, Sequence[Sequence[Row]]], terms: Mapping[str, str]) -> Figure:
-    """Plot the terms of the training loss, key in the records -> title, by epoch as :func:`curves` does."""
+    """Plot terms of the training loss (key in the records -> title) by epoch, as :func:`curves` does."""
     alt = f"Terms of the training loss by epoch: {', '.join(terms.values())}."
     return Figure(lambda name: _draw_curves(logs, terms, name, alt), alt, "Terms of the training loss, lines as above.")
 

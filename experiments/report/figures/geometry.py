@@ -44,11 +44,17 @@ def densities(panels: Mapping[str, Content]) -> Figure:
 
 
 def _grid(
-    panels: Mapping[str, Any], plot: Callable[[Axes, Any], None], words: tuple[str, str], *, columns: int, height: float
+    panels: Mapping[str, Any],
+    plot: Callable[[Axes, Any], None],
+    words: tuple[str, str],
+    *,
+    columns: int,
+    height: float,
+    ylabel: str | None = None,
 ) -> Figure:
     """Return a figure with a panel for each label, drawn by ``plot``, and one legend; ``words``: its alt and caption.
 
-    ``height`` is that of a row in inches.
+    ``height`` is that of a row in inches; ``ylabel`` names the axis of the first panel.
     """
 
     def draw(name: str) -> str:
@@ -57,6 +63,8 @@ def _grid(
             for ax, (label, one) in zip(axes, panels.items(), strict=True):
                 plot(ax, one)
                 ax.set_title(names[label], loc="left")
+            if ylabel is not None:
+                axes[0].set_ylabel(ylabel)
             marks, labels = axes[0].get_legend_handles_labels()
             figure.legend(marks, labels, loc="outside lower center", ncols=min(3, len(labels)), frameon=False)
             return svg(figure, name, words[0])
@@ -165,11 +173,9 @@ def reliability(panels: Mapping[str, list[Content]]) -> Figure:
 
     def plot(ax: Axes, tested: list[Content]) -> None:
         plots.reliability(ax, {one["on"]: one["bins"] for one in tested})
-        if tested is first:
-            ax.set_ylabel("Share of successes")
 
-    first = next(iter(panels.values()))
-    return _grid(panels, plot, (alt, caption), columns=min(4, max(2, len(panels))), height=2.5)
+    columns = min(4, max(2, len(panels)))
+    return _grid(panels, plot, (alt, caption), columns=columns, height=2.5, ylabel="Share of successes")
 
 
 def _within_and_between(one: Content) -> tuple[float, float]:

@@ -27,9 +27,11 @@ _OTHER, _NONE = "other tags", "no tag"
 
 
 def map_of(panels: Mapping[str, Mapping[str, Any]], sampled: Mapping[str, int]) -> Map:
-    """Return a map with a view for each condition, by its label, and method.
+    """Return a map with a view for each condition and method.
 
-    ``panels`` hold ``projection`` of geometry.json; ``sampled`` has the number of ``posts`` shown, ``of_posts`` of all.
+    Args:
+        panels: label of a condition -> ``projection`` of its ``geometry.json``.
+        sampled: number of ``posts`` shown, and ``of_posts`` searched.
     """
     titles: dict[str, str] = {}
     tags: dict[str, Sequence[str]] = {}

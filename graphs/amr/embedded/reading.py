@@ -55,19 +55,20 @@ def read(texts: Sequence[str]) -> list[Word]:
     lower = [text.lower() for text in texts]
     position = 0
     while position < len(texts):
-        text, here = texts[position], lower[position : position + 4]
-        position += 1
-        if here == ["if", "and", "only", "if"]:
+        text = texts[position]
+        if lower[position : position + 4] == ["if", "and", "only", "if"]:
             words.append(Word(IFF, "when"))
-            position += 3
-        elif here[0] == "iff":
+            position += 4
+        elif lower[position] == "iff":
             words.append(Word(IFF, "when"))
-        elif here[:2] == ["such", "that"]:
-            words.append(Word(SUCH_THAT, "where"))
             position += 1
+        elif lower[position : position + 2] == ["such", "that"]:
+            words.append(Word(SUCH_THAT, "where"))
+            position += 2
         elif FORMULA.fullmatch(text):
             words.append(Word(text, "X"))
             before = words[-2].text.lower() if len(words) > 1 else ""
+            position += 1
             if lower[position : position + 2] in (["-", ending] for ending in ORDINAL_ENDINGS):
                 position += 1
             elif position < len(texts) and lower[position].startswith("-") and lower[position][1:] in ORDINAL_ENDINGS:
@@ -78,8 +79,15 @@ def read(texts: Sequence[str]) -> list[Word]:
                 words.append(Word(STANDS_FOR, "holds"))
         elif (negative := _NEGATIVE.fullmatch(text)) is not None:
             words.append(Word("-" + negative[1], negative[1]))
-        elif here[0] in _COMMANDS and text[0].isupper() and (position == 1 or texts[position - 2] in (".", ":", ")")):
+            position += 1
+        elif (
+            lower[position] in _COMMANDS
+            and text[0].isupper()
+            and (position == 0 or texts[position - 1] in (".", ":", ")"))
+        ):
             words.append(Word(text, "Find"))
+            position += 1
         else:
             words.append(Word(text, text))
+            position += 1
     return words

@@ -48,7 +48,12 @@ _GRADE_KEYS = ("score", "relevance", "grade", "label", "rel")
 
 
 def open_beir(root: Path, split: str = "test", relevant: int | None = None) -> Beir | BeirSuite:
-    """Return the collection in folder ``root``, tested on ``split``: one benchmark, or several that share its corpus.
+    """Return the collection in folder ``root``: one benchmark, or several that share its corpus.
+
+    Args:
+        root: folder of a benchmark, or of the folders of several.
+        split: judgments to test on.
+        relevant: lowest grade of a training pair.
 
     Raises:
         ConfigError: ``split`` is no name of a file.
@@ -96,6 +101,9 @@ class Beir(QueryCollection):
         """Return the judgments of the split, or those of the split ``train``."""
         file = self._training_file if training else self._judgments_file
         return [] if file is None else read_judgments(file)
+
+    def fingerprints(self) -> Fingerprints:
+        return self._fingerprints
 
     @cached_property
     def _fingerprints(self) -> Fingerprints:

@@ -9,7 +9,8 @@
 ...         yield Post("2", "topic", body="Is $5$ odd?", markup="text")
 ...     def read_judgments(self, *, training: bool) -> list[Judgment]:
 ...         return [Judgment("2" if training else "1", "1", 1)]
-...     _fingerprints = Fingerprints(posts="2d")
+...     def fingerprints(self) -> Fingerprints:
+...         return Fingerprints(posts="2d")
 >>> two = Two()
 >>> [(topic.topic_id, topic.post.post_id) for topic in two.topics(1)], two.judgments(1)
 ([('1', 'query:1')], [Judgment(topic_id='1', doc_id='1', grade=1)])
@@ -92,14 +93,9 @@ class QueryCollection(ABC):
     def read_judgments(self, *, training: bool) -> list[Judgment]:
         """Return the judgments of the test, or those to learn from; both may be empty."""
 
-    def fingerprints(self) -> Fingerprints:
-        """Return one hash for each part."""
-        return self._fingerprints
-
-    @cached_property
     @abstractmethod
-    def _fingerprints(self) -> Fingerprints:
-        """One hash for each part; a further judgment changes no graph and no search."""
+    def fingerprints(self) -> Fingerprints:
+        """Return one hash for each part; a further judgment changes no graph and no search."""
 
     def posts(self) -> Iterator[Post | Failure]:
         """Iterate over documents, then training queries as questions; a broken record is a Failure in its place."""

@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +70,15 @@ class IrDataset(QueryCollection):
             rows = [(n, one.query_id, one.doc_id, str(one.relevance)) for n, one in enumerate(dataset.qrels_iter(), 1)]
         return judgments_of(rows, Path(self.dataset_id))
 
+    def fingerprints(self) -> Fingerprints:
+        """Return one hash for each part; of a large collection that of the first :data:`HASHED` documents."""
+        return self._fingerprints
+
     @cached_property
     def _fingerprints(self) -> Fingerprints:
-        """One hash for each part; of a large collection that of the first :data:`HASHED` documents."""
         with self._reading():
             count = self._dataset.docs_count()
-        documents = hash_of([count, *islice(self.documents(), HASHED)])
+        documents = hash_of(chain([count], islice(self.documents(), HASHED)))
         return Fingerprints(
             posts=hashlib.sha256(f"{self.dataset_id}\0{documents}\0{self.learned_hash()}".encode()).hexdigest(),
             topics=self.topics_hash(),

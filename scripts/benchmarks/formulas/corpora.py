@@ -97,7 +97,8 @@ def measure(path: Path, seen: dict[str, int]) -> dict[str, Any]:
         except Exception:  # noqa: BLE001 - this is what is being looked for
             raised.append(f"{latex!r}\n{traceback.format_exc()}")
             continue
-        counts.update(no_slt=parsed.slt is None, no_opt=parsed.opt is None)
+        counts["no_slt"] += parsed.slt is None
+        counts["no_opt"] += parsed.opt is None
         found = [_errors(tree) for tree in (parsed.slt, parsed.opt) if tree is not None]
         unread, empty = any(unread for unread, _ in found), any(empty for _, empty in found)
         bits[number] = UNREAD * unread + EMPTY * empty

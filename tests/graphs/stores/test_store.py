@@ -396,6 +396,30 @@ def test_threads_and_closing(path: Path) -> None:
     assert equal(store.load(["10"]), loaded[0])
 
 
+def test_data_for_exploration(path: Path) -> None:
+    store = GraphStore(path)
+    data = store.get("30")
+    (arrays,) = store.get_arrays(["30"])
+    assert data.x.tolist() == arrays.labels.tolist()
+    assert data.edge_index.tolist() == arrays.edge_index.tolist()
+    assert data.edge_attr.tolist() == arrays.relations.tolist()
+    assert (data.post_id, data.num_nodes, data.num_edges) == ("30", arrays.num_nodes, arrays.num_edges)
+    assert data.validate()
+
+
+def test_database_of_pytorch_geometric(path: Path) -> None:
+    from graphs.stores.pyg_database import GraphDatabase  # here, so that worker processes need not import it
+
+    graphs = GraphDatabase(path)
+    assert len(graphs) == 600
+    assert graphs[3].post_id == "30"
+    assert [data.post_id for data in graphs[5:8]] == ["50", "60", "70"]
+    assert [data.post_id for data in graphs[torch.tensor([9, 1])]] == ["90", "10"]
+    with pytest.raises(StoreError, match="read only"):
+        graphs[0] = graphs[1]
+    graphs.close()
+
+
 def decode_or_fail(text: str, formula_map: Mapping[str, str]) -> mathamr_plus.DocumentGraph:
     if "c7)" in text:
         raise GraphError("seven is refused")
