@@ -17,12 +17,7 @@ CONF = next(folder for folder in (_PACKAGE.parent / "conf", _PACKAGE / "conf") i
 
 
 def values(group: str, name: str = "default") -> dict[str, Any]:
-    """Return the values of a group of settings as plain data.
-
-    Args:
-        group: folder below ``conf/``.
-        name: file in it.
-    """
+    """Return the values of ``conf/GROUP/NAME.yaml`` as plain data."""
     from omegaconf import OmegaConf
 
     of_group = cast(dict[Any, Any], OmegaConf.to_container(OmegaConf.load(CONF / group / f"{name}.yaml"), resolve=True))

@@ -55,7 +55,6 @@ class IndexedJob:
     Attributes:
         experiment: name of the experiment; of documents that of their folder, which is the collection, too.
         condition: row of its table.
-        seed: seed of the job.
         collection: name and fingerprint of the collection.
         key: hash of everything that the rankings depend on.
         posts: number of posts that may be found.
@@ -81,7 +80,6 @@ def keep(
 
     Args:
         system: system of the job, prepared.
-        search: search of the job, with its threads.
         parts: entries of the conditions that the system depends on, kept in ``folder/parts``.
 
     Raises:
@@ -115,8 +113,6 @@ def write_index(path: Path, posts_db: Path, keep_in: Callable[[Path], Mapping[st
     """Write an index to ``path``, switch to it, and remove the previous one.
 
     Args:
-        path: folder of the index.
-        posts_db: texts of the posts.
         keep_in: function that keeps the system in a folder and returns its manifest entry.
 
     Raises:

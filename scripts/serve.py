@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if find_spec(package) is None:
             raise ConfigError(f"{package} is not installed; pip install 'mathamr-plus[web]' brings what the page needs")
 
-    from mathamr.search.options import as_settings
+    from mathamr.search.settings import as_settings
     from mathamr.search.web.workers import Place
 
     words, worker = Place.of(as_settings(words, KEYS))

@@ -65,7 +65,6 @@ class FolderPosts:
     """Posts of a folder, and counts of its files.
 
     Attributes:
-        post_ids: ids of all posts, in order.
         files: number of files that are in the collection.
         read: number of files that are new or have changed since the recorded state.
         kept: number of files that have not changed since the recorded state.
@@ -73,7 +72,6 @@ class FolderPosts:
         other: number of files of other kinds.
         remnants: number of passages left out, which have a few letters and no formula.
         forms: number of posts by the format of their file.
-        failures: files that cannot be read.
         state: record of each file, for :func:`record_files`.
     """
 

@@ -170,7 +170,6 @@ def read_latex(file: str, text: str, declarations: str = "") -> list[Passage]:
 
     Args:
         file: its path below the folder.
-        text: its content.
         declarations: its preamble, with those of other files (:class:`mathamr.folder.preambles.Preambles`).
     """
     clean, lines = _without_comments(text, {})

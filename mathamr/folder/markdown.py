@@ -161,11 +161,7 @@ def read_markdown(file: str, text: str) -> list[Passage]:
 
 
 def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
-    """Add the passages of a text to an outline.
-
-    Args:
-        place: function from a line to the name of its place.
-    """
+    """Add the passages of a text to an outline; ``place`` makes the name of a place from a line."""
     if header := (yaml := _HEADER.match(text)) and _TITLE.search(yaml["yaml"]):
         outline.heading(0, header["title"].strip().strip("\"'"))
     text, formulas, joined = _without_formulas(_without_code(re.sub("[\x02\x03]", " ", text)))

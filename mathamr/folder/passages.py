@@ -76,11 +76,7 @@ class Passage:
 
 
 class Outline:
-    """Collector of the passages of one file, in their order.
-
-    Args:
-        file: path of the file below the folder, with ``/``.
-    """
+    """Collector of the passages of ``file``, a path below the folder with ``/``, in their order."""
 
     def __init__(self, file: str) -> None:
         self._file = file

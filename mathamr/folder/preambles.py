@@ -28,11 +28,7 @@ _CLASS = re.compile(
 
 
 class Preambles:
-    """Preambles of the LaTeX files of a folder or an archive.
-
-    Args:
-        files: texts by name, including style files.
-    """
+    """Preambles of the LaTeX files of a folder or an archive; ``files`` are texts by name, with style files."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self._files = {name: strip_comments(text) for name, text in files.items()}

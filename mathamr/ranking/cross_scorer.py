@@ -26,7 +26,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphs.errors import ConfigError
 from graphs.processes import batched
 from mathamr import maxsim
 from mathamr.maxsim import VectorSets
@@ -95,8 +94,6 @@ def mine(
     """Return an example for each pair: the answers nearest to its question by MaxSim, without its right ones.
 
     Args:
-        questions: vectors of the questions.
-        answers: vectors of the answers.
         pairs: place of a question and of a right answer.
         count: number of negatives.
         closest: ratio; answers that score above it times the right one are left out. None leaves out nothing.
@@ -131,20 +128,11 @@ def train_cross_scorer(
     """Return a scorer that was trained on the examples.
 
     Args:
-        questions: vectors of the questions.
-        answers: vectors of the answers.
         examples: places in both.
-        hidden_dim: width of the scorer.
-        epochs: passes over the examples.
         learning_rate: learning rate of AdamW.
         seed: seed of weights and order.
         report: function called with the number and the mean loss of each epoch.
-
-    Raises:
-        ConfigError: no example.
     """
-    if not examples:
-        raise ConfigError("no pair of a question and an answer with negatives to train a cross-scorer on")
     devices = [] if questions.vectors.device.type == "cpu" else [questions.vectors.device]
     with torch.random.fork_rng(devices=devices), torch.enable_grad():
         torch.manual_seed(seed)

@@ -76,7 +76,6 @@ def features_of(
 
     Args:
         systems: scores of each system by topic.
-        facts: what is known of answers and questions.
         documents: all candidates for the topic.
     """
     columns: list[Floats] = []

@@ -28,7 +28,6 @@ class JudgedTopic:
     """Judged documents of one topic.
 
     Attributes:
-        topic: id of the topic.
         part: year of the topic, or its fold where topics have no year.
         features: features of the documents (documents, features).
         grades: grades of the documents (documents,).
@@ -43,12 +42,7 @@ class JudgedTopic:
 
 
 def ndcg(topic: JudgedTopic, scores: Floats) -> float:
-    """Return nDCG' of the judged documents in the order of their scores, with linear gains; 0 without a grade above 0.
-
-    Args:
-        topic: judged documents.
-        scores: a score for each document (documents,).
-    """
+    """Return nDCG' of the judged documents by ``scores`` (documents,), with linear gains; 0 without a grade above 0."""
     gained = topic.grades[np.argsort(-scores.astype(np.float32), kind="stable")][:MAX_PER_TOPIC]
     ideal = np.sort(np.concatenate([topic.grades, topic.unfound]))[::-1][:MAX_PER_TOPIC]
     best = float((ideal / np.log2(np.arange(len(ideal)) + 2)).sum())

@@ -61,7 +61,6 @@ class Fitted:
         left_out: the year that it is for; None: every year that it has not seen.
         setting: setting that was chosen inside the training years.
         topics: number of topics in training.
-        ranker: the ranker.
     """
 
     trained_on: tuple[str, ...]
@@ -73,13 +72,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Rankers by their training years.
-
-    Attributes:
-        learner: name of the learner.
-        features: names of the features.
-        rankers: rankers that leave a year out, and one that leaves none out.
-    """
+    """Rankers by their training years: one that leaves each year out, and one that leaves none out."""
 
     learner: str
     features: Sequence[str]
@@ -123,10 +116,8 @@ def fit_left_out(
         relevant: lowest relevant grade.
 
     Raises:
-        RetrievalError: topics of one year only, an unknown learner, or no document with a grade in a training set.
+        RetrievalError: topics of one year only, or no document with a grade in a training set.
     """
-    if learner not in LEARNERS:
-        raise RetrievalError(f"learner {learner!r} is not one of {', '.join(LEARNERS)}")
     parts = sorted({topic.part for topic in topics})
     if len(parts) < 2:
         raise RetrievalError(
@@ -167,11 +158,7 @@ def _chosen(learner: str, topics: Sequence[JudgedTopic], relevant: int) -> Mappi
 
 
 def read_left_out(content: Mapping[str, Any]) -> LeftOut:
-    """Return the rankers of a file of weights.
-
-    Raises:
-        RetrievalError: the content is not that of :meth:`LeftOut.record`.
-    """
+    """Return the rankers of a file of weights; raise RetrievalError unless :meth:`LeftOut.record` made it."""
     try:
         features = [str(name) for name in content["features"]]
         rankers = []

@@ -32,9 +32,7 @@ def open_cross_encoder(name: str, *, max_length: int, device: str) -> Score:
     """Open a cross-encoder by its folder, or its name on the Hugging Face hub.
 
     Args:
-        name: folder or name.
         max_length: tokens of a pair; longer pairs are cut.
-        device: device that it computes on.
 
     Raises:
         ConfigError: no such model, one without safetensors, or one with several outputs.
@@ -64,10 +62,7 @@ def open_sparse_encoder(
     """Open a sparse encoder by its folder, or its name on the Hugging Face hub.
 
     Args:
-        name: folder or name.
         max_length: tokens of a text; longer texts are cut.
-        device: device that it computes on.
-        batch_size: texts encoded at once.
         most_words: words of the vocabulary kept of each text, the heaviest; None: all.
 
     Raises:

@@ -130,9 +130,7 @@ class ApproximateIndex:
         written again. To replace a document, name it in both arguments.
 
         Args:
-            path: folder of an index.
             add: ids and vectors of new documents; None: no document.
-            remove: ids of documents.
 
         Raises:
             RetrievalError: ids that the index does not hold, or holds already; vectors of another dimension; no

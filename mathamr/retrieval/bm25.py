@@ -117,9 +117,6 @@ class Weighting:
         k1: saturation of the term frequency; higher values give repetitions of a token more weight.
         b: strength of the length normalisation, from 0 (none) to 1.
         method: one of :data:`METHODS`.
-
-    Raises:
-        ConfigError: unknown method.
     """
 
     k1: float = 1.5
@@ -172,11 +169,7 @@ class BM25Index:
 
     @classmethod
     def open(cls, folder: Path) -> BM25Index:
-        """Open what :meth:`write` has written; the scores are mapped into memory.
-
-        Raises:
-            StoreError: a file is missing or damaged.
-        """
+        """Map what :meth:`write` has written into memory; raise StoreError for a file that is missing or damaged."""
         bm25s = _bm25s()
         with faults_as(StoreError, "cannot be read as an index of BM25: {}; build it again", folder):
             post_ids = np.load(folder / _IDS, allow_pickle=False)

@@ -86,12 +86,8 @@ def explain(
 ) -> Explanation:
     """Compare every virtual node of a query with every one of a document.
 
-    Shapes: ``query`` (num_query_nodes, p), ``document`` (num_document_nodes, p). Raises :class:`RetrievalError` if
-    the numbers of nodes and vectors differ.
+    Shapes: ``query`` (num_query_nodes, p), ``document`` (num_document_nodes, p).
     """
-    for name, vectors, nodes in (("query", query, query_nodes), ("document", document, document_nodes)):
-        if len(vectors) != len(nodes):
-            raise RetrievalError(f"the {name} has {len(vectors)} vectors and {len(nodes)} virtual nodes")
     return Explanation(list(query_nodes), list(document_nodes), query.float() @ document.float().T)
 
 
@@ -101,7 +97,6 @@ def nodes_of(
     """Return the parts that the ``count`` vectors of a post represent: formulas, sentences, the document last.
 
     Args:
-        text: sentences and formulas of the post.
         formula_ids: values of the graph's formula map, in its order; empty for graphs without formulas.
         structure: structure of the virtual nodes; ``none`` has no document.
 

@@ -52,11 +52,7 @@ T = TypeVar("T")
 
 
 def refuse_other_files(path: Path) -> None:
-    """Refuse a place that is neither new, nor empty, nor an index, nor what a killed build has left.
-
-    Raises:
-        StoreError: a file, or a folder of other files.
-    """
+    """Raise StoreError for a place that is neither new, nor empty, nor an index, nor what a killed build has left."""
     if path.is_file():
         raise StoreError("is a file, and an index is a folder; name a new folder", path=path)
     entries = sorted(path.iterdir()) if path.is_dir() else []

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -62,14 +63,9 @@ def formula_points(
     A formula id that occurs again is left out: an id names one occurrence of a formula in a collection. Raises
     :class:`RetrievalError` for a post with more formulas than vectors, as from graphs without formulas.
     """
-    if not len(post_ids) == len(documents) == len(formula_ids):
-        raise RetrievalError(
-            f"{len(post_ids)} post ids, {len(documents)} sets of vectors and {len(formula_ids)} formula maps; "
-            "one of each is needed for a post"
-        )
     points: dict[str, tuple[str, int]] = {}
-    bounds = documents.ptr.tolist()
-    for post_id, start, end, formulas in zip(post_ids, bounds, bounds[1:], formula_ids, strict=False):
+    bounds = pairwise(documents.ptr.tolist())
+    for post_id, (start, end), formulas in zip(post_ids, bounds, formula_ids, strict=True):
         _check_formulas(f"post {post_id}", end - start, formulas)
         for i, formula_id in enumerate(formulas):
             points.setdefault(formula_id, (post_id, start + i))
@@ -83,22 +79,12 @@ def formula_points(
 
 
 def query_vectors(topics: VectorSets, formula_ids: Sequence[Sequence[str]], query_formulas: Sequence[str]) -> Tensor:
-    """Return the query formula's vector for each topic, by the topic's formula map -> (num_topics, p).
-
-    Raises :class:`RetrievalError` for a query formula that its topic's map does not have.
-    """
+    """Return the query formula's vector for each topic, by the topic's formula map, which has it -> (num_topics, p)."""
     rows = []
-    bounds = topics.ptr.tolist()
-    for start, end, formulas, wanted in zip(bounds, bounds[1:], formula_ids, query_formulas, strict=False):
+    bounds = pairwise(topics.ptr.tolist())
+    for (start, end), formulas, wanted in zip(bounds, formula_ids, query_formulas, strict=True):
         _check_formulas(f"the topic of formula {wanted}", end - start, formulas)
-        if wanted not in formulas:
-            raise RetrievalError(f"query formula {wanted} is not in the map of its topic: {', '.join(formulas)}")
         rows.append(start + list(formulas).index(wanted))
-    if not len(rows) == len(topics) == len(query_formulas) == len(formula_ids):
-        raise RetrievalError(
-            f"{len(topics)} topics, {len(formula_ids)} formula maps and {len(query_formulas)} query formulas; "
-            "one of each is needed for a topic"
-        )
     return topics.vectors.detach()[torch.tensor(rows, dtype=torch.int64, device=topics.vectors.device)]
 
 
@@ -138,11 +124,7 @@ class FormulaIndex:
         name: str = "mathamr-formulas",
         **options: Any,
     ) -> FormulaIndex:
-        """Index ``points`` with :func:`mathamr.retrieval.backends.build`; with ``path``, keep index and table there.
-
-        Args:
-            options: further arguments of that function.
-        """
+        """Index ``points`` with :func:`mathamr.retrieval.backends.build`; with ``path``, keep index and table there."""
         sets = VectorSets(points.vectors, torch.arange(len(points) + 1, device=points.vectors.device))
         rows = zip(points.formula_ids, points.post_ids, points.visual_ids, strict=True)
         table = {formula_id: (post_id, visual_id) for formula_id, post_id, visual_id in rows}
@@ -159,11 +141,7 @@ class FormulaIndex:
     def open(
         cls, path: Path, *, backend: str = "exact", name: str = "mathamr-formulas", **options: Any
     ) -> FormulaIndex:
-        """Open what :meth:`build` has written to ``path``.
-
-        Args:
-            options: further arguments of :func:`mathamr.retrieval.backends.open_index`.
-        """
+        """Open what :meth:`build` has written to ``path``; ``options`` are further ones of :func:`open_index`."""
         index = open_index(backend, path=path / INDEX, name=name, **options)
         try:
             lines = (path / FORMULA_TABLE).read_text(encoding="utf-8").splitlines()[1:]

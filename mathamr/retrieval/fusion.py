@@ -22,6 +22,7 @@ from mathamr.evaluation.runs import MAX_PER_TOPIC, Hit, Run, official_order
 from mathamr.retrieval.index import Ranking, ranked
 from mathamr.retrieval.scores import TopicScores, documents_of, scores_in, standard_scores
 
+STEPS = 20  # of the weight, from 0 to 1
 Rankings = Mapping[str, Ranking]
 """For each topic ``(document id, score)``, best first."""
 
@@ -113,9 +114,7 @@ def standard_sum(
     {'A.1': [('b', 0.5), ('a', -0.5)]}
 
     Args:
-        parts: scores of each system by topic.
         weights: a weight for each system; None: 1 for each.
-        limit: most results of a topic.
 
     Raises:
         RetrievalError: another number of weights than of systems.
@@ -138,17 +137,13 @@ def tune_weight(
     second: Rankings,
     topics: Collection[str],
     score: Callable[[dict[str, Ranking]], float],
-    *,
-    steps: int = 20,
 ) -> float:
     """Return the weight of ``first`` in 0 ... 1 with the best interpolation on ``topics``, and no others.
 
     ``score`` gives a fused run of these topics a number, e.g. nDCG'. Of equal weights the one nearest to 0.5 is taken.
     """
-    if not topics:
-        raise RetrievalError("no topics were named to tune the weight on")
     of_topics = [{t: ranking for t, ranking in run.items() if t in topics} for run in (first, second)]
-    weights = sorted((i / steps for i in range(steps + 1)), key=lambda weight: abs(weight - 0.5))
+    weights = sorted((i / STEPS for i in range(STEPS + 1)), key=lambda weight: abs(weight - 0.5))
     return max(weights, key=lambda weight: score(interpolate(of_topics, [weight, 1 - weight])))
 
 

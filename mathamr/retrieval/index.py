@@ -38,10 +38,6 @@ def ranked(names: Sequence[str], scores: Sequence[float] | NDArray[np.floating],
 
     >>> ranked(["9", "7", "10"], [0.5, 1.0, 1.0])
     [('7', 1.0), ('10', 1.0), ('9', 0.5)]
-
-    Args:
-        names: ids of the documents.
-        scores: a score for each document.
     """
     return [(names[place], float(scores[place])) for place in best_first(names, scores)[:k]]
 

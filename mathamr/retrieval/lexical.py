@@ -112,8 +112,6 @@ class LexicalIndex:
     """An index of answers (Task 1), or of formulas that differ in their visual ids (Task 2).
 
     Attributes:
-        tokens: reader of the tokens of posts and formulas.
-        documents: answers or formulas by their tokens.
         post_of: post of each formula; None: answers are indexed.
         visual_ids: visual ids of all formulas that were seen; None: answers are indexed.
     """
@@ -147,7 +145,6 @@ class LexicalIndex:
             kind: kind of the posts that are indexed in the place of answers.
             question_of: returns the question whose tokens are added to those of an answer; None: no tokens are added.
             progress: called with 1 for each answer that is indexed, or each post whose formulas are read.
-            weighting: weight of a token in an answer or a formula.
 
         Raises:
             RetrievalError: nothing to index.

@@ -105,9 +105,8 @@ class EmbeddedIndex:
         """
         check_documents(post_ids, documents)
         _check_room(Path(tempfile.gettempdir()) if path is None else path, documents)
-        temporary = Path(tempfile.mkdtemp(prefix="mathamr-qdrant-")) if path is None else None
-        folder = path if path is not None else temporary
-        assert folder is not None
+        folder = path or Path(tempfile.mkdtemp(prefix="mathamr-qdrant-"))
+        temporary = None if path else folder
         try:
             with building(folder) as data:
                 dim = int(documents.vectors.shape[1])
@@ -193,9 +192,6 @@ class EmbeddedIndex:
 def _check_room(folder: Path, documents: VectorSets) -> None:
     """Refuse to begin where the disk is too full: the engine writes through memory maps, and a full disk then ends the
     process with SIGBUS, without a message.
-
-    Raises:
-        StoreError: there is less room than a build takes.
     """
     place = next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
     vectors = (len(documents.vectors) + len(documents)) * int(documents.vectors.shape[1]) * 4  # ``all`` and ``doc``
@@ -234,11 +230,7 @@ def _write_shard(
 
 
 def refuse_missing_sets(strategy: Strategy, sets: bool) -> None:
-    """Raise for a search by sets of vectors in an index that holds one vector for each point.
-
-    Raises:
-        RetrievalError: names the strategy that the index can do.
-    """
+    """Raise RetrievalError for a search by sets of vectors where each point has one vector."""
     if strategy.name != "single_vector" and not sets:
         raise RetrievalError(f"this index holds one vector for each id and cannot do {strategy}; use single_vector")
 

@@ -37,7 +37,6 @@ class TopicScores:
     """Scores of documents for one topic.
 
     Attributes:
-        scores: score of each document that was found.
         floor: score of all others.
     """
 
@@ -67,7 +66,6 @@ def with_floor(scores: Mapping[str, float], *, cut: bool) -> TopicScores:
     (0.7, 0.0)
 
     Args:
-        scores: score of each document that was found.
         cut: true if the list may lack documents that have a score.
     """
     lowest = min(scores.values(), default=0.0)
@@ -99,7 +97,6 @@ def scores_of_run(run: Run, k: int = MAX_PER_TOPIC) -> dict[str, TopicScores]:
     """Return the scores of a run file by topic.
 
     Args:
-        run: rankings of a system.
         k: most results of a topic that the system was asked for.
     """
     return {
@@ -124,11 +121,7 @@ def write_scores(path: Path, results: Mapping[str, Sequence[tuple[str, float]]],
 
 
 def read_scores(path: Path) -> dict[str, TopicScores]:
-    """Return the scores that :func:`write_scores` wrote, by topic.
-
-    Raises:
-        RetrievalError: the file is damaged.
-    """
+    """Return the scores that :func:`write_scores` wrote, by topic; raise RetrievalError for a damaged file."""
     faults = faults_as(RetrievalError, f"{path} is no file of scores: {{}}; run its job again")
     with faults, path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         topics, sizes, depth, documents, scores = (arrays[name] for name in _ARRAYS)

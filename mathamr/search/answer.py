@@ -99,11 +99,7 @@ def post_of_hit(hit: Hit) -> str:
 
 
 def formula_results(hits: Sequence[Hit], texts: PostTexts) -> list[Result]:
-    """Return found formulas with their posts.
-
-    Raises:
-        StoreError: a formula without the text of its post.
-    """
+    """Return found formulas with their posts; raise StoreError for a formula without the text of its post."""
     posts = texts.get(list(map(post_of_hit, hits)))
     results = []
     for hit in hits:

@@ -53,9 +53,6 @@ def compare(
 ) -> Comparison:
     """Search several systems with one query and compare the ranks of their first ``k`` results.
 
-    Args:
-        systems: engine of each system, by name.
-
     Raises:
         ConfigError: fewer than two systems, a first result other than 0, an unknown task, or ``k`` out of range.
         RetrievalError: a query that one of the systems refuses; the message names the system.

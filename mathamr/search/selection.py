@@ -62,8 +62,6 @@ class Page(Generic[T]):
     """Page of results, beginning at ``start``.
 
     Attributes:
-        results: results of this page.
-        start: number of results before it.
         more: True if a next page has results.
         candidates: number of results that the filters were applied to; None without a filter.
         matching: number of candidates that pass; None without a filter.

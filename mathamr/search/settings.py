@@ -14,7 +14,6 @@ from pathlib import Path
 from graphs.errors import ConfigError, suggestion
 from mathamr.retrieval.index import Strategy
 from mathamr.search.answer import RESULTS, check
-from mathamr.search.options import as_settings
 from mathamr.search.selection import EVERYTHING, Selection
 
 KEYS = ("index", "k", "strategy", "exact", "pool", "ef", "task", "kind", "formulas", "start", "model", "device")
@@ -73,6 +72,24 @@ def read(words: Sequence[str], more: Sequence[str] = ()) -> tuple[Settings, list
     selection = Selection(given.get("kind", ""), given.get("formulas", ""), start=whole(given, "start", 0))
     device, named = given.get("device", "cpu"), frozenset(given)
     return Settings(Path(given["index"]), strategy, k, task, model, device, selection, named), others
+
+
+def as_settings(words: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """Return the words with options of ``keys``, the form of other commands, rewritten as settings.
+
+    >>> as_settings(["--index", "outputs/index", "--k=3", "Why is $2>1$?"], ["index", "k"])
+    ['index=outputs/index', 'k=3', 'Why is $2>1$?']
+    >>> as_settings(["--workers", "2", "--log", "--k=3"], ["workers"])
+    ['workers=2', '--log', '--k=3']
+    """
+    options = {f"--{key}" for key in keys}
+    out: list[str] = []
+    for word in words:
+        if out and out[-1] in options:
+            out[-1] = f"{out[-1][2:]}={word}"
+        else:
+            out.append(word[2:] if "=" in word and word.partition("=")[0] in options else word)
+    return out
 
 
 def _is_name(key: str, known: Sequence[str]) -> bool:

@@ -52,7 +52,6 @@ class StructuredFormulas:
     """Formulas by structure.
 
     Attributes:
-        index: trees of the formulas.
         places: id of each formula and of its post.
     """
 
@@ -73,7 +72,6 @@ class StructuredFormulas:
         Args:
             posts: posts in the order of the collection.
             formulas_db: published trees and visual ids; None: trees come from the LaTeX, and visual ids are unknown.
-            progress: called with 1 after each post.
         """
         trees = FormulaTrees(formulas_db)
         places: list[tuple[str, str]] = []
@@ -96,11 +94,7 @@ class StructuredFormulas:
 
     @classmethod
     def open(cls, folder: Path) -> StructuredFormulas:
-        """Open what :meth:`write` has written.
-
-        Raises:
-            StoreError: files that are damaged or do not belong together.
-        """
+        """Open what :meth:`write` has written; raise StoreError for damaged files."""
         index = read_index(folder)
         with faults_as(StoreError, "cannot be read as the table of formulas: {}", folder / FORMULA_TABLE):
             rows = [line.split("\t") for line in (folder / FORMULA_TABLE).read_text(encoding="utf-8").split("\n")[1:-1]]
@@ -143,7 +137,6 @@ class StructuredFormulas:
         """Return formulas that share a large part with the first formula of the query, each with that part.
 
         Args:
-            texts: posts of the formulas.
             encoding: seconds that reading the query took.
 
         Raises:

@@ -45,7 +45,6 @@ class SystemEngine:
     """Engine of an opened system and the texts of its posts. Only one thread at a time may search.
 
     Args:
-        searchable: the system.
         texts: texts of the posts that it finds, and of their questions.
         system: name of the system, as shown to users.
         posts: number of posts that it searches.
@@ -142,11 +141,7 @@ class SystemEngine:
         return Answer(query, page.with_results(results), None, seconds)
 
     def explain(self, text: str, post_id: str) -> Answer:
-        """Refuse to explain: the vectors of this system have no named parts.
-
-        Raises:
-            RetrievalError: always.
-        """
+        """Raise RetrievalError: the vectors of this system have no named parts."""
         raise RetrievalError(
             f"an index of {self._system} cannot explain results; heat maps need the index of a graph model"
         )

@@ -29,7 +29,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from posixpath import commonprefix
 
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.vocabulary import UNK, Vocabulary
@@ -132,17 +132,12 @@ def _start(word: str) -> str:
 
 
 def _as_typed(concept: str, typed: Sequence[str]) -> str:
-    """Return the word of the query that a concept comes of; "" without one.
-
-    Args:
-        typed: words of the query that start as the concept does.
-    """
+    """Return the word of the query that a concept comes of; "" without one."""
     name = concept.casefold()
     least = max(_LEAST, math.ceil(_SHARE * len(name)))
     best, length = "", 0
     for word in typed:
-        equal = takewhile(lambda letters: letters[0] == letters[1], zip(name, word.casefold(), strict=False))
-        common = sum(1 for _ in equal)
+        common = len(commonprefix([name, word.casefold()]))
         if common > length and (common >= least or name == word.casefold()):
             best, length = word, common
     return best

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import pairwise
@@ -75,11 +75,9 @@ class ParsedCollection:
         self._is_source = is_source
         self._files = PostFiles(corpus, folder, console)
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> AbstractContextManager[None]:
         """Lock the folder."""
-        with held(self.folder, ".lock", self._console):
-            yield
+        return held(self.folder, ".lock", self._console)
 
     # -- graphs ------------------------------------------------------------------------------------------------------
 
@@ -235,11 +233,7 @@ class ParsedCollection:
         return path
 
     def _named_file(self, config: JobSettings, name: Literal["collection", "formulas"]) -> Path | None:
-        """Return the file that ``data.NAME`` names; sources have none.
-
-        Raises:
-            ConfigError: there is no such file.
-        """
+        """Return the file that ``data.NAME`` names; sources have none."""
         value = None if self._is_source else getattr(config.data, name)
         if value is None:
             return None
@@ -313,11 +307,7 @@ def chosen_rows(rows: Iterable[Row], posts: frozenset[str] | None) -> Iterator[R
 
 
 def file_name(config: ParsedSettings, formulas: Path | None) -> str:
-    """Return the name of collection.db in the folder of a collection.
-
-    Args:
-        formulas: formulas.db that was made elsewhere.
-    """
+    """Return the name of collection.db in a collection's folder; ``formulas`` is formulas.db made elsewhere."""
     return f"collection-{parsers.name(config)}{_of_trees(formulas)}.db"
 
 
@@ -326,11 +316,7 @@ def _of_trees(formulas: Path | None) -> str:
 
 
 def file_identity(path: Path) -> str:
-    """Return a hash of a file's size and of samples of its content, which any write to a database changes.
-
-    Raises:
-        ConfigError: there is no such file.
-    """
+    """Return a hash of a file's size and samples, which any write changes; raise ConfigError if there is no file."""
     if not path.is_file():
         raise ConfigError(f"{path} is no file; it is named by data.collection, data.formulas or data.graphs")
     return hash_contents({"": PackedFile(path)})

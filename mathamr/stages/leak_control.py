@@ -94,11 +94,7 @@ def without_topics(
 
 
 def counts(leaks: Mapping[str, PairsApart]) -> dict[str, int]:
-    """Return what leak control has left out, by the names of columns; empty of a system that learns from no pairs.
-
-    Args:
-        leaks: pairs of each source, and of the collection itself under "".
-    """
+    """Return what leak control has left out, by the names of columns; empty of a system that learns from no pairs."""
     if not leaks:
         return {}
     return {
@@ -140,11 +136,7 @@ class CollectionPairs:
         self._splits: dict[tuple[str, int, int | None, float], PairSplit] = {}
 
     def __call__(self, train: TrainConfig) -> PairsApart:
-        """Return the pairs, and those left out since their questions are topics.
-
-        Raises:
-            ConfigError: there are no training pairs.
-        """
+        """Return the pairs, and those left out since their questions are topics."""
         key = train.positives, train.least_score
         if key not in self._pairs_apart:
             self._pairs_apart[key] = own_pairs(self._corpus, self._files, *key, self.topic_sets, self._console)

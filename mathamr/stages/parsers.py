@@ -1,9 +1,10 @@
 """AMR parser of a configuration, with its options: ``graph.parser`` and the group ``parsers``.
 
+>>> from types import SimpleNamespace
 >>> options = {"embedded": {"model": None}, "amrlib": {"model_dir": "models/bart-large", "batch_size": 16}}
->>> select("embedded", options)
+>>> parser_of(SimpleNamespace(graph=SimpleNamespace(parser="embedded"), parsers=options))
 ('embedded', {})
->>> select("amrlib", options)
+>>> parser_of(SimpleNamespace(graph=SimpleNamespace(parser="amrlib"), parsers=options))
 ('amrlib', {'model_dir': 'models/bart-large', 'batch_size': 16})
 """
 
@@ -20,18 +21,10 @@ from mathamr.stages.settings import ParsedSettings
 
 
 def parser_of(config: ParsedSettings) -> tuple[str, dict[str, object]]:
-    """Return the parser of a job and its options.
-
-    Raises:
-        ConfigError: an unknown parser, or an option that it lacks, does not take, or that is of another type.
-    """
-    return select(config.graph.parser, config.parsers)
-
-
-def select(parser: str, options: Mapping[str, Mapping[str, object] | None]) -> tuple[str, dict[str, object]]:
-    """Return a parser and its own ones of the options of all parsers, as :func:`parser_of`."""
+    """Return the parser of a job and its options; raise ConfigError if it is unknown or does not take them."""
+    parser = config.graph.parser
     try:
-        return parser, parsers.read_options(parser, (), options.get(parser) or {})
+        return parser, parsers.read_options(parser, (), config.parsers.get(parser) or {})
     except ConfigError as error:
         hint = f"; the options are parsers.{parser}.*" if parser in parsers.PARSERS else ""
         raise ConfigError(f"graph.{error.message}{hint}") from error

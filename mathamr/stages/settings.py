@@ -97,11 +97,8 @@ class JobSettings:
 
     Attributes:
         track: name of the system.
-        experiment: name of the experiment.
         outputs: folder of all experiments.
-        seed: seed of the job.
         workers: number of processes that parse posts and make tensors.
-        data: the collection.
         parsers: options of each AMR parser, by the parser's name.
         tasks: tasks of ARQMath or names of tests.
         example: topic and post of the heat map.
@@ -215,11 +212,7 @@ class GraphConfig:
         self.spec()  # raises ConfigError
 
     def spec(self) -> VirtualNodeSpec:
-        """Return the virtual nodes and the formula mode of graphs.
-
-        Raises:
-            ConfigError: an unknown value, or values that exclude each other.
-        """
+        """Return the virtual nodes and the formula mode; raise ConfigError for unknown or conflicting values."""
         return VirtualNodeSpec.of(vars(self))
 
     def key_parts(self) -> dict[str, Any]:

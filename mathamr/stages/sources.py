@@ -24,12 +24,7 @@ from mathamr.stages.settings import DataSettings, PreparationSettings, SourceSet
 
 
 def open_data(data: DataSettings) -> Corpus:
-    """Open the collection that the group ``data`` names.
-
-    Raises:
-        ConfigError: settings that this collection does not have.
-        CorpusError: there is no such collection.
-    """
+    """Open the collection that the group ``data`` names; raise ConfigError or CorpusError if that cannot be."""
     return open_corpus(
         data.name,
         data.root,
@@ -57,7 +52,6 @@ def open_sources(
 
     Args:
         collection: name of the collection itself, which is no source.
-        described: sources by name.
         pairs: names in ``train.pairs``.
         pretrain_pairs: names in ``train.pretrain_pairs``.
 
@@ -109,11 +103,7 @@ def post_id_of(source: str, post_id: str) -> str:
 
 
 def check_apart(own: Iterable[Pair], found: Mapping[str, Source]) -> None:
-    """Refuse sources that have pairs of the searched collection, some of which are held out.
-
-    Raises:
-        ConfigError: names the source and a pair.
-    """
+    """Raise ConfigError for sources with pairs of the searched collection, some of which are held out."""
     own = frozenset(own) if found else frozenset()  # a set of all pairs is large
     for name, source in found.items():
         if shared := [pair for pair in source.pairs() if pair in own]:

@@ -1,19 +1,11 @@
 """Shared files of the graph track: posts -> graphs -> tensors, each stage made once.
 
-It lies in ``outputs/shared/COLLECTION-FINGERPRINT/``:
+    preparation = Preparation(corpus, Path("outputs/shared/arqmath-c2cab975a849"), console)
+    prepared = preparation(settings, topic_sets)
+    prepared.posts                # PosixPath('outputs/shared/arqmath-c2cab975a849/preprocessed-3fe02b91c7.db')
 
-    formulas.db                   trees of the formulas that the collection publishes as MathML (arqmath)
-    collection-PARSER.db          graphs of the posts, of all or of those that were needed so far; beside it
-                                  collection-PARSER.failures.tsv, the posts without one
-    topic-graphs-PARSER.db        graphs of the topics that were asked for so far
-    post_headers.db               all posts without texts (:mod:`mathamr.stages.data.post_files`)
-    posts.db                      texts of the posts, which graphs are made from and examples are shown of
-    counts-PARSER-MODE-HASH.json  how often each label and relation occurs in what is learned from, by formula mode
-    preprocessed-HASH.db          tensors of the posts that are learned from, for each parser, formula mode and
-                                  vocabulary; virtual nodes are added when they are loaded, so one file serves every
-                                  graph.structure and graph.connectivity
-    searched-HASH.db              tensors of needed posts that are searched alone (:mod:`mathamr.stages.needed`)
-    topics-HASH.db                tensors of the topics
+docs/architecture.md lists the files. There is a file of tensors for each parser, formula mode and vocabulary. Virtual
+nodes are added when tensors are loaded, so one file serves every graph.structure and graph.connectivity.
 
 Sources that are learned from as well (:mod:`mathamr.stages.sources`) have folders of their own, with the graphs and
 counts that every experiment uses which learns from them. The vocabulary is that of the sum of all counts, and
@@ -104,9 +96,7 @@ class Preparation:
         console: Console,
         learned: Callable[[TrainConfig], frozenset[str]] = lambda config: frozenset(),
     ) -> None:
-        """Args:
-        learned: returns the posts of the collection that training learns from, before any is parsed.
-        """
+        """Prepare files; ``learned`` returns the posts that training learns from, before any is parsed."""
         self._corpus = corpus
         self._shared = shared
         self._console = console
@@ -194,13 +184,10 @@ class Preparation:
         searched = None
         if needed is not None and (added := needed.added - present):
             searched = self._shared / f"searched-{_digest(graph, labels.hash, content.added, len(present))}.db"
-            if not is_done(searched.with_suffix(".done"), searched, self._console):
-                own_graphs = {"": own.path(config)}
-                self._build_tensors(searched, config, own_graphs, POSTS, content.added, labels, added)
+            self._build_tensors(searched, config, {"": own.path(config)}, POSTS, content.added, labels, added)
         topics = self._shared / f"topics-{_digest(graph, labels.hash, content.topics)}.db"
-        if not is_done(topics.with_suffix(".done"), topics, self._console):
-            topic_graphs = {"": own.topics_path(config)} if content.topics else {}
-            self._build_tensors(topics, config, topic_graphs, ("topic",), content.topics, labels)
+        topic_graphs = {"": own.topics_path(config)} if content.topics else {}
+        self._build_tensors(topics, config, topic_graphs, ("topic",), content.topics, labels)
         return Prepared(
             collection=own.path(config),
             topic_graphs=own.topics_path(config),
@@ -217,11 +204,7 @@ class Preparation:
         )
 
     def _given_tensors(self, config: PreparationSettings, own: ParsedCollection) -> Path | None:
-        """Return the tensors that ``data.graphs`` names, checked against the configuration.
-
-        Raises:
-            ConfigError: there is no such file, it has other formula trees, or no collection was given beside it.
-        """
+        """Return the tensors that ``data.graphs`` names, checked against the configuration."""
         if config.data.graphs is None:
             return None
         path = Path(config.data.graphs)
@@ -256,12 +239,15 @@ class Preparation:
         labels: Vocabulary,
         chosen: frozenset[str] | None = None,
     ) -> None:
-        """Make tensors of the graphs of some ``kinds``.
+        """Make tensors of the graphs of some ``kinds``, unless they are finished.
 
         Args:
             graphs: collections, by the source that their ids begin with.
             chosen: posts of the collection itself; None: all.
         """
+        done = path.with_suffix(".done")
+        if is_done(done, path, self._console):
+            return
         _remove_begun_otherwise(path, store.file_hash(config.graph.spec().formulas, labels), content)
         total = 0
         for name, collection in graphs.items():
@@ -270,15 +256,11 @@ class Preparation:
         rows = _rows(graphs, kinds, chosen)
         spec = VirtualNodeSpec(formulas=config.graph.spec().formulas)  # as any job makes the file
         build_tensors(rows, path, labels, spec, self._console, source=content, total=total, workers=config.workers)
-        path.with_suffix(".done").write_text(graphs_version(), encoding="utf-8")
+        done.write_text(graphs_version(), encoding="utf-8")
 
 
 def _rows(graphs: Mapping[str, Path], kinds: Sequence[str], chosen: frozenset[str] | None) -> Iterator[Row]:
-    """Join the rows of several collections; the ids of a source have its name before them.
-
-    Raises:
-        ConfigError: a post of the collection itself whose id is as if it were a source's.
-    """
+    """Join the rows of several collections; the ids of a source have its name before them."""
     for name, path in graphs.items():
         with Collection(path) as source:
             for post_id, penman, formula_map in chosen_rows(source.rows(*kinds), None if name else chosen):

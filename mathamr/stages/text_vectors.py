@@ -144,11 +144,10 @@ class LabelText:
             self._sound.add(name)
 
     def __call__(self, name: str, graphs: GraphStore, counts: Callable[[], Counts]) -> str:
-        """Return the hash of the vectors for the vocabulary of ``graphs``, which names their folder.
+        """Return the hash of an encoder's vectors for the vocabulary of ``graphs``, which names their folder.
 
         Args:
-            name: of the encoder.
-            counts: of the collection; they know what words the stemmed labels come from.
+            counts: counts of the collection, by which stemmed labels become words.
         """
         folder, asked = graphs.path.parent, (name, graphs.path)
         if asked not in self._made:

@@ -146,11 +146,9 @@ class EmbeddingSpace:
     """Vectors of topics and of posts that are searched, for :mod:`experiments.analyses.geometry`.
 
     Attributes:
-        topics: ids of the topics.
         queries: a set of vectors for each topic.
         query_kinds: kind of each vector (:data:`mathamr.analysis.collapse.KINDS`); models with one vector for each
             post have only the kind of documents.
-        posts: ids of the posts.
         documents: a set of vectors for each post.
         document_kinds: kind of each vector.
         single_vector: True if the search compares only document vectors.

@@ -80,11 +80,7 @@ class EncodedPosts:
             yield from ((name, here and name not in self._changed) for name, here in zip(some, held, strict=True))
 
     def forget_changed(self, digests: Mapping[str, str]) -> None:
-        """Delete the vectors of posts and topics whose content has changed since they were encoded.
-
-        Args:
-            digests: hash of the content by id, for posts whose content may change under the same model.
-        """
+        """Forget the vectors of posts and topics whose content has another hash, by id, than when they were encoded."""
         self._current = digests
         self._changed |= {name for name, digest in digests.items() if self._digests.get(name) != digest}
 
@@ -220,11 +216,7 @@ def encode_missing(
 
 
 def _on_disk(parts: Sequence[VectorSets], path: Path) -> VectorSets:
-    """Return :meth:`VectorSets.concatenated`, with the vectors in a file: those of many posts need no memory.
-
-    Raises:
-        StoreError: the disk has no room for the file.
-    """
+    """Return :meth:`VectorSets.concatenated`, with the vectors in a file: those of many posts need no memory."""
     vectors = [part.vectors for part in parts]
     shape = (sum(map(len, vectors)), vectors[0].shape[1])
     try:

@@ -44,13 +44,7 @@ class Context:
 
     @classmethod
     def build(cls, posts: Sequence[Sequence[str]], occurrences: Iterable[tuple[int, int]], size: int) -> Context:
-        """Index the words of posts.
-
-        Args:
-            posts: words of each post.
-            occurrences: number of a formula and of a post that has it.
-            size: number of formulas.
-        """
+        """Index the words of posts; ``occurrences`` are numbers of a formula and of a post that has it."""
         pairs = np.array(list(occurrences), dtype=np.int64).reshape(-1, 2)
         return cls(BM25Index.build([str(place) for place in range(len(posts))], posts), pairs[:, 0], pairs[:, 1], size)
 
@@ -80,10 +74,8 @@ def with_similar_posts(
     they leave empty go to the rest of the ranking.
 
     Args:
-        ranking: numbers and scores of formulas, best first.
         similar: score of the posts of each formula, as of :meth:`Context.scores`.
         places: number of the last places that are given to similar posts.
-        k: number of results.
         names: ids of all formulas, by which equal scores are ordered (F,).
     """
     kept = list(ranking[: max(k - places, 0)])

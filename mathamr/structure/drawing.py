@@ -41,7 +41,6 @@ class Drawn:
         tag: name of the MathML element.
         role: how the symbol was aligned; "" where it was not.
         text: text of a leaf.
-        children: elements within.
     """
 
     tag: str
@@ -67,12 +66,7 @@ class Drawn:
 
 
 def draw(tree: FormulaTree, roles: Mapping[int, Role]) -> Drawn:
-    """Return the drawing of a symbol layout tree; parts beyond :data:`MAX_DEPTH` are dots.
-
-    Args:
-        tree: symbol layout tree.
-        roles: role of each node; nodes without one are not aligned.
-    """
+    """Return the drawing of a layout tree with roles of aligned nodes; parts beyond :data:`MAX_DEPTH` are dots."""
     return Drawn("math", children=_Drawing(tree, roles).row(0, 0) if len(tree) else ())
 
 

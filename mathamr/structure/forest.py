@@ -33,11 +33,7 @@ Integers = npt.NDArray[np.int32]
 
 
 class Names:
-    """Numbers of symbols and of edge labels.
-
-    Args:
-        known: names of an index, which keep their numbers and are not changed; new ones get numbers above them.
-    """
+    """Numbers of symbols and of edge labels; those of ``known``, of an index, are kept, and new ones are above them."""
 
     def __init__(self, known: Names | None = None) -> None:
         self._known_symbols: Mapping[str, int] = {} if known is None else known._symbols
@@ -46,11 +42,7 @@ class Names:
         self._edges: dict[str, int] = {"": 0} if known is None else {}
 
     def symbol(self, symbol: str) -> int:
-        """Return the number of a symbol.
-
-        Raises:
-            RetrievalError: more different symbols than pairs have room for.
-        """
+        """Return the number of a symbol; raise RetrievalError for more symbols than pairs have room for."""
         number = _number(symbol, self._known_symbols, self._symbols)
         if number >= MAX_NAMES:
             raise RetrievalError(f"more than {MAX_NAMES:,} different symbols; index fewer formulas together")

@@ -1,9 +1,7 @@
 """Index of formulas by the structure of their trees, and its search: the best k of all formulas, exactly.
 
 >>> from graphs.formulas.latex import parse_latex
->>> rules = Scoring(
-...     equal=1.0, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5
-... )
+>>> rules = Scoring.by_default()
 >>> formulas = [r"f(f(x))=\\sin x", r"\\sqrt{2}", "f(z)=\\\\cos z"]
 >>> index = StructureIndex.build((parse_latex(latex) for latex in formulas), rules)
 >>> [number for number, score in index.search(parse_latex(r"g(g(y))=\\sin y"), k=2)]
@@ -81,7 +79,6 @@ class StructureIndex:
         names: numbers of symbols and edge labels.
         forests: symbol layout trees and operator trees.
         postings: inverted index of their symbols and pairs.
-        scoring: rules of scoring.
     """
 
     def __init__(self, names: Names, forests: tuple[Forest, Forest], postings: Postings, scoring: Scoring) -> None:
@@ -130,7 +127,6 @@ class StructureIndex:
         """Return the numbers and scores of the best ``k`` formulas, best first.
 
         Args:
-            k: number of formulas.
             names: ids of all formulas, by which equal scores are ordered (:mod:`mathamr.evaluation.order`); None: by
                 number.
 

@@ -5,9 +5,7 @@ in every bit.
 
 >>> from graphs.formulas.tree import FormulaTree
 >>> from mathamr.structure.forest import ForestBuilder, Names
->>> rules = Scoring(
-...     equal=1.0, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5
-... )
+>>> rules = Scoring.by_default()
 >>> names = Names()
 >>> variable, builder = names.symbol("V!"), ForestBuilder(names)
 >>> for label in ("V!x", "V!y", "N!2"):

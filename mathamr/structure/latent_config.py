@@ -25,11 +25,7 @@ class LatentConfig:
     k1: float
 
     def check(self) -> None:
-        """Check the values.
-
-        Raises:
-            ConfigError: a value out of its range.
-        """
+        """Raise ConfigError for a value out of its range."""
         if self.dimensions < 1:
             raise ConfigError(f"latent.dimensions={self.dimensions} must be 1 or more")
         for name, low, high in (("rarity", 0.0, 1.0), ("spectrum", -1.0, 1.0)):

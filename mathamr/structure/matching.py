@@ -3,9 +3,7 @@ r"""Match of a query with a found formula, ready to be shown: roles of the symbo
 >>> from graphs.formulas.latex import parse_latex
 >>> from mathamr.structure.drawing import as_text
 >>> from mathamr.structure.scoring import Scoring
->>> rules = Scoring(
-...     equal=1.0, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5
-... )
+>>> rules = Scoring.by_default()
 >>> index = StructureIndex.build([parse_latex(r"y^3+\sin y")], rules)
 >>> match = match_of(index, parse_latex("x^2+1"), 0)
 >>> as_text(match.query), as_text(match.formula)
@@ -35,8 +33,6 @@ class Match:
     """Aligned parts of the layout trees of a query and a formula.
 
     Attributes:
-        query: the query, with the role of each symbol.
-        formula: the formula, with the role of each symbol.
         matched: number of symbols of the query that are aligned.
         symbols: number of symbols of the query.
         renaming: variables of the query, and their names in the formula where these differ.
@@ -57,13 +53,7 @@ class Match:
 
 
 def match_of(index: StructureIndex, formula: ParsedFormula, number: int) -> Match | None:
-    """Return the match of a query with an indexed formula; None where a layout tree is missing or too large.
-
-    Args:
-        index: the index that found the formula.
-        formula: trees of the query.
-        number: number of the formula in the index.
-    """
+    """Return the match of a query with an indexed formula; None where a layout tree is missing or too large."""
     query, tree = formula.slt, index.tree(number, "slt")
     if query is None or tree is None or max(len(query), len(tree)) > MAX_NODES:
         return None

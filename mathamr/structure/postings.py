@@ -176,10 +176,8 @@ class Postings:
     def matched(self, keys: Keyed, weights: Floats, *, fast: bool = False) -> Floats:
         """Return for each formula the greatest weight of ``keys`` that its own keys can be matched with (F,).
 
-        A key that occurs n times in the formula is matched with the n heaviest of its equals.
-
-        Args:
-            fast: use compiled code if numba is installed; results are equal.
+        A key that occurs n times in the formula is matched with the n heaviest of its equals. ``fast`` is that of
+        :meth:`scores`.
         """
         order = np.lexsort((-weights, keys))
         own, starts = np.unique(keys[order], return_index=True)

@@ -2,9 +2,7 @@ r"""Posts by their formulas: each formula of a topic is compared with all formul
 
 >>> from graphs.formulas.latex import parse_latex
 >>> from mathamr.structure.scoring import Scoring
->>> rules = Scoring(
-...     equal=1.0, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5
-... )
+>>> rules = Scoring.by_default()
 >>> index = StructureIndex.build([parse_latex(latex) for latex in ("x^2+1", r"\sqrt{2}", "y^2+1")], rules)
 >>> posts = FormulasOfPosts.build([(0, 0), (1, 0), (2, 1)], 2)  # the first post has the first two formulas
 >>> scores = posts.scores(index, [parse_latex("x^2+1"), parse_latex(r"\sqrt{2}")])
@@ -46,12 +44,7 @@ class FormulasOfPosts:
 
     @classmethod
     def build(cls, occurrences: Iterable[tuple[int, int]], size: int) -> FormulasOfPosts:
-        """Keep the posts of each formula.
-
-        Args:
-            occurrences: number of a formula and of a post that has it.
-            size: number of posts.
-        """
+        """Keep the posts of each formula; ``occurrences`` are numbers of a formula and of a post that has it."""
         pairs = np.array(sorted(occurrences), dtype=np.int64).reshape(-1, 2)
         counts = np.bincount(pairs[:, 0]) if len(pairs) else np.zeros(0, np.int64)
         return cls(np.concatenate([[0], np.cumsum(counts)]), pairs[:, 1], size)

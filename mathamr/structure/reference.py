@@ -1,9 +1,7 @@
 """Alignment of two trees in plain Python: the reference of :mod:`mathamr.structure.alignment`.
 
 >>> from graphs.formulas.latex import parse_latex
->>> rules = Scoring(
-...     equal=1.0, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5
-... )
+>>> rules = Scoring.by_default()
 >>> query, tree = parse_latex("x+x").opt, parse_latex("y+y+2").opt
 >>> nodes, weight = align_plainly(query, tree, [1.0, 1.0, 1.0], rules)
 >>> nodes, weight  # the sum, and two variables renamed
@@ -22,11 +20,7 @@ from mathamr.structure.scoring import VARIABLE, Scoring, symbol_class
 def align_plainly(
     query: FormulaTree, tree: FormulaTree, weights: Sequence[float], scoring: Scoring
 ) -> tuple[dict[int, int], float]:
-    """Return the aligned nodes of the largest common subtree, and its weight under one renaming.
-
-    Args:
-        weights: weights of the query's nodes.
-    """
+    """Return the aligned nodes of the largest common subtree, and its weight under one renaming."""
     best: tuple[float, dict[int, int]] = (0.0, {})
     for node in range(len(query)):
         for other in range(len(tree)):

@@ -52,11 +52,7 @@ class Scoring:
         return cls(**{one.name: own[one.name] for one in fields(cls)})
 
     def check(self) -> None:
-        """Check the values.
-
-        Raises:
-            ConfigError: a value out of its range.
-        """
+        """Raise ConfigError for a value out of its range."""
         for one in fields(Scoring):
             value = getattr(self, one.name)
             if one.name == "k1":
@@ -83,11 +79,7 @@ class Scoring:
 
 @dataclass(frozen=True, kw_only=True)
 class StructureConfig(Scoring):
-    """Scoring rules, and how many of the last places of a ranking go to formulas of posts like the topic's.
-
-    Attributes:
-        context: number of these places (:mod:`mathamr.structure.context`).
-    """
+    """Scoring rules, and how many of the last places go to formulas of posts like the topic's (``context``)."""
 
     context: int
 

@@ -2,9 +2,7 @@
 
 >>> import tempfile
 >>> from graphs.formulas.latex import parse_latex
->>> rules = Scoring(
-...     equal=1.0, renamed=0.8, inconsistent=0.3, number=0.4, size=0.1, layout=0.7, pairs=0.5, k1=0.5, b=0.5
-... )
+>>> rules = Scoring.by_default()
 >>> index = StructureIndex.build([parse_latex("x^2"), parse_latex("y^2")], rules)
 >>> folder = Path(tempfile.mkdtemp())
 >>> write_index(index, folder)
@@ -52,11 +50,7 @@ def write_index(index: StructureIndex, folder: Path) -> None:
 
 
 def read_index(folder: Path) -> StructureIndex:
-    """Read what :func:`write_index` wrote.
-
-    Raises:
-        StoreError: a file is missing or damaged, or its arrays do not belong together.
-    """
+    """Read what :func:`write_index` wrote; raise StoreError for files that are missing, damaged or do not fit."""
     with faults_as(StoreError, "the structure index is damaged ({}); build the index again", folder):
         names, scoring = _read_names(json.loads((folder / NAMES).read_text(encoding="utf-8")))
         with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:

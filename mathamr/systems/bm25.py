@@ -121,13 +121,7 @@ def _weighting(settings: BM25Settings) -> Weighting:
 
 @dataclass(frozen=True)
 class BM25Search(Searchable):
-    """BM25 over posts, kept for search.
-
-    Attributes:
-        tokens: reader of the tokens of a post.
-        index: scores of the posts.
-        results: number of results of a query.
-    """
+    """BM25 over posts, kept for search."""
 
     tokens: Tokens
     index: BM25Index

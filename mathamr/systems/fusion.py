@@ -81,15 +81,7 @@ class FusionSystem(System[FusionSettings]):
 
 @dataclass(frozen=True)
 class FusionSearch(Searchable):
-    """Fusion of the rankings of other conditions, which their owner closes.
-
-    Attributes:
-        parts: the conditions, in order.
-        how: rrf, weighted or standard.
-        rrf_k: constant of reciprocal rank fusion.
-        weights: weight of each ranking; None: equal ones.
-        results: most results of a topic.
-    """
+    """Fusion of the rankings of other conditions, which their owner closes."""
 
     parts: Sequence[Part]
     how: str

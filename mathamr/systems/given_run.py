@@ -63,15 +63,13 @@ class GivenRunSystem(System[GivenRunSettings]):
         return Retrieved(known, {}, self.visual_ids(settings))
 
     def _read(self, settings: GivenRunSettings, topic_set: TopicSet) -> Run:
-        run = read_run(settings.path_of(topic_set.test_name), task=topic_set.task)
+        path = settings.path_of(topic_set.test_name)
+        run = read_run(path, task=topic_set.task)
         topics = {topic.topic_id for topic in topic_set.topics}
-        others = len(run.rankings.keys() - topics)
-        if others:
-            self.console.once(
-                f"  {settings.path_of(topic_set.test_name)}: results for {others} topics that are not asked"
-            )
+        if others := len(run.rankings.keys() - topics):
+            self.console.once(f"  {path}: results for {others} topics that are not asked")
         if note := repeated_lines(run):
-            self.console.once(f"  {settings.path_of(topic_set.test_name)}: {note}")
+            self.console.once(f"  {path}: {note}")
         ordered = {
             name: decreasing(official_order(hits, run.task)) for name, hits in run.rankings.items() if name in topics
         }

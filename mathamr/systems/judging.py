@@ -1,7 +1,7 @@
 """Rankings of a job -> scores, and the numbers of topics and judgments that they are of. Checks of rankings.
 
 scores = judge(run, topic_set)                                # Evaluation: means, and each topic's own
-whole = completed(system, encoded, topic_set, run, None)      # counts of what takes part
+whole = completed(system, encoded, topic_set, run, None, search.searchable)   # counts of what takes part
 """
 
 from __future__ import annotations
@@ -17,19 +17,14 @@ from mathamr.evaluation.runs import Hit, Qrels, Run, Task, qrels_of
 from mathamr.stages.topic_sets import Encoded, Retrieved, TopicSet
 from mathamr.systems.system import System
 
-Searchable = Callable[[System[Any], Encoded, Sequence[str]], Sequence[str]]
-
 
 def judge(run: Run, topic_set: TopicSet, visual_ids: Mapping[str, str] | None = None) -> Evaluation:
     """Score a run on the topics. ``visual_ids`` (Task 2) are those of all formulas of the collection."""
-    collection = topic_set.collection
-    if visual_ids is not None and topic_set.regime == "mini":
-        collection = frozenset(visual_ids.values())
     return evaluate(
         run,
         qrels_of(topic_set.judgments),
         task=topic_set.task,
-        collection=collection,
+        collection=_searched(topic_set, visual_ids),
         visual_ids=visual_ids,
         measures=topic_set.measures,
         relevant=topic_set.relevant,
@@ -37,11 +32,7 @@ def judge(run: Run, topic_set: TopicSet, visual_ids: Mapping[str, str] | None = 
 
 
 def check_searched(system: System[Any], encoded: Encoded, topic_set: TopicSet) -> None:
-    """Check that some of the only answers that are searched, e.g. the judged ones, are in the collection.
-
-    Raises:
-        ConfigError: none of them is.
-    """
+    """Raise ConfigError if only some answers are searched, e.g. the judged ones, and none is in the collection."""
     if topic_set.task != 1 or not topic_set.indexed:
         return
     wanted = sorted(topic_set.indexed)
@@ -54,11 +45,7 @@ def check_searched(system: System[Any], encoded: Encoded, topic_set: TopicSet) -
 
 
 def check_results(track: str, retrieved: Retrieved, task: Task) -> None:
-    """Check that a system returned a list of (id, score) or of hits for each topic; in Task 2, of hits.
-
-    Raises:
-        ConfigError: a topic has something else.
-    """
+    """Raise ConfigError if a topic's results are no list of (id, score) or of hits; in Task 2, of hits alone."""
     if not isinstance(retrieved.results, Mapping):
         raise ConfigError(f"track={track}: results are a {type(retrieved.results).__name__}; map topic ids to lists")
     for topic_id, found in retrieved.results.items():
@@ -77,11 +64,7 @@ def _is_hit(hit: Any, task: Task) -> bool:
 
 
 def check_found(system: System[Any], retrieved: Retrieved, topic_set: TopicSet) -> None:
-    """Check that results are posts or formulas of the collection; in Task 1, say how many are of the wrong kind.
-
-    Raises:
-        RetrievalError: with their number, and one of them.
-    """
+    """Raise RetrievalError for results that the collection lacks; in Task 1, say how many are of the wrong kind."""
     found = {
         hit.post_id or hit.doc_id if isinstance(hit, Hit) else hit[0]: topic_id
         for topic_id, hits in retrieved.results.items()
@@ -114,10 +97,15 @@ def check_found(system: System[Any], retrieved: Retrieved, topic_set: TopicSet) 
 
 def judged(topic_set: TopicSet, visual_ids: Mapping[str, str] | None = None) -> Qrels:
     """Return the judgments that count. ``visual_ids`` (Task 2) are those of all formulas of the collection."""
-    qrels, collection = qrels_of(topic_set.judgments), topic_set.collection
-    if visual_ids is not None and topic_set.regime == "mini":
-        collection = frozenset(visual_ids.values())
+    qrels, collection = qrels_of(topic_set.judgments), _searched(topic_set, visual_ids)
     return qrels if collection is None else restrict(qrels, collection, topic_set.relevant)
+
+
+def _searched(topic_set: TopicSet, visual_ids: Mapping[str, str] | None) -> frozenset[str] | None:
+    """Return the documents that judgments are restricted to in the regime ``mini``; None: judgments of all count."""
+    if visual_ids is not None and topic_set.regime == "mini":
+        return frozenset(visual_ids.values())
+    return topic_set.collection
 
 
 def completed(
@@ -125,22 +113,18 @@ def completed(
     encoded: Encoded,
     topic_set: TopicSet,
     run: Run,
-    visual_ids: Mapping[str, str] | None = None,
-    searchable: Searchable | None = None,
+    visual_ids: Mapping[str, str] | None,
+    searchable: Callable[[System[Any], Encoded, Sequence[str]], Sequence[str]],
 ) -> dict[str, int | list[str]]:
     """Count the topics and judged documents that take part in a result.
 
     Args:
-        encoded: what it made of posts and topics.
-        topic_set: topics with their judgments.
-        run: what was found.
         visual_ids: those of all formulas of the collection, in Task 2.
-        searchable: returns those of some answers that can be found; None: those that the system has.
+        searchable: returns those of some answers that can be found.
     """
     qrels = judged(topic_set, visual_ids)
     documents = sorted({document for grades in qrels.values() for document in grades})
-    able = searchable or type(system).searchable
-    indexed = frozenset(able(system, encoded, documents) if visual_ids is None else visual_ids.values())
+    indexed = frozenset(searchable(system, encoded, documents) if visual_ids is None else visual_ids.values())
     posts = {topic.post.post_id: topic.topic_id for topic in topic_set.topics}
     read = {posts[post_id] for post_id in system.readable(encoded, list(posts))}
     answered = {topic_id for topic_id, hits in run.rankings.items() if hits}

@@ -191,11 +191,7 @@ class LearnedSystem(System[LearnedSettings]):
         return weights
 
     def _facts(self, settings: LearnedSettings, found: Iterable[str]) -> Facts:
-        """Return what the features need of the posts.
-
-        Args:
-            found: candidates of all topics.
-        """
+        """Return what the features need of the posts."""
         families = _of_posts(settings)
         if not families:
             return Facts()
@@ -287,13 +283,9 @@ class LearnedSearch(Searchable):
     """Learned weights of other conditions' scores.
 
     Attributes:
-        parts: the conditions by name, in order.
-        families: families of features.
-        weights: the weights, by the years that taught them.
         years: year of each topic of the experiment.
         topics: questions that are the topic, by its id.
         facts: facts of the posts; None where no feature needs them.
-        results: most results of a topic.
     """
 
     parts: Mapping[str, Part]

@@ -33,8 +33,6 @@ def scores_left(place: Path, test_name: TestName, k: int) -> dict[str, TopicScor
     """Return the scores that a job has left, by topic: those to its depth, or else those of its run file.
 
     Args:
-        place: folder of the job.
-        test_name: test that the scores are of.
         k: most results of a topic in its run file, if the job has not recorded which lists are cut.
 
     Raises:
@@ -64,9 +62,7 @@ def formula_scores(
     """Return the scores of runs of Task 2 by topic; formulas of one visual id have one name in all of them.
 
     Args:
-        runs: rankings of formulas.
         k: most results of a topic in a run whose ``cuts`` are unknown.
-        visual_ids: visual ids of all formulas of the collection.
         cuts: topics whose list is cut in each run, as :func:`cut_topics` returns them; None: unknown.
     """
     rankings = [rankings_of(run) for run in runs]
@@ -86,7 +82,6 @@ def joint_speed(
     """Return the queries a second of all parts one after the other; empty where one of them is unknown.
 
     Args:
-        topic_set: topics that were asked.
         seconds: duration of putting the parts together, for all topics.
     """
     speed = column(topic_set.test_name, "queries_per_second")

@@ -42,11 +42,7 @@ Kind = TypeVar("Kind", bound="type[System[Any]]")
 
 
 def system(name: str) -> Callable[[Kind], Kind]:
-    """Register a class as the system that ``track=name`` chooses.
-
-    Raises:
-        ConfigError: another class is registered under this name.
-    """
+    """Register a class as the system that ``track=name`` chooses; raise ConfigError if another one has the name."""
 
     def register(kind: Kind) -> Kind:
         other = _registered.get(name)
@@ -61,20 +57,12 @@ def system(name: str) -> Callable[[Kind], Kind]:
 
 
 def names() -> list[str]:
-    """Return the names of all systems, those of this package first.
-
-    Raises:
-        ConfigError: two systems have one name.
-    """
+    """Return the names of all systems, those of this package first; raise ConfigError if two have one name."""
     return list(dict.fromkeys([*BUILT_IN, *_registered, *_entry_points()]))
 
 
 def find(name: str) -> type[System[Any]]:
-    """Return the system with a name.
-
-    Raises:
-        ConfigError: an unknown name, a name of two systems, or a package that cannot be imported.
-    """
+    """Return the system with a name; raise ConfigError if it is unknown, of two systems, or cannot be imported."""
     point = None if name in BUILT_IN else _entry_points().get(name)
     if name in _registered and (point is None or _registered[name] in _checked):
         return _registered[name]
@@ -88,20 +76,12 @@ def find(name: str) -> type[System[Any]]:
 
 
 def settings_of(name: str) -> type[JobSettings]:
-    """Return the type of a system's settings; a system of this package is not imported for this.
-
-    Raises:
-        ConfigError: as :func:`find`.
-    """
+    """Return the type of a system's settings; a system of this package is not imported for this."""
     return BUILT_IN[name].settings if name in BUILT_IN else find(name).settings
 
 
 def loadable() -> dict[str, type[JobSettings]]:
-    """Return the settings of all systems, except those of packages that cannot be imported (:func:`fault`).
-
-    Raises:
-        ConfigError: two systems have one name.
-    """
+    """Return the settings of all systems, except those of packages that cannot be imported (:func:`fault`)."""
     return {name: settings_of(name) for name in names() if fault(name) is None}
 
 
@@ -135,11 +115,7 @@ def owner(name: str) -> str:
 
 
 def check_abilities(kind: type[System[Any]], topic_sets: Sequence[TopicSet]) -> None:
-    """Raise for a task or a test that a system does not support.
-
-    Raises:
-        ConfigError: an unsupported task or test; the message names systems that support it.
-    """
+    """Raise ConfigError for a task or a test that a system does not support; it names systems that do."""
     lacking = {topic_set.task for topic_set in topic_sets} - kind.tasks
     if lacking:
         task = min(lacking)

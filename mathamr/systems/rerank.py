@@ -14,7 +14,6 @@ topics. Vectors of their questions are made by a condition with the same model a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -127,11 +126,7 @@ class RerankSystem(System[RerankSettings]):
         return score
 
     def _vectors(self, settings: RerankSettings, places: Sequence[Path], topic_set: TopicSet) -> EncodedPosts:
-        """Open the vectors of the other conditions' model.
-
-        Raises:
-            StoreError: they were removed, or made again for other topics or by another model.
-        """
+        """Open the vectors of the other conditions' model."""
         (key,) = {(read_json(place / RESULT) or {}).get("model_key") for place in places}
         folder = self.shared / "models" / str(key)
         encoded = read_json(folder / "encoded.json")
@@ -161,9 +156,6 @@ class RerankSystem(System[RerankSettings]):
         Args:
             searched: posts that other conditions make vectors of for these topics. There may be vectors of more, made
                 for other topics; what is trained does not depend on them.
-
-        Raises:
-            ConfigError: no question of a pair has vectors, or no pair has negatives.
         """
         own, kept = settings.rerank, self._pairs(settings.train).kept
         known = frozenset(vectors.encoded([post for pair in kept for post in (pair.question_id, pair.answer_id)]))
@@ -175,7 +167,7 @@ class RerankSystem(System[RerankSettings]):
                 f"rerank.questions={own.questions}: no question of a training pair has vectors; use "
                 "thread.read=question in that condition, or rerank.scorer=cross_encoder"
             )
-        pairs = list(islice(pairs, _MOST_ANSWERS))
+        pairs = pairs[:_MOST_ANSWERS]
         questions = list(dict.fromkeys(pair.question_id for pair in pairs))
         answers = list(dict.fromkeys(pair.answer_id for pair in pairs))
         row = {name: place for place, name in enumerate(questions)}

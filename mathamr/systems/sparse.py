@@ -158,11 +158,7 @@ class SparseIndex:
 
     @classmethod
     def open(cls, folder: Path) -> SparseIndex:
-        """Open what :meth:`write` has written.
-
-        Raises:
-            StoreError: a file is missing or damaged.
-        """
+        """Open what :meth:`write` has written; raise StoreError for a file that is missing or damaged."""
         with faults_as(StoreError, "cannot be read as weights of words: {}; build the index again", folder):
             names = np.load(folder / _IDS, allow_pickle=False)
             with zipfile.ZipFile(folder / _WEIGHTS) as archive:
@@ -177,13 +173,7 @@ class SparseIndex:
 
 @dataclass(frozen=True)
 class SparseSearch(Searchable):
-    """Search by the words of a learned sparse encoder.
-
-    Attributes:
-        encode: encoder of queries.
-        index: weights of the posts.
-        results: number of results of a query.
-    """
+    """Search by the words of a learned sparse encoder."""
 
     encode: Encode
     index: SparseIndex

@@ -125,11 +125,7 @@ class StructureSearch(Searchable):
     """Posts by the structure of their formulas.
 
     Attributes:
-        trees: source of the trees of a query's formulas.
-        index: trees of the formulas of posts.
-        posts: posts of each formula.
         names: ids of the posts, by number.
-        results: most results of a query.
         structured: formulas with their ids and posts; None in an index of an earlier version.
     """
 
@@ -163,11 +159,7 @@ class StructureSearch(Searchable):
 
     @classmethod
     def open(cls, folder: Path, trees: FormulaTrees, results: int) -> StructureSearch:
-        """Open what :meth:`write` has written.
-
-        Raises:
-            StoreError: a file is missing or damaged.
-        """
+        """Open what :meth:`write` has written; raise StoreError for a file that is missing or damaged."""
         structured = StructuredFormulas.open(folder) if (folder / FORMULA_TABLE).is_file() else None
         index = read_index(folder) if structured is None else structured.index
         fault = "cannot be read as the posts of formulas: {}; build the index again"

@@ -193,11 +193,7 @@ class System(ABC, Generic[Settings]):
         return self._threads
 
     def known_threads(self) -> Threads:
-        """Return the result of :meth:`threads`.
-
-        Raises:
-            RuntimeError: :meth:`threads` was not called, so the questions that are topics are unknown.
-        """
+        """Return the result of :meth:`threads`; raise RuntimeError if it was not called."""
         if self._threads is None:
             raise RuntimeError("known_threads() before threads(); call threads() in prepare() or encode()")
         return self._threads
@@ -216,11 +212,7 @@ class System(ABC, Generic[Settings]):
 
     @classmethod
     def check_kept(cls) -> None:
-        """Check that the system has the methods :meth:`keep` and :meth:`open_kept`.
-
-        Raises:
-            ConfigError: it lacks one.
-        """
+        """Raise ConfigError if the system lacks the method :meth:`keep` or :meth:`open_kept`."""
         for name in ("keep", "open_kept"):
             if getattr_static(cls, name) is getattr_static(System, name):
                 raise cls._not_kept(name)
@@ -280,11 +272,7 @@ class System(ABC, Generic[Settings]):
 
     @property
     def posts_db(self) -> Path:
-        """Return the file with the texts of the searched posts, made by :meth:`prepare`.
-
-        Raises:
-            RuntimeError: prepare() was not called.
-        """
+        """Return the file with the texts of the searched posts; raise RuntimeError before :meth:`prepare`."""
         if self._texts is None:
             raise RuntimeError("posts_db before prepare(); call prepare()")
         return self._texts

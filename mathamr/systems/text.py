@@ -82,7 +82,7 @@ class TextSystem(System[TextSettings]):
 
     def __init__(self, corpus: Corpus, shared: Path, console: Console) -> None:
         super().__init__(corpus, shared, console)
-        self._texts = self._posts_db = shared / "posts.db"
+        self._texts = shared / "posts.db"
         self._tiny = shared / "tiny-encoder"
         self._collection_pairs = CollectionPairs(corpus, self.post_files, console)
         self._opened: set[tuple[str, int | None, Opening]] = set()
@@ -125,9 +125,7 @@ class TextSystem(System[TextSettings]):
 
     def prepare(self, settings: TextSettings, topic_sets: Sequence[TopicSet]) -> None:
         """Make posts.db, and the encoder ``tiny`` where it is named; no graphs."""
-        self.post_files.read(
-            texts=extent_of(settings.data) == "all"
-        )  # once: pairs and texts are read from what it keeps
+        self.post_files.read(texts=extent_of(settings.data) == "all")  # once, for pairs and for texts
         collection = ParsedCollection(self.corpus, self.shared, self.console, self._needed(settings, topic_sets))
         with collection.alone():
             collection.texts()
@@ -164,7 +162,7 @@ class TextSystem(System[TextSettings]):
 
     def _all_texts(self, written: Written) -> Iterator[str]:
         """Yield the texts of all posts, read as they are needed."""
-        with PostTexts(self._posts_db) as texts:
+        with PostTexts(self.posts_db) as texts:
             post_ids = texts.post_ids()
         for some in batched(post_ids, _AT_ONCE):
             yield from self._read(some, written)
@@ -172,11 +170,10 @@ class TextSystem(System[TextSettings]):
     def _open(self, settings: TextSettings, trained: Path | None = None) -> TextEncoder:
         """Open the encoder that a job begins with, or the one that it has ``trained``."""
         name = str(self._tiny) if settings.text.encoder == "tiny" else settings.text.encoder
-        device = device_of(settings.train.device)
-        name = name if trained is None else str(trained)
         if trained is not None:
             check_files(trained)
-        encoder = open_encoder(name, device=device, opening=settings.text.opening)
+            name = str(trained)
+        encoder = open_encoder(name, device=device_of(settings.train.device), opening=settings.text.opening)
         limit_length(encoder, settings.text.max_length)
         return encoder
 
@@ -208,13 +205,9 @@ class TextSystem(System[TextSettings]):
             best.mkdir(exist_ok=True)
             trained = Trained(best, {"parameters": encoder.parameters})
         parts = [fingerprint(encoder), str(text.max_length)]
-        parts += [
-            name
-            for name, on in ((f"linearized{VERSION}", text.linearize), ("bf16", _precision(settings) == "bf16"))
-            if on
-        ]
-        if text.opening != Opening():
-            parts.append(key(asdict(text.opening)))
+        parts += [f"linearized{VERSION}"] if text.linearize else []
+        parts += ["bf16"] if _precision(settings) == "bf16" else []
+        parts += [key(asdict(text.opening))] if text.opening != Opening() else []
         model_hash = "-".join(parts)
         write_record(best, {"encoder": text.encoder, "identity": model_hash})
         return trained
@@ -244,7 +237,7 @@ class TextSystem(System[TextSettings]):
             files = [PairFile(path) for path in self.corpus.pair_files(settings.train.positives)]
             pairs = sampled(files, settings.train.max_pairs, leaking, _rewritten(written))
             return write_pairs(folder / "pairs.jsonl", pairs), None
-        with PostTexts(self._posts_db) as texts:  # the pairs of the graph track, if every text has a graph
+        with PostTexts(self.posts_db) as texts:  # the pairs of the graph track, if every text has a graph
             split = self._collection_pairs.split_of(settings.train, frozenset(texts.post_ids()))
             if (warning := split.warning()) is not None:
                 self.console.once(f"  {warning}")
@@ -304,7 +297,7 @@ class TextSystem(System[TextSettings]):
 
     def _searched(self, topic_set: TopicSet) -> list[str]:
         """Return the posts that have a text, of those that are searched."""
-        with PostTexts(self._posts_db) as texts:
+        with PostTexts(self.posts_db) as texts:
             posts = texts.post_ids(topic_set.kind)
         wanted = topic_set.indexed
         return posts if wanted is None else [post_id for post_id in posts if post_id in wanted]
@@ -336,10 +329,6 @@ class TextSystem(System[TextSettings]):
     def open_kept(cls, kept: KeptSearch) -> Searchable:
         """Open the vectors of the posts, and the encoder."""
         return open_vectors(kept.record, kept.folder, encode_query(kept.record, kept.folder, kept.device))
-
-    def visual_ids(self, settings: TextSettings) -> Mapping[str, str]:
-        """Return nothing: whole posts are searched, and no formulas."""
-        return {}
 
     def space(
         self, settings: TextSettings, encoded: Encoded, topic_set: TopicSet, select: SelectPosts

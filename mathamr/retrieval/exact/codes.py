@@ -5,6 +5,7 @@ reads only the first half of them, at least 16, which is stored apart from the r
 integer code c with x = scale * c, -127 <= c <= 127. Query vectors are turned and rounded in the same way, to 16 bits
 and with a scale for each:
 
+>>> from mathamr.retrieval.exact.layout import blocks
 >>> slabs = Slabs.of(list(blocks(np.array([1, 1]), block=2048)))
 >>> codes = Codes.of(torch.tensor([[1.0, 0.0], [0.6, 0.8]]), slabs)
 >>> codes.first.view(2, 2).T.tolist(), round(codes.scale * 127, 6)            # (1, 0) and (0.6, 0.8), turned
@@ -39,10 +40,7 @@ from torch import Tensor
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import kernel
 from mathamr.retrieval.exact.kernel import LANES, Slabs
-from mathamr.retrieval.exact.layout import blocks
 from mathamr.retrieval.exact.mapped import mapped, read_array
-
-__all__ = ["CodedQuery", "Codes", "blocks", "principal_axes"]
 
 LARGEST = 127
 LARGEST_PRODUCT = 32767

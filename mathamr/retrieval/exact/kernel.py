@@ -4,6 +4,7 @@ Codes lie by block and position (:mod:`mathamr.retrieval.exact.layout`). Such a 
 In a tile codes lie by number: the first number of all vectors, then the second, and so on. A processor thus multiplies
 many vectors by one number at a time, and reads memory in order.
 
+>>> from mathamr.retrieval.exact.layout import blocks
 >>> slabs = Slabs.of(list(blocks(np.array([2, 1]), block=2048)))               # documents of two vectors and of one
 >>> codes = torch.tensor([127, 0, 0, 127, 76, 102], dtype=torch.int8)  # (127, 0), (0, 127) | (76, 102)
 >>> query = np.array([[100, 0], [0, 100]], dtype=np.int16)
@@ -29,9 +30,7 @@ import torch
 from torch import Tensor
 
 from mathamr.compiled import compiled
-from mathamr.retrieval.exact.layout import Block, blocks
-
-__all__ = ["Slabs", "blocks", "scores", "scores_reference", "shared"]
+from mathamr.retrieval.exact.layout import Block
 
 LANES = 512  # vectors of a tile: their numbers, 16 bits each, stay in the nearest cache
 UNROLLED = 8  # numbers that one expression multiplies and adds up
@@ -86,7 +85,6 @@ def scores(
 
     Args:
         parts: one or two parts of the codes of all vectors, (V * r,) and (V * s,) int8.
-        slabs: their layout.
         query: codes of query vectors, (v, r + s) int16, or (v, r) for one part.
         weights: of the maxima, (v,) float32.
         owners: query of each query vector, (v,) int64, ascending from 0.

@@ -52,11 +52,7 @@ def read_array(path: Path, mode: Literal["r", "c"]) -> np.ndarray:
 
 
 def read_ids(path: Path) -> np.ndarray:
-    """Open the ids (N,) of a ``.npy`` file, memory-mapped.
-
-    Raises:
-        StoreError: the file cannot be read, or holds something else.
-    """
+    """Map the ids (N,) of a ``.npy`` file into memory; raise StoreError if it is unreadable or holds something else."""
     ids = read_array(path, "r")
     if ids.dtype.kind != "U" or ids.ndim != 1:
         raise StoreError("the index is damaged: the file holds no list of ids; build it again", path=path)

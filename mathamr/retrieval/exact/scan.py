@@ -1,5 +1,6 @@
 """MaxSim of queries with every document of some blocks, by a running maximum over positions.
 
+>>> from mathamr.retrieval.exact.layout import blocks
 >>> layout = list(blocks(np.array([2, 1]), block=2048))       # documents of two vectors and of one
 >>> rows = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
 >>> query = VectorSets.of([torch.tensor([[1.0, 0.0], [0.0, 1.0]])])
@@ -21,9 +22,7 @@ from torch.nn import functional
 
 from mathamr.maxsim import VectorSets
 from mathamr.retrieval.exact import gpu
-from mathamr.retrieval.exact.layout import Block, blocks, products
-
-__all__ = ["best", "blocks", "largest", "scores"]
+from mathamr.retrieval.exact.layout import Block, products
 
 # Similarities that are computed before they are reduced: 2 MiB stay in the caches; a GPU wants large products (1 GiB).
 CPU_SIMILARITIES = 1 << 19

@@ -143,12 +143,7 @@ class Turns:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
     async def __call__(self, request: Request, work: Callable[[], T]) -> T:
-        """Return the result of ``work``.
-
-        Raises:
-            Busy: the queue is full.
-            ClientGone: the client has left.
-        """
+        """Return the result of ``work``; raise Busy if the queue is full, ClientGone if the client has left."""
         if self.taken >= self._places:
             raise Busy
         self.taken += 1

@@ -18,18 +18,13 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
-from typing import Any
+from collections.abc import Collection
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mathamr.search.web.mathlive import EDITOR
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 MAX_BODY = 1 << 20  # bytes; a query of 100,000 characters gets through, to be told how long it may be
 READ_SECONDS = 10.0  # for a body to arrive
@@ -55,11 +50,11 @@ EDITOR_HEADERS = HEADERS | {
 class Guard:
     """An application behind the rules of this module. ``names`` are its hosts' names, with ``localhost``."""
 
-    def __init__(self, app: App, names: Collection[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, names: Collection[str] = ()) -> None:
         self._app = app
         self._names = {"localhost", *(name.lower() for name in names)}
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return

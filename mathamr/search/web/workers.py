@@ -43,7 +43,6 @@ class Place:
         listener: descriptor of the listening socket.
         counts: descriptor of the file of the counts (:mod:`mathamr.search.web.operation`).
         number: number of this worker, from 0.
-        workers: number of workers.
     """
 
     listener: int
@@ -87,7 +86,6 @@ class Workers:
     Args:
         command: command of a worker, without its place.
         count: number of workers.
-        listener: bound socket.
         started: called with the address once all workers answer.
         warn: called with a message about a worker that died.
     """

@@ -32,17 +32,12 @@ def build_formula_trees(
     """Build formulas.db, or resume an interrupted build.
 
     Args:
-        files: published formulas.
         out: output database (resumed if it exists).
         posts: ids of the posts whose formulas are read; None: all.
-        letters: letters of the trees' labels.
-        workers: processes that read MathML.
 
     Raises:
-        ConfigError: no process.
         MathAMRError: a file that cannot be read, or a database of other files.
     """
-    check_workers(workers)
     out.parent.mkdir(parents=True, exist_ok=True)
     for file, why in files.unread:
         console.say(f"not read: {file}: {why}")

@@ -61,12 +61,9 @@ def build_graphs(
     Args:
         posts: posts, read as they are needed.
         out: collection.db (resumed if it exists).
-        parser: factory of the AMR parser (:func:`mathamr.stages.parsers.factory`).
         source: fingerprint of the collection.
-        workers: processes that parse.
         formulas_db: published formula trees; None: trees are made from LaTeX.
         unit: name of the posts on the console; with ``posts`` an estimate follows the first batch.
-        total: number of posts, where it is known.
         shard: part of the collection, as ``3/16``.
         whole: whether these are all posts of the collection or shard.
         selection: names of the kinds of posts; shards of different kinds are not merged.
@@ -114,13 +111,9 @@ class CollectionSettings:
     Args:
         parser: factory of the AMR parser; by default of the embedded one.
         kinds: kinds of posts, of question, answer and topic.
-        tasks: tasks of the topics.
-        years: years of the topics.
         formulas_db: published formula trees; None: trees are made from LaTeX.
-        shard: part of the collection.
         limit: number of posts of a trial, whose collection stays unfinished; None: all.
         retry_failures: whether posts that failed before are parsed again. After a stop, the same settings resume.
-        workers: processes that parse.
 
     Raises:
         ConfigError: no process, a trial of one shard or of failures, or a formulas_db that does not exist.
@@ -203,7 +196,6 @@ def count(path: Path, graph: GraphConfig, console: Console, *, kinds: Sequence[s
         path: collection.db.
         graph: size of the vocabulary, and occurrences that a number needs to keep its own label.
         kinds: kinds of posts whose graphs are counted; empty: all.
-        workers: processes that count.
     """
     with Collection(path) as graphs, console.stage("counting", total=len(graphs), unit="graphs") as advance:
         return take(

@@ -1,10 +1,8 @@
 """Identity of collections: graphs are used only with the posts that they were made from.
 
->>> refuse_other_posts("40d1", "40d1", "collection.db")
->>> refuse_other_posts("40d1", "9c3e", "collection.db")
-Traceback (most recent call last):
-    ...
-graphs.errors.StoreError: collection.db: made from the posts 40d1, this collection is 9c3e; give the --root that ...
+    with Collection(Path("collection.db")) as graphs:
+        check_same_posts(graphs, corpus)
+    # StoreError: collection.db: made from the posts 40d1..., this collection is 9c3e...; give the --root that ...
 
 Graphs that were imported from a Penman file name no posts that a hash could be compared with: there the ids have to do.
 A collection also records a hash of its topics' files (:mod:`graphs.stores.origin`). Imports and collections of an
@@ -14,7 +12,6 @@ earlier version have none; their topics are parsed again if their parser is here
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from os import PathLike
 from pathlib import Path
 
 from graphs.corpus.corpus import Corpus, Documents
@@ -31,11 +28,7 @@ SHOWN = 12  # digits of a fingerprint in a message
 
 
 def check_same_topics(graphs: Collection, corpus: Corpus) -> None:
-    """Check that graphs of topics were made from the topics of ``corpus``, where the collection records it.
-
-    Raises:
-        StoreError: they were made from other topics, or from an earlier state of them.
-    """
+    """Raise StoreError if a collection records that its topics are not those of ``corpus``."""
     if graphs.meta.get(TOPICS) not in (None, corpus.fingerprints().topics):
         raise StoreError(
             "its graphs of topics were made from other topics; build the graphs of the topics into another file",
@@ -44,11 +37,7 @@ def check_same_topics(graphs: Collection, corpus: Corpus) -> None:
 
 
 def refuse_shard(graphs: Collection) -> None:
-    """Refuse a shard, which has only a part of the posts.
-
-    Raises:
-        StoreError: it is a shard.
-    """
+    """Raise StoreError for a shard, which has only a part of the posts."""
     if (shard := str(graphs.meta.get("shard") or "1/1")) != "1/1":
         raise StoreError(
             f"this collection is shard {shard}; merge all shards with mathamr collection merge", path=graphs.path
@@ -56,11 +45,7 @@ def refuse_shard(graphs: Collection) -> None:
 
 
 def check_whole(graphs: Collection, console: Console) -> None:
-    """Refuse a shard, and warn of a collection whose build was stopped or limited.
-
-    Raises:
-        StoreError: it is a shard.
-    """
+    """Raise StoreError for a shard, and warn of a collection whose build was stopped or limited."""
     refuse_shard(graphs)
     if not graphs.meta.get("finished"):
         console.say(
@@ -70,27 +55,13 @@ def check_whole(graphs: Collection, console: Console) -> None:
 
 
 def check_same_posts(graphs: Collection, corpus: Corpus) -> None:
-    """Check that a collection.db was made from the posts of ``corpus``.
-
-    Raises:
-        StoreError: it was made from other posts, or from an earlier state of them.
-    """
-    source = str(graphs.meta.get("source", ""))
-    if not source.startswith("import "):
-        refuse_other_posts(source, corpus.fingerprints().graphs, graphs.path)
-
-
-def refuse_other_posts(made_from: str, posts: str, path: str | PathLike[str]) -> None:
-    """Refuse graphs whose fingerprint ``made_from`` differs from that of the posts at hand.
-
-    Raises:
-        StoreError: naming both.
-    """
-    if made_from != posts:
+    """Raise StoreError for a collection.db that was made from other posts than those of ``corpus``."""
+    made_from, posts = str(graphs.meta.get("source", "")), corpus.fingerprints().graphs
+    if made_from != posts and not made_from.startswith("import "):
         raise StoreError(
             f"made from the posts {made_from[:SHOWN] or 'of an unknown collection'}, this collection is "
             f"{posts[:SHOWN]}; give the --root that the graphs were made from, or build them again",
-            path=path,
+            path=graphs.path,
         )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from graphs.corpus.corpus import Completed, Documents, answers_ask
@@ -43,11 +43,7 @@ class PostFiles:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def read(self, *, texts: bool) -> None:
-        """Make post_headers.db, with ``texts`` also posts.db of all posts, as far as they are missing.
-
-        Raises:
-            CorpusError: the collection cannot be read.
-        """
+        """Make post_headers.db, with ``texts`` also posts.db of all posts; raise CorpusError if they cannot be read."""
         if not self._has_headers() or (texts and not self.has_all_texts):
             self._make(texts=texts)
         self._say_broken()
@@ -101,10 +97,8 @@ class PostFiles:
     def _completing(self) -> Completed | None:
         return self._corpus if isinstance(self._corpus, Completed) else None
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        with held(self._folder, ".posts.lock", self._console):
-            yield
+    def _alone(self) -> AbstractContextManager[None]:
+        return held(self._folder, ".posts.lock", self._console)
 
     # -- posts without texts -----------------------------------------------------------------------------------------
 
@@ -172,7 +166,6 @@ def build_texts(
     Args:
         posts: posts, read as they are needed.
         out: posts.db; texts that it has are kept.
-        total: number of posts, where it is known.
         completing: collection that completes its posts after they were read.
     """
     with console.stage("texts", total=total, unit="posts") as advance:

@@ -29,8 +29,6 @@ def count_labels(
     Args:
         rows: graphs that models learn from.
         formulas: formula trees that the graphs keep.
-        total: number of graphs, where it is known.
-        workers: processes that count.
     """
     with console.stage("vocabulary", total=total, unit="graphs") as advance:
         return vocabulary.count(rows, mathamr_plus.decode, formulas, workers=workers, progress=advance)
@@ -70,13 +68,10 @@ def build_tensors(
     """Convert the graphs that ``out`` does not hold yet, and say which have no tensors.
 
     Args:
-        rows: graphs.
         out: preprocessed.db (resumed if it exists).
         labels: vocabulary of the graphs that models learn from.
         spec: virtual nodes, and which formula trees the graphs have.
         source: identity of the graphs.
-        total: number of graphs, where it is known.
-        workers: processes that convert.
 
     Raises:
         ConfigError: no process.

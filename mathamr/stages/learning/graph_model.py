@@ -22,8 +22,8 @@ from mathamr.evaluation.efficiency import peak_gpu_memory, peak_memory
 from mathamr.model.config import EncoderConfig
 from mathamr.negatives import mining
 from mathamr.stages.console import Console
-from mathamr.stages.learning.reporting import Log, training_stage
-from mathamr.stages.topic_sets import Trained
+from mathamr.stages.learning.reporting import training_stage
+from mathamr.stages.topic_sets import Log, Trained
 from mathamr.training import checkpoint
 from mathamr.training.config import TrainConfig
 from mathamr.training.graph.checks import Negatives
@@ -38,8 +38,6 @@ class TrainingData:
     """Data that a graph model learns from.
 
     Args:
-        store: tensors of the posts.
-        pairs: questions and their answers.
         negatives: hard negatives of each question; None: mined where ``train.negatives`` asks for some.
         posts: posts that negatives are mined from; None: only ``train.negative_source=model`` is possible.
         visual_ids: visual ids of each post's formulas, for losses on formulas.
@@ -72,7 +70,6 @@ def train_graph_model(
 
     Args:
         out: folder of the checkpoints.
-        log: receiver of every record.
         resume: ``auto`` resumes from ``OUT/last``, ``never`` starts anew.
 
     Raises:
@@ -124,11 +121,7 @@ def _negatives_and_teacher(
 
 
 def as_model(result: TrainResult, device: str) -> Trained:
-    """Return the result of a training as the model of a job, with its costs as columns of the results table.
-
-    Args:
-        device: device that it was trained on.
-    """
+    """Return a training on ``device`` as the model of a job, with its costs as columns of the results table."""
     parameters = {f"parameters_{part}": count for part, count in result.parameters.items() if part != "total"}
     gpu_memory = peak_gpu_memory(device)
     costs = {

@@ -59,7 +59,6 @@ def write_passages(
         parts: beginnings of words, one of which a kind of statement or a heading above the passage must have; none:
             all passages.
         apart_from: folder of a collection of pairs; passages that contain a query of its tests are left out.
-        workers: number of reading processes.
 
     Raises:
         CorpusError: no passage, or a collection that cannot be read.
@@ -122,11 +121,7 @@ def _queries(folder: Path) -> list[str]:
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """Yield the texts of a file, one a line.
-
-    Raises:
-        CorpusError: a file that cannot be read.
-    """
+    """Yield the texts of a file, one a line; raise CorpusError for a file that cannot be read."""
     try:
         with path.open(encoding="utf-8") as lines:
             yield from (line.strip() for line in lines)

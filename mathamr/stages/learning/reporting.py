@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,12 @@ from typing import Any
 from graphs.errors import TrainingError
 from graphs.shared_files import only_writer
 from mathamr.stages.console import Console, Stage
+from mathamr.stages.topic_sets import Log
 from mathamr.training.result import loss_terms
-
-Log = Callable[[dict[str, Any]], None]
 
 
 class TrainingReporter:
-    """Receiver of a training's records: sets the number of steps, prints warnings, negatives and epochs, passes all on.
-
-    Args:
-        console: console of the lines.
-        progress: stage that counts steps.
-        log: receiver of every record.
-    """
+    """Receiver of training records: sets the number of steps, prints warnings, negatives and epochs, passes all on."""
 
     def __init__(self, console: Console, progress: Stage, log: Log | None = None) -> None:
         self._console, self.progress, self._log = console, progress, log

@@ -75,11 +75,7 @@ def train_text_encoder(
 
 
 def encoder_for(config: TextConfig, pairs: PairFile, out: Path, *, anew: bool = False) -> TextEncoder:
-    """Open the encoder of a configuration; ``tiny`` is made of the texts of ``pairs``, in ``OUT/tiny-RANK``.
-
-    Args:
-        anew: whether to make ``tiny`` again, for other pairs.
-    """
+    """Open the encoder of a configuration; ``tiny`` is made of ``pairs``, in ``OUT/tiny-RANK``, again if ``anew``."""
     if config.encoder != "tiny":
         return open_encoder(config.encoder, opening=config.opening)
     folder = out / f"tiny-{os.environ.get('RANK', '0')}"

@@ -49,7 +49,6 @@ class BenchmarkChoice:
         unseen_papers: papers of statements that are tested as a whole.
         unseen_since: day from which on papers of statements are tested as a whole, instead of that number; None: none.
         most: answers: pairs in all; formulas: pairs in the tests; None: no limit.
-        seed: seed of the choice.
     """
 
     share: float
@@ -192,11 +191,7 @@ class ConceptPairs:
         return benchmarks.of_graph(graph, self._chunks(graph), unseen_share=choice.share, seed=choice.seed)
 
     def _chunks(self, graph: KnowledgeGraph) -> dict[str, list[str]]:
-        """Return the passages of the papers that the graph names, of those that lie in a folder.
-
-        Raises:
-            CorpusError: a graph without concepts, or no paper in a folder.
-        """
+        """Return the passages of the papers that the graph names, of those that lie in a folder."""
         wanted = {paper for concept in graph.concepts for paper in concept.papers}
         if not wanted:
             raise CorpusError("has no concept; make it with more papers, or --least-papers 1", path=self.graph)

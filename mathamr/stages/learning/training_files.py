@@ -41,7 +41,6 @@ def prepare_training(
     Args:
         collection: graphs of the posts and topics.
         out: folder of the files; finished work is kept.
-        workers: processes that count and convert.
 
     Raises:
         ConfigError: no process, or graphs of threads, which only experiments train on.

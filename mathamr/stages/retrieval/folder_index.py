@@ -48,13 +48,7 @@ _INDEXED = "indexed.json"
 
 @dataclass(frozen=True, slots=True)
 class FolderModel:
-    """Graph model that encodes passages.
-
-    Args:
-        checkpoint: folder of its checkpoint.
-        vocabulary: labels and relations of its graphs.
-        spec: virtual nodes of its graphs.
-    """
+    """Graph model that encodes passages."""
 
     checkpoint: Path
     vocabulary: Vocabulary
@@ -71,7 +65,6 @@ def index_folder(
     Args:
         settings: with ``update``, files, graphs and vectors that did not change are kept; without an index in ``out``
             everything is made.
-        workers: processes that parse.
 
     Raises:
         ConfigError: no process.
@@ -168,10 +161,7 @@ def files_for(model: FolderModel, graphs: Path, tensors: Path, console: Console,
 
 
 def _take_over(before: Path, graphs: Path, wanted: set[str], source: str, parser: str) -> None:
-    """Copy the graphs of ``wanted`` posts from an earlier file; one that cannot be read is left aside.
-
-    A file of another parser is left aside, too.
-    """
+    """Copy the graphs of ``wanted`` posts from an earlier file, unless it cannot be read or is of another parser."""
     try:
         with Collection(before) as old:
             if old.meta.get("parser") == parser:
@@ -190,11 +180,7 @@ def _remove_all_but(graphs: Path, place: Path) -> None:
 
 
 def _is_parsed_by(parser: str, out: Path, model_hash: str, console: Console) -> bool:
-    """Return whether the index in ``out`` is of graphs of ``parser``; say if it is not.
-
-    Raises:
-        StoreError: an index of another model.
-    """
+    """Return whether the index in ``out`` is of graphs of ``parser``; say if it is not."""
     header, _ = read_header(out, catalog.FORMAT, catalog.VERSION, model_hash=model_hash)
     before = header.get("parser")
     if before != parser:

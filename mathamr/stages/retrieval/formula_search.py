@@ -39,7 +39,6 @@ def read_formulas(collection: Path, formulas_db: Path | None) -> Formulas:
     """Return the formulas of all posts of a collection.db.
 
     Args:
-        collection: collection.db.
         formulas_db: formulas.db with visual ids; None: the collection publishes none, so the id of a formula serves.
     """
     with Collection(collection) as source:
@@ -52,12 +51,7 @@ def read_formulas(collection: Path, formulas_db: Path | None) -> Formulas:
 
 
 def searched_posts(collection: Path, topic_set: TopicSet, formulas: Callable[[], Formulas]) -> Ids:
-    """Return the posts of one kind that are searched, or all for their formulas; in the regime judged the judged.
-
-    Args:
-        collection: collection.db.
-        formulas: reads the formulas of the collection.
-    """
+    """Return the posts of one kind that are searched, or all for their formulas; in the regime judged the judged."""
     with Collection(collection) as source:
         posts = Ids(source.ids(topic_set.kind) if topic_set.task == 1 else source.ids("question", "answer"))
     if topic_set.regime != "judged":
@@ -94,9 +88,7 @@ def search_formulas(
     """Return the best formulas for each topic; ``queries_per_second`` is of the search alone.
 
     Args:
-        retrieval: number of results, and whether the search is exact.
         vectors: vectors of the topics.
-        indexed: the index of formulas.
         topics: topics whose graphs have their query formula.
         maps: formula ids of each topic by FORMULA_i.
     """

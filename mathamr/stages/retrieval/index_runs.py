@@ -147,9 +147,6 @@ def _check_same_formulas(graphs: Collection, topics: Sequence[Topic]) -> None:
 
     A collection of an earlier version does not record its topics, so an earlier text of a topic is known by the ids of
     its formulas; other words, or other LaTeX under the same ids, are not noticed. Imported graphs are not checked.
-
-    Raises:
-        StoreError: a graph was made from another text.
     """
     if str(graphs.meta.get("source", "")).startswith("import "):
         return

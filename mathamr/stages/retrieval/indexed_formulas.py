@@ -49,14 +49,7 @@ class IndexedFormulas:
         note: Callable[[str, PlaceholderText], None] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ParsedFormula]:
-        """Yield the formulas of posts to be indexed, the first of each visual id, and note their places.
-
-        Args:
-            formulas_db: visual ids of the formulas; None: each formula has its own.
-            wanted: visual ids; only posts that have one of these are read. None: all.
-            note: called with the id and the text of each post, whether it is wanted or not.
-            progress: called with 1 after each post.
-        """
+        """Yield the formulas of posts to be indexed, as :func:`distinct_formulas`, and note their places."""
         read, visual_ids = self.trees.of, self.visual_ids
         found = distinct_formulas(posts, read, visual_ids, formulas_db, wanted=wanted, note=note, progress=progress)
         for formula_id, post_id, formula in found:

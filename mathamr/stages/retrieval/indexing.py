@@ -107,11 +107,7 @@ class IndexBuild:
 
 
 def read_ids(path: Path) -> frozenset[str]:
-    """Return the ids in a file, one a line, with or without the byte order mark of Windows.
-
-    Raises:
-        StoreError: the file cannot be read.
-    """
+    """Return the ids in a file, one a line, with or without a byte order mark; raise StoreError if it is unreadable."""
     with faults_as(StoreError, "cannot be read: {}", path):
         ids = frozenset(path.read_text(encoding="utf-8-sig").split())
     return ids
@@ -139,15 +135,13 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     trained_on = checkpoint.load(files.model).info.config_hash
     stores = [GraphStore(path, config_hash=trained_on) for path in files.tensors]
     model_hash, graphs = checkpoint.weights_hash(files.model), stores[0]
-    selected = _select(files, stores, corpus, settings, console)
-    vectors = _kept(out, settings.update, selected.post_ids, model_hash, graphs.config_hash, selected.parser)
+    post_ids, formula_ids, visual_ids, parser = _select(files, stores, corpus, settings, console)
+    vectors = _kept(out, settings.update, post_ids, model_hash, graphs.config_hash, parser)
     device = device_of(settings.device)
     encoder = checkpoint.load_encoder(files.model, config_hash=graphs.config_hash, device=device)
     folders = [out / ("encoding" if number == 0 else f"encoding-{number}") for number in range(len(stores))]
-    identity = json.dumps([model_hash, selected.parser])
-    _encode_missing(
-        vectors, selected.post_ids, encoder, dict(zip(folders, stores, strict=True)), identity, settings, console
-    )
+    identity = json.dumps([model_hash, parser])
+    _encode_missing(vectors, post_ids, encoder, dict(zip(folders, stores, strict=True)), identity, settings, console)
     if not vectors.sets:
         raise RetrievalError("no post is left to index; are the kinds right, and what is removed?")
     content = CatalogContent(
@@ -156,9 +150,9 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
         vocabulary=graphs.vocabulary,
         spec=graphs.spec,
         config_hash=graphs.config_hash,
-        parser=selected.parser,
-        formula_ids=selected.formula_ids,
-        visual_ids=selected.visual_ids,
+        parser=parser,
+        formula_ids=formula_ids,
+        visual_ids=visual_ids,
         texts=corpus.posts(),
         structured=_structured(corpus, frozenset(vectors.post_ids), files.formulas_db, console),
         kinds=settings.kinds,
@@ -184,20 +178,10 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     return "\n".join([*vectors.lines(), *_checked(Catalog.open(out), writing)])
 
 
-@dataclass(frozen=True, slots=True)
-class _Selected:
-    """Posts to index, ids of their formulas, visual ids of these, and the parser of their graphs."""
-
-    post_ids: Sequence[str]
-    formula_ids: Mapping[str, list[str]]
-    visual_ids: Mapping[str, str]
-    parser: str
-
-
 def _select(
     files: IndexedFiles, stores: Sequence[GraphStore], corpus: Corpus, settings: IndexBuild, console: Console
-) -> _Selected:
-    """Return the posts with tensors that the settings do not leave out."""
+) -> tuple[list[str], dict[str, list[str]], dict[str, str], str]:
+    """Return the posts to index, ids of their formulas, visual ids of these, and the parser of the graphs."""
     available = {post_id for store in stores for post_id in store.post_ids()}
     if files.posts is not None:
         available.intersection_update(files.posts)
@@ -216,28 +200,19 @@ def _select(
     if files.formulas_db is not None:
         with FormulaStore.open(files.formulas_db) as formulas:
             visual_ids = formulas.visual_ids(name for names in formula_ids.values() for name in names)
-    return _Selected(post_ids, formula_ids, visual_ids, parser)
+    return post_ids, formula_ids, visual_ids, parser
 
 
 @dataclass(slots=True)
 class _Vectors:
-    """Vectors of the posts to index, and how they were made.
-
-    Attributes:
-        post_ids: posts, in the order of ``sets``.
-        sets: their vectors.
-        gone: number of posts of the index before that are left out.
-        kept: number of posts whose vectors the index before has.
-        resumed: number of posts that an earlier run encoded.
-        seconds: time of encoding.
-    """
+    """Vectors of the posts to index, and how they were made."""
 
     post_ids: list[str]
     sets: list[VectorSets]
-    gone: int = 0
-    kept: int = 0
-    resumed: int = 0
-    seconds: float = 0.0
+    gone: int = 0  # posts of the index before that are left out
+    kept: int = 0  # posts whose vectors the index before has
+    resumed: int = 0  # posts that an earlier run encoded
+    seconds: float = 0.0  # of encoding
 
     def lines(self) -> list[str]:
         """Return the counts as lines of text."""

@@ -38,7 +38,6 @@ def score_files(
     """Read a run and its judgments; return its scores with the number of topics, and notes on the judgments.
 
     Args:
-        task: task of the run.
         regime: what was indexed.
         searched: in the regime mini, folder of the collection or file of ids; None: visual ids of ``visual_ids``.
         visual_ids: in Task 2, formula TSV or folder of them.

@@ -80,7 +80,6 @@ def index_posts(
     """Return an index of the posts, which all have vectors.
 
     Args:
-        post_ids: posts that are indexed.
         folder: place of the index, where it lies on disk.
         questions: question of each post that is in one set of vectors with its question; None: no post is.
     """

@@ -15,7 +15,7 @@ A question that is the topic itself would tell its answers. Its answers are not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import cast
@@ -23,7 +23,7 @@ from typing import cast
 from graphs.corpus.post import Judgment
 from graphs.errors import ConfigError
 from mathamr.evaluation.result_names import title
-from mathamr.retrieval.index import ranked
+from mathamr.retrieval.index import Ranking, ranked
 from mathamr.stages.settings import JobSettings, thread_of
 from mathamr.stages.topic_sets import Retrieved, TopicSet
 
@@ -103,18 +103,18 @@ class Threads:
             topic_set: the topics as a search for answers.
             limit: most results of a topic.
         """
-        wanted = topic_set.indexed
-        results: dict[str, list[tuple[str, float]]] = {}
-        rankings = cast(Mapping[str, Sequence[tuple[str, float]]], found.results)
-        for topic_id, ranking in rankings.items():
-            own_questions = self._topics.get(topic_id, frozenset())
-            found_answers = [
-                (answer, float(score))
-                for question, score in ranking
-                if question not in own_questions
-                for answer in self._answers.get(question, ())
-                if wanted is None or answer in wanted
-            ]
-            names, scores = [name for name, _ in found_answers], [score for _, score in found_answers]
-            results[topic_id] = ranked(names, scores, limit)
+        wanted, rankings = topic_set.indexed, cast(Mapping[str, Ranking], found.results)
+        results = {topic: self.answers_of(topic, ranking, limit, wanted) for topic, ranking in rankings.items()}
         return replace(found, results=results)
+
+    def answers_of(self, topic_id: str, ranking: Ranking, limit: int, wanted: Container[str] | None = None) -> Ranking:
+        """Return the ``wanted`` answers, or all, to the questions that one topic found."""
+        own_questions = self._topics.get(topic_id, frozenset())
+        found = [
+            (answer, float(score))
+            for question, score in ranking
+            if question not in own_questions
+            for answer in self._answers.get(question, ())
+            if wanted is None or answer in wanted
+        ]
+        return ranked([name for name, _ in found], [score for _, score in found], limit)

@@ -34,7 +34,6 @@ def keep_facts(path: Path, facts: Facts) -> None:
     """Write the facts of all posts to a new file.
 
     Args:
-        path: file to write.
         facts: answers and their questions; ``topics`` is left out.
     """
     with database.writer(path, _SCHEMA, purpose=_PURPOSE) as connection:

@@ -32,7 +32,7 @@ from mathamr.retrieval.scores import TopicScores, with_floor
 from mathamr.search.searchable import Searchable
 from mathamr.stages.retrieval.threads import Threads
 from mathamr.stages.settings import JobSettings
-from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet, Trained
+from mathamr.stages.topic_sets import Encoded, Indexed, TopicSet, Trained
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,6 @@ class FinishedSearch:
     """A finished job, with what its search was made with.
 
     Attributes:
-        settings: settings of the job.
-        trained: its model.
-        encoded: vectors of its posts.
-        indexed: index that it searched.
         queries: topics as its system searched for them.
         place: folder of its results.
     """
@@ -61,10 +57,8 @@ class KeptSearch:
     """Files and record that a system kept of a finished job.
 
     Attributes:
-        folder: its files.
         record: what ``keep`` returned.
         parts: conditions that it is made of, opened.
-        device: device of its model.
     """
 
     folder: Path
@@ -73,11 +67,7 @@ class KeptSearch:
     device: str = "cpu"
 
     def parts_named(self, names: Sequence[str]) -> dict[str, Part]:
-        """Return parts by name, in order.
-
-        Raises:
-            StoreError: one of them is missing.
-        """
+        """Return parts by name, in order; raise StoreError if one of them is missing."""
         if missing := [name for name in names if name not in self.parts]:
             raise StoreError(f"the index lacks its part {missing[0]}; build it again with mathamr index")
         return {name: self.parts[name] for name in names}
@@ -88,11 +78,9 @@ class Part:
     """An opened condition: its rankings of answers, as it left them in its experiment.
 
     Attributes:
-        searchable: its system.
         depth: number of results that it leaves for conditions that read scores; None: those of its run file.
         limit: most answers that are made from questions.
         threads: questions of the answers, where the system ranks questions; None: it ranks answers.
-        parts: conditions that the system is made of.
         cut_at: length from which the system's list may lack further results.
     """
 
@@ -108,21 +96,14 @@ class Part:
         return list(_best(self._answers(topic, self._found(topic))).items())
 
     def _found(self, topic: Topic) -> Ranking:
-        """Return what the system finds, sorted and checked as its job does.
-
-        Raises:
-            RetrievalError: a score is not finite.
-        """
+        """Return what the system finds, sorted and checked as its job does."""
         found = list(self.searchable.rank(topic))
         if wrong := [hit for hit in found if not math.isfinite(hit[1])]:
             raise RetrievalError(f"the system gives post {wrong[0][0]} the score {wrong[0][1]}; scores must be finite")
         return ranked([post_id for post_id, _ in found], [score for _, score in found])
 
     def _answers(self, topic: Topic, ranking: Ranking) -> Ranking:
-        if self.threads is None:
-            return ranking
-        found = self.threads.answers(Retrieved({topic.topic_id: ranking}), TopicSet(1, [topic], [], "full"), self.limit)
-        return [(hit.doc_id, hit.score) if isinstance(hit, Hit) else hit for hit in found.results[topic.topic_id]]
+        return ranking if self.threads is None else self.threads.answers_of(topic.topic_id, ranking, self.limit)
 
     def run(self, topic: Topic) -> list[Hit]:
         """Return the results as the run file of the condition has them."""
@@ -156,21 +137,12 @@ def _best(ranking: Ranking) -> dict[str, float]:
 
 
 def most_left(depth: int | None, limit: int) -> int:
-    """Return the most results of a topic that a search leaves for other conditions.
-
-    Args:
-        depth: ``thread.depth``; None: results of the run file.
-        limit: most answers that are made from questions.
-    """
+    """Return the most results of a topic that a search with this ``thread.depth`` leaves for other conditions."""
     return min(limit, MAX_PER_TOPIC) if depth is None else depth
 
 
 def entry(record: Mapping[str, Any], name: str) -> Any:
-    """Return an entry of a record.
-
-    Raises:
-        StoreError: the record lacks it, or is not a record.
-    """
+    """Return an entry of a record; raise StoreError if the record lacks it, or is not a record."""
     try:
         return record[name]
     except (KeyError, TypeError):

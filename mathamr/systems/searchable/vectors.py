@@ -29,14 +29,7 @@ EncodeQuery = Callable[[Post], VectorSets | None]
 
 @dataclass(frozen=True)
 class VectorSearch:
-    """Exact search of posts by vectors.
-
-    Attributes:
-        index: vectors of the posts.
-        strategy: comparison of vectors.
-        results: number of results of a query.
-        encode: makes the vectors of a query.
-    """
+    """Exact search of posts by vectors."""
 
     index: ExactIndex
     strategy: Strategy
@@ -86,11 +79,7 @@ def copy_vectors(folder: Path, model: Path) -> None:
 
 
 def open_vectors(record: Mapping[str, Any], folder: Path, encode: EncodeQuery) -> VectorSearch:
-    """Open what :func:`keep_vectors` has written.
-
-    Raises:
-        StoreError: vectors that are missing, damaged, or of another model.
-    """
+    """Open what :func:`keep_vectors` has written; raise StoreError if it is missing, damaged or of another model."""
     strategy, results = Strategy(**entry(record, "strategy")), entry(record, "results")
     index = ExactIndex.open(folder / _VECTORS, model_hash=entry(record, "model"))
     return VectorSearch(index, strategy, results, encode)

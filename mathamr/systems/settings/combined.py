@@ -104,22 +104,14 @@ class LearnedSettings(RankingSettings):
     learns_from_judgments: ClassVar = True
 
     def result_key_parts(self) -> Mapping[str, Any]:
-        """Return its own settings, the number of results, and the content hash of given weights.
-
-        Raises:
-            ConfigError: the file of weights does not exist.
-        """
+        """Return its own settings, the number of results, and the content hash of given weights."""
         path = self.weights_path
         given = {} if path is None else {"weights": hashlib.sha256(path.read_bytes()).hexdigest()}
         return {"learned": self.key_settings("learned") | given, "k": self.retrieval.k, "version": self.version}
 
     @property
     def weights_path(self) -> Path | None:
-        """File of given weights.
-
-        Raises:
-            ConfigError: there is no such file.
-        """
+        """File of given weights; raises ConfigError if it does not exist."""
         if self.learned.weights is None:
             return None
         path = Path(self.learned.weights)
@@ -139,9 +131,6 @@ class LearnedSettings(RankingSettings):
 
         The scores of other years, which teach the weights of a year, would otherwise depend on that year's own
         judgments; so would scores with saved weights, if these were learned on the same topics.
-
-        Raises:
-            ConfigError: weights are learned, and so are those of a condition that it needs.
         """
         for name, other in needed.items():
             if self.learned.weights is None and other.learns_from_judgments:
@@ -223,11 +212,7 @@ class RerankSettings(JobSettings):
         return [own.of, own.questions]
 
     def check_needs(self, needed: Mapping[str, JobSettings]) -> None:
-        """Check that both conditions of the attention have one model, whose vectors of answers it can learn from.
-
-        Raises:
-            ConfigError: they have no model or two, or answers are read with the question that they are the positive of.
-        """
+        """Check that both conditions of the attention have one model, whose vectors of answers it can learn from."""
         own = self.rerank
         if own.scorer != "attention" or own.of is None or own.questions is None:
             return

@@ -99,11 +99,7 @@ _TEXT_ENCODERS = (("model", "label_vectors"), ("model", "sentence_vectors"), ("t
 
 
 def _weights(path: str) -> str:
-    """Return the hash of a checkpoint's weights.
-
-    Raises:
-        ConfigError: there is no checkpoint.
-    """
+    """Return the hash of a checkpoint's weights."""
     if not checkpoint.exists(path):
         raise ConfigError(f"model.checkpoint={path} holds no checkpoint; name a folder such as model/best")
     return checkpoint.weights_hash(path)
@@ -123,11 +119,7 @@ class TextSettings(SearchSettings):
     train: TrainConfig
 
     def __post_init__(self) -> None:
-        """Check the loss that trains vectors of tokens.
-
-        Raises:
-            ConfigError: vectors that the search does not use, or several processes.
-        """
+        """Raise ConfigError for vectors of tokens that the search does not use, or that several processes train."""
         if not (self.text.epochs and self.text.learns_tokens):
             return
         if not self.text.late_interaction:
@@ -154,11 +146,7 @@ class TextSettings(SearchSettings):
 
     @property
     def texts_hash(self) -> str | None:
-        """Hash of the texts of ``data.texts``, if the encoder is pretrained on them.
-
-        Raises:
-            ConfigError: there is no such file.
-        """
+        """Hash of ``data.texts``, if the encoder is pretrained on it; raises ConfigError without such a file."""
         if self.data.texts is None or not self.text.pretraining_epochs:
             return None
         try:

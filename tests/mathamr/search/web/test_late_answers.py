@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from selenium.webdriver.common.keys import Keys
+from starlette.types import Receive, Send
 
 from mathamr.search.engine import Engine
 from mathamr.search.settings import Settings
 from mathamr.search.system_engine import SystemEngine
 from mathamr.search.web.app import create_app
-from mathamr.search.web.guard import Receive, Send
 from tests.mathamr.search.web.browser import BROWSER, Page, served
 from tests.mathamr.search.web.fixed_system import Fixed
 
