@@ -7,7 +7,7 @@
 >>> partition_isotropy(ball) > 0.8, partition_isotropy(line + 5) < 0.05
 (True, True)
 >>> cigar = ball * [9, 1, 1, 1, 1, 1, 1, 1]
->>> isoscore(cigar) < 0.1, round(isoscore(Whitening.fit(cigar)(cigar)), 2)
+>>> isoscore(cigar) < 0.1, round(isoscore(whitening(cigar)(cigar)), 2)
 (True, 1.0)
 
 ``partition_isotropy`` is I_A of the paper's section II-E, ``isoscore`` its I_B. The transformations are fitted on one
@@ -17,8 +17,6 @@ set of vectors and applied to any set, so queries and documents are transformed 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +24,9 @@ from numpy.typing import ArrayLike
 from graphs.errors import AnalysisError
 from mathamr.analysis.components import NOISE, covariance, principal_components, products
 from mathamr.analysis.similarities import Floats, checked, unit_vectors
+
+Transformation = Callable[[ArrayLike], Floats]
+"""Function from vectors (m, d) to transformed ones."""
 
 
 def partition_isotropy(vectors: ArrayLike) -> float:
@@ -72,79 +73,59 @@ def isoscore(vectors: ArrayLike) -> float:
     return max(0.0, float((d * used - 1) / (d - 1)))  # only rounding makes it negative
 
 
-@dataclass(frozen=True)
-class Standardizing:
-    """Mean 0 and standard deviation 1 in every dimension (Timkey and van Schijndel, 2021).
+def standardizing(vectors: ArrayLike) -> Transformation:
+    """Fit mean 0 and standard deviation 1 in every dimension to vectors (n, d) (Timkey and van Schijndel, 2021).
 
     A dimension without variance is set to 0.
     """
+    array = checked(vectors)
+    mean, deviation = array.mean(axis=0, dtype=np.float64), array.std(axis=0, dtype=np.float64)
+    deviation = np.where(deviation > NOISE * np.abs(mean), deviation, np.inf)
 
-    mean: Floats
-    deviation: Floats
-
-    @classmethod
-    def fit(cls, vectors: ArrayLike) -> Self:
-        """Fit the transformation to vectors (n, d)."""
-        array = checked(vectors)
-        return cls(array.mean(axis=0, dtype=np.float64), array.std(axis=0, dtype=np.float64))
-
-    def __call__(self, vectors: ArrayLike) -> Floats:
-        """Transform vectors (m, d)."""
-        centred, varied = _centred(vectors, self.mean), self.deviation > NOISE * np.abs(self.mean)
-        deviation = np.where(varied, self.deviation, np.inf)
+    def transformed(others: ArrayLike) -> Floats:
+        centred = _centred(others, mean)
         moved: Floats = centred / deviation.astype(centred.dtype)
         return moved
 
+    return transformed
 
-@dataclass(frozen=True)
-class Whitening:
-    """Mean 0 and the unit matrix as covariance, in the basis of the principal components (r of d dimensions remain).
 
-    Directions with less than a millionth of the largest variance carry only noise and are removed.
+def whitening(vectors: ArrayLike) -> Transformation:
+    """Fit mean 0 and the unit matrix as covariance to vectors (n, d), in the basis of the principal components.
+
+    Directions with less than a millionth of the largest variance carry only noise: r of d dimensions remain.
     """
+    mean, variances, components = principal_components(vectors)
+    kept = variances > 1e-6 * variances[0]
+    projection = components[:, kept] / np.sqrt(variances[kept])  # (d, r)
 
-    mean: Floats
-    projection: Floats  # (d, r)
-
-    @classmethod
-    def fit(cls, vectors: ArrayLike) -> Self:
-        """Fit the transformation to vectors (n, d), not all equal."""
-        array = checked(vectors)
-        mean, variances, components = principal_components(array)
-        kept = variances > 1e-6 * variances[0]
-        return cls(mean, components[:, kept] / np.sqrt(variances[kept]))
-
-    def __call__(self, vectors: ArrayLike) -> Floats:
-        """Transform vectors (m, d) into (m, r)."""
-        centred = _centred(vectors, self.mean)
-        moved: Floats = centred @ self.projection.astype(centred.dtype)
+    def transformed(others: ArrayLike) -> Floats:
+        centred = _centred(others, mean)
+        moved: Floats = centred @ projection.astype(centred.dtype)
         return moved
 
+    return transformed
 
-@dataclass(frozen=True)
-class TopRemoval:
-    """Mean 0 and no variance along the first principal components (Mu and Viswanath, 2018, algorithm 1)."""
 
-    mean: Floats
-    top: Floats  # (d, number removed)
+def top_removal(vectors: ArrayLike, components: int | None = None) -> Transformation:
+    """Fit mean 0 and no variance along the first principal components to vectors (n, d) (Mu and Viswanath, 2018).
 
-    @classmethod
-    def fit(cls, vectors: ArrayLike, components: int | None = None) -> Self:
-        """Fit the transformation to vectors (n, d); ``components`` defaults to max(1, d / 100), as in the source."""
-        array = checked(vectors)
-        d = array.shape[1]
-        count = max(1, round(d / 100)) if components is None else components
-        if not 1 <= count < d:
-            raise AnalysisError(f"{count} principal components cannot be removed from vectors of {d} dimensions")
-        mean, _, directions = principal_components(array)
-        return cls(mean, directions[:, :count])
+    ``components`` defaults to max(1, d / 100), as in their algorithm 1.
+    """
+    array = checked(vectors)
+    d = array.shape[1]
+    count = max(1, round(d / 100)) if components is None else components
+    if not 1 <= count < d:
+        raise AnalysisError(f"{count} principal components cannot be removed from vectors of {d} dimensions")
+    mean, _, directions = principal_components(array)
 
-    def __call__(self, vectors: ArrayLike) -> Floats:
-        """Transform vectors (m, d)."""
-        centred = _centred(vectors, self.mean)
-        top = self.top.astype(centred.dtype)
+    def transformed(others: ArrayLike) -> Floats:
+        centred = _centred(others, mean)
+        top = directions[:, :count].astype(centred.dtype)  # (d, count)
         moved: Floats = centred - centred @ top @ top.T
         return moved
+
+    return transformed
 
 
 def _centred(vectors: ArrayLike, mean: Floats) -> Floats:
@@ -160,9 +141,9 @@ def _centred(vectors: ArrayLike, mean: Floats) -> Floats:
 AS_THEY_ARE = "as they are"
 """Name of vectors that are not transformed."""
 
-TRANSFORMATIONS: dict[str, Callable[[ArrayLike], Callable[[ArrayLike], Floats]]] = {
-    "standardized": Standardizing.fit,
-    "whitened": Whitening.fit,
-    "top components removed": TopRemoval.fit,
+TRANSFORMATIONS: dict[str, Callable[[ArrayLike], Transformation]] = {
+    "standardized": standardizing,
+    "whitened": whitening,
+    "top components removed": top_removal,
 }
 """Each transformation under its name: a function that fits it to vectors (n, d)."""

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from graphs.errors import AnalysisError, ConfigError
 from mathamr.analysis.components import plane
-from mathamr.analysis.similarities import Floats, checked, unit_vectors
+from mathamr.analysis.similarities import Floats, unit_vectors
 
 METHODS = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
 FEWEST = 4
@@ -46,40 +46,39 @@ def check(methods: Iterable[str]) -> None:
             raise ConfigError(f"The projection {method} needs {package}: pip install 'mathamr-plus[projection]'")
 
 
-def project(vectors: ArrayLike, method: str, *, seed: int = 0) -> Floats:
+def project(vectors: ArrayLike, method: str) -> Floats:
     """Return places (n, 2) of vectors (n, d), d >= 2, compared by their directions.
 
     Args:
-        method: key of :data:`METHODS`.
-        seed: start of t-SNE and UMAP.
+        method: key of :data:`METHODS`; t-SNE and UMAP start from the same random numbers at each call.
 
     Raises:
         AnalysisError: fewer than two vectors (t-SNE and UMAP: four), equal vectors, a vector of zeros.
         ConfigError: the errors of :func:`check`.
     """
     check([method])
-    array = unit_vectors(checked(vectors))
+    array = unit_vectors(vectors)
     first = plane(array)
     if method == "pca":
         return first
     if len(array) < FEWEST:
         raise AnalysisError(f"{METHODS[method]} places at least {FEWEST} vectors, not {len(array)}")
-    return _tsne(array, seed) if method == "tsne" else _umap(array, seed)
+    return _tsne(array) if method == "tsne" else _umap(array)
 
 
-def _tsne(array: Floats, seed: int) -> Floats:
+def _tsne(array: Floats) -> Floats:
     from sklearn.manifold import TSNE
 
     perplexity = min(_PERPLEXITY, (len(array) - 1) / 3)
-    places = TSNE(init="pca", perplexity=perplexity, random_state=seed).fit_transform(array.astype(np.float32))
+    places = TSNE(init="pca", perplexity=perplexity, random_state=0).fit_transform(array.astype(np.float32))
     return np.asarray(places, dtype=np.float64)
 
 
-def _umap(array: Floats, seed: int) -> Floats:
+def _umap(array: Floats) -> Floats:
     import umap
 
     neighbours = min(_NEIGHBOURS, len(array) - 1)
     start = plane(array)
     start *= 10 / np.abs(start).max()  # the range that umap-learn starts from
-    reducer = umap.UMAP(n_neighbors=neighbours, metric="cosine", init=start, random_state=seed, n_jobs=1)
+    reducer = umap.UMAP(n_neighbors=neighbours, metric="cosine", init=start, random_state=0, n_jobs=1)
     return np.asarray(reducer.fit_transform(array.astype(np.float32)), dtype=np.float64)

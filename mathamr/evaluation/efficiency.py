@@ -32,7 +32,7 @@ class Stopwatch:
     """
 
     def __init__(self, device: torch.device | str | None = None) -> None:
-        self._device = device if device is not None and not str(device).startswith("cpu") else None
+        self._device = device if str(device).startswith("cuda") else None
         self._start = 0.0
         self._end: float | None = None
 
@@ -52,11 +52,9 @@ class Stopwatch:
         return (time.perf_counter() if self._end is None else self._end) - self._start
 
     def _wait(self) -> None:
-        if self._device is None:
-            return
-        import torch  # slow to import
+        if self._device is not None:
+            import torch  # slow to import
 
-        if torch.device(self._device).type == "cuda":
             torch.cuda.synchronize(self._device)
 
 
@@ -96,20 +94,19 @@ def peak_device_memory(device: torch.device) -> int:
     return peak_gpu_memory(device) if device.type == "cuda" else peak_memory()
 
 
-def peak_gpu_memory(device: torch.device | str | None = None) -> int:
+def peak_gpu_memory(device: torch.device | str) -> int:
     """Return torch's largest memory on a CUDA device since :func:`reset_peak_gpu_memory`, in bytes; 0 without CUDA."""
     import torch
 
-    if not torch.cuda.is_available() or (device is not None and torch.device(device).type != "cuda"):
-        return 0
-    return int(torch.cuda.max_memory_allocated(device))
+    on_gpu = str(device).startswith("cuda") and torch.cuda.is_available()
+    return int(torch.cuda.max_memory_allocated(device)) if on_gpu else 0
 
 
-def reset_peak_gpu_memory(device: torch.device | str | None = None) -> None:
+def reset_peak_gpu_memory(device: torch.device | str) -> None:
     """Start a new measurement of :func:`peak_gpu_memory`; does nothing without CUDA."""
     import torch
 
-    if torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda"):
+    if str(device).startswith("cuda") and torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats(device)
 
 

@@ -84,19 +84,12 @@ def is_reserved(name: str) -> bool:
 
 
 def titles(measures: Mapping[str, str]) -> dict[str, str]:
-    """Return the measures of an experiment: column -> title, the first one first.
-
-    Args:
-        measures: ``experiment.measures``.
-    """
+    """Return the measures of an experiment (``experiment.measures``): column -> title, the first one first."""
     return {key(name): name for name in measures} or dict(ARQMATH)
 
 
 def check_titles(measures: Mapping[str, str]) -> None:
     """Check that the titles of measures give different columns of results, which the results do not use otherwise.
-
-    Args:
-        measures: ``experiment.measures``.
 
     Raises:
         ConfigError: a title whose column is empty, that of another title, or one that :func:`is_reserved`.

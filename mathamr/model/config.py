@@ -1,10 +1,10 @@
 """Settings of the encoder: types and meanings. The values and their sources are in ``conf/model``.
 
->>> config = EncoderConfig(hidden_dim=8, projection_dim=4, num_layers=2, num_bases=2, num_blocks=None,
-...                        edge_vectors=True, vn_init="zero", vn_learned="embedding", vn_aggregation="mean",
-...                        label_vectors=None, sentence_vectors=None)
->>> config.num_layers
-2
+>>> from mathamr.default_settings import values
+>>> EncoderConfig(**values("model", "thesis") | {"num_layers": 0})
+Traceback (most recent call last):
+    ...
+graphs.errors.ConfigError: num_layers=0 must be at least 1
 
 This module does not import torch, so experiments can be planned without it.
 """

@@ -27,7 +27,7 @@ from torch.nn import functional
 
 from graphs.graph.vocabulary import CONSTITUENT_RELATIONS
 from mathamr.model.relational_conv import RelationalConv
-from mathamr.model.relational_plan import sum_runs
+from mathamr.model.relational_plan import WeightedBags, sum_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class _Attention(torch.autograd.Function):
         weight = share / _sum_segments(share, plan)
         ctx.save_for_backward(query, x, weight)
         ctx.plan = plan
-        return _bags(plan.source, x, plan.offsets, weight)
+        return WeightedBags(plan.source.int(), plan.offsets, weight).sum(x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
@@ -138,10 +138,10 @@ class _Attention(torch.autograd.Function):
         plan, dz = ctx.plan, grads[0].contiguous()
         dweight = _products(dz, x, plan)
         dscore = weight * (dweight - _sum_segments(weight * dweight, plan)) / x.shape[1] ** 0.5
-        segment = plan.segment.index_select(0, plan.by_source)
-        dx = _bags(segment, dz, plan.source_offsets, weight.index_select(0, plan.by_source))
-        dx += _bags(segment, query, plan.source_offsets, dscore.index_select(0, plan.by_source))
-        return _bags(plan.source, x, plan.offsets, dscore), dx, None
+        segment = plan.segment.index_select(0, plan.by_source).int()
+        dx = WeightedBags(segment, plan.source_offsets, weight.index_select(0, plan.by_source)).sum(dz)
+        dx += WeightedBags(segment, plan.source_offsets, dscore.index_select(0, plan.by_source)).sum(query)
+        return WeightedBags(plan.source.int(), plan.offsets, dscore).sum(x), dx, None
 
 
 def _products(of_segments: Tensor, x: Tensor, plan: ConstituentPlan) -> Tensor:
@@ -153,17 +153,6 @@ def _products(of_segments: Tensor, x: Tensor, plan: ConstituentPlan) -> Tensor:
 def _sum_segments(values: Tensor, plan: ConstituentPlan) -> Tensor:
     """Return, for each constituent, the sum of ``values`` (C,) over its virtual node."""
     return sum_runs(values.unsqueeze(1), plan.offsets).squeeze(1).index_select(0, plan.segment)
-
-
-def _bags(index: Tensor, matrix: Tensor, offsets: Tensor, weight: Tensor) -> Tensor:
-    return functional.embedding_bag(
-        index.int(),
-        matrix,
-        offsets,
-        mode="sum",
-        per_sample_weights=weight.to(matrix.dtype),
-        include_last_offset=True,
-    )
 
 
 class ConstituentAttention(nn.Module):

@@ -10,9 +10,8 @@ document virtual node. A stand-in for :class:`graphs.graph.batching.GraphBatch` 
 ...     node_graph=torch.tensor([0, 0, 1, 1]), is_virtual=torch.tensor([False, False, False, True]),
 ...     virtual_kind=torch.tensor([-1, -1, -1, 2]), representatives=torch.tensor([0, 1, 3]),
 ...     ptr=torch.tensor([0, 2, 3]), num_graphs=2, has_threads=False)
->>> config = EncoderConfig(hidden_dim=8, projection_dim=4, num_layers=2, num_bases=2, num_blocks=None,
-...     edge_vectors=True, vn_init="zero", vn_learned="embedding", vn_aggregation="mean", label_vectors=None,
-...     sentence_vectors=None)
+>>> from mathamr.default_settings import values
+>>> config = EncoderConfig(**values("model", "thesis") | {"hidden_dim": 8, "projection_dim": 4})
 >>> documents = Encoder(config, num_labels=5, num_relations=2)(batch)
 >>> documents.vectors.shape, documents.ptr.tolist()
 (torch.Size([3, 4]), [0, 2, 3])
@@ -160,14 +159,13 @@ class Encoder(nn.Module):
 
         With label or sentence vectors, their projection is counted too; the vectors themselves are frozen.
         """
-        count = {
-            "labels": sum(p.numel() for p in self.features.labels.parameters()),
-            "relational_layers": sum(p.numel() for p in self.layers.parameters()),
-            "projection": sum(p.numel() for p in self.projection.parameters()),
+        parts = {
+            "labels": self.features.labels,
+            "relational_layers": self.layers,
+            "projection": self.projection,
+            "label_vectors": self.features.text,
+            "sentence_vectors": self.features.sentences,
         }
-        if self.features.text is not None:
-            count["label_vectors"] = sum(p.numel() for p in self.features.text.parameters())
-        if self.features.sentences is not None:
-            count["sentence_vectors"] = sum(p.numel() for p in self.features.sentences.parameters())
+        count = {name: sum(p.numel() for p in part.parameters()) for name, part in parts.items() if part is not None}
         total = sum(p.numel() for p in self.parameters())
         return {**count, "virtual_nodes": total - sum(count.values()), "total": total}

@@ -25,6 +25,7 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
 
+from graphs import digests
 from graphs.errors import StoreError
 from graphs.stores.store import GraphStore
 from graphs.whole_file import whole_file
@@ -97,7 +98,7 @@ def in_shards(
             for number, begin in enumerate(range(0, len(post_ids), posts_a_shard)):
                 ids = post_ids[begin : begin + posts_a_shard]
                 name = folder / f"{number:05}.safetensors"
-                who = _digest(identity, ids)
+                who = digests.of_json([identity, list(ids)])
                 sizes, width, content = _kept(name, who)
                 after = end + 4 * width * int(sizes.sum())
                 if width and after <= path.stat().st_size and _content(file, end, after) == content:
@@ -133,11 +134,6 @@ def in_shards(
 def remove(folder: Path) -> None:
     """Delete the shards; vectors in use stay readable until they are released."""
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _digest(identity: str, post_ids: Sequence[str]) -> str:
-    content = json.dumps([identity, list(post_ids)])
-    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _content(file: BinaryIO, begin: int, end: int) -> str:

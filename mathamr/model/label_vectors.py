@@ -22,7 +22,6 @@ checkpoint holds them, so neither depends on the place of a file.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +35,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from graphs import digests
 from graphs.errors import ConfigError
 from graphs.graph.vocabulary import Vocabulary
 from graphs.whole_file import whole_file
@@ -92,7 +92,7 @@ def path_of(folder: str | os.PathLike[str], wanted: str) -> Path:
 def source_of(vocabulary: Vocabulary, encoder: str, forms: Mapping[str, str] | None = None) -> str:
     """Return the hash of what vectors are made from: vocabulary, words of its labels, identity of the encoder."""
     content = [vocabulary.hash, encoder, [words(label, forms) for label in vocabulary.labels]]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+    return digests.of_json(content)[:16]
 
 
 def made_from(folder: str | os.PathLike[str], source: str) -> str | None:

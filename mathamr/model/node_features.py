@@ -70,9 +70,8 @@ class NodeFeatures(nn.Module):
         x: Tensor = self.labels(batch.labels)  # (N, hidden_dim)
         if self.text is not None:
             x = x + self.text(batch.labels)
-        virtual = torch.nonzero(batch.is_virtual).squeeze(
-            1
-        )  # (V,); without virtual nodes the learned part gets a zero gradient
+        # Without virtual nodes the learned part gets a zero gradient.
+        virtual = torch.nonzero(batch.is_virtual).squeeze(1)  # (V,)
         starts = self._starts(batch, virtual, x)  # (V, hidden_dim)
         if self.sentences is not None:
             places = torch.nonzero(batch.virtual_kind[virtual] == VirtualKind.SENTENCE).squeeze(1)  # (S,)

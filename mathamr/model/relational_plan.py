@@ -48,8 +48,7 @@ class WeightedBags:
     def build(cls, bag: Tensor, index: Tensor, weight: Tensor, num_bags: int) -> WeightedBags:
         """Sort the triples (bag, index, weight), each of shape (K,), into bags."""
         order = torch.argsort(bag.int(), stable=True)
-        offsets = torch.zeros(num_bags + 1, dtype=torch.int64, device=bag.device)
-        torch.cumsum(torch.bincount(bag, minlength=num_bags), 0, out=offsets[1:])
+        offsets = functional.pad(torch.bincount(bag, minlength=num_bags).cumsum(0), (1, 0))
         return cls(index.index_select(0, order).int(), offsets.int(), weight.index_select(0, order))
 
     def sum(self, matrix: Tensor) -> Tensor:

@@ -78,10 +78,9 @@ def negatives_of(
     source = config.negative_source
     answers = answers_of(pairs, known)
     if source == "model":
-        k, keep, closest = config.negative_candidates, config.negative_pool, config.negative_closest
 
         def under(encoder: Encoder) -> dict[str, tuple[str, ...]]:
-            found = model_negatives(encoder, store, answers, k=k, keep=keep, closest=closest)
+            found = model_negatives(encoder, store, answers, config)
             tell(record_of(source, found))
             return found.by_question
 
@@ -143,12 +142,14 @@ def _mined(
         asking = {question: tags for question, tags in questions.items() if question in known and question in available}
         rankings = shared_tag_rankings(asking, tagged, k=config.negative_candidates, seed=config.seed)
     else:
-        rankings = bm25_rankings(questions, answers, k=config.negative_candidates)
+        index = BM25Index.build(list(answers), answers.values())
+        found = index.search(questions.values(), config.negative_candidates)
+        rankings = dict(zip(questions, found, strict=True))
     siblings: dict[str, set[str]] = {}
     for answer, question in parents.items():
         siblings.setdefault(question, set()).add(answer)
     return mine(
-        rankings,
+        rankings.items(),
         known,
         available=available,
         keep=config.negative_pool,
@@ -156,8 +157,6 @@ def _mined(
         siblings=siblings,
     )
 
-
-Rankings = Mapping[str, Ranking]
 
 FATES = KEPT, KNOWN, SIBLING, CLOSE, UNRANKED, NO_GRAPH, BEYOND = (
     "kept",
@@ -186,7 +185,7 @@ class MinedNegatives:
 
 
 def mine(
-    rankings: Rankings,
+    rankings: Iterable[tuple[str, Ranking]],
     positives: Mapping[str, frozenset[str]],
     *,
     available: Container[str],
@@ -199,7 +198,7 @@ def mine(
     Posts with nearly the score of the question's own answer may be unmarked answers (Moreira et al. 2024,
     "NV-Retriever: Improving text embedding models with effective hard-negative mining", TopK-PercPos with 95 %).
 
-    >>> rankings = {"q": [("a7", 9.8), ("a1", 10.0), ("a3", 9.0), ("gone", 8.0), ("a4", 7.0), ("a5", 6.0)]}
+    >>> rankings = [("q", [("a7", 9.8), ("a1", 10.0), ("a3", 9.0), ("gone", 8.0), ("a4", 7.0), ("a5", 6.0)])]
     >>> mined = mine(rankings, {"q": frozenset({"a1"})}, available={"a1", "a3", "a4", "a5", "a7"}, keep=2, closest=0.95)
     >>> mined.by_question
     {'q': ('a3', 'a4')}
@@ -207,7 +206,7 @@ def mine(
     {'kept': 2, 'known answer': 1, 'too close to the answer': 1, 'no graph': 1, 'beyond the first kept': 1}
 
     Args:
-        rankings: ranked answers for each question.
+        rankings: each question with its ranked answers.
         positives: known answers of each question.
         available: posts with graphs.
         keep: largest number for each question.
@@ -217,8 +216,8 @@ def mine(
         siblings: other answers of a question that are not among its known answers; they are dropped.
     """
     counts: Counter[str] = Counter()
-    by_question = {}
-    for question, ranking in rankings.items():
+    by_question, without = {}, 0
+    for question, ranking in rankings:
         known, beside = positives.get(question, frozenset()), siblings.get(question, ())
         own = [score for post_id, score in ranking if post_id in known]
         bound = np.inf if closest is None else max(own) - (1 - closest) * abs(max(own)) if own else None
@@ -242,16 +241,10 @@ def mine(
             counts[fate] += 1
         if kept:
             by_question[question] = tuple(kept)
+        else:
+            without += 1
     in_order = {fate: counts[fate] for fate in FATES if counts[fate]}
-    return MinedNegatives(by_question, in_order, len(rankings) - len(by_question))
-
-
-def bm25_rankings(
-    questions: Mapping[str, Sequence[str]], answers: Mapping[str, Sequence[str]], *, k: int
-) -> dict[str, Ranking]:
-    """Rank answers by BM25, from the tokens of the posts (:func:`mathamr.retrieval.bm25.tokens_of_post`)."""
-    index = BM25Index.build(list(answers), answers.values())
-    return dict(zip(questions, index.search(questions.values(), k), strict=True))
+    return MinedNegatives(by_question, in_order, without)
 
 
 def shared_tag_rankings(
@@ -298,22 +291,13 @@ def model_rankings(
 
 
 def model_negatives(
-    encoder: Encoder,
-    store: GraphStore,
-    positives: Mapping[str, frozenset[str]],
-    *,
-    k: int,
-    keep: int,
-    closest: float | None,
+    encoder: Encoder, store: GraphStore, positives: Mapping[str, frozenset[str]], config: TrainConfig
 ) -> MinedNegatives:
-    """Mine the negatives of questions under ``encoder``.
-
-    Args:
-        positives: known answers by question; all of them are candidates.
-        k: number of candidates ranked for each question; ``keep`` and ``closest`` as in :func:`mine`.
-    """
+    """Mine the negatives of questions under ``encoder`` as ``config`` says; all answers in ``positives`` are ranked."""
     known = frozenset(chain.from_iterable(positives.values()))
     available = frozenset(store.having({*positives, *known}))
     answers = sorted(available & known)
-    rankings = model_rankings(encoder, store, sorted(available & positives.keys()), answers, k=min(k, len(answers)))
-    return mine(rankings, positives, available=available, keep=keep, closest=closest)
+    k = min(config.negative_candidates, len(answers))
+    found = model_rankings(encoder, store, sorted(available & positives.keys()), answers, k=k)
+    keep, closest = config.negative_pool, config.negative_closest
+    return mine(found.items(), positives, available=available, keep=keep, closest=closest)

@@ -23,7 +23,7 @@ graphs (:func:`mathamr.negatives.mining.mine`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from graphs.errors import ConfigError
 from graphs.processes import batched
-from mathamr.negatives.mining import MinedNegatives, mine, record_of
+from mathamr.negatives.mining import mine, record_of
 from mathamr.retrieval.bm25 import BM25Index, tokens_of_latex
 from mathamr.retrieval.index import Ranking
 from mathamr.text.config import TextConfig
@@ -71,12 +71,13 @@ class Shortlist:
         self._ids = list(self.documents)
         self._place = {document: place for place, document in enumerate(self._ids)}
         self._found: dict[str, tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]] = {}
-        shared = _Categories(categories)
+        has = _categories_of(categories)
         groups = pairs.groups[list(self.documents.values())]
         index = BM25Index.build(self._ids, (tokens_of_latex(pairs[row].document) for row in self.documents.values()))
         for query, row in self.queries.items():
             mine_too = self.places(self.positives[query])
-            allowed = shared.mask(mine_too) & ~np.isin(groups, list(own_groups[query]))
+            allowed = has[:, has[mine_too].any(axis=0)].any(axis=1)  # documents that share a category
+            allowed &= ~np.isin(groups, list(own_groups[query]))
             allowed[mine_too] = True
             [ranking] = index.search([tokens_of_latex(pairs[row].query)], count, allowed=[allowed])
             found = [self._place[document] for document, _ in ranking]
@@ -121,56 +122,46 @@ class Mining:
         if self._shortlist is None:
             self._shortlist = Shortlist(pairs, self._train, count=config.negative_candidates)
         found = self._shortlist
-        by_question: dict[str, tuple[str, ...]] = {}
-        counts: Counter[str] = Counter()
-        documents = None
-        if config.negative_source == "model":
-            documents = _encoded(encoder, pairs, list(found.documents.values()), "document")
-        for queries in batched(found.queries, _AT_ONCE):
-            if documents is None:
-                rankings = {query: found.ranking(query) for query in queries}
-            else:
-                vectors = _encoded(encoder, pairs, [found.queries[query] for query in queries], "query")
-                both = zip(queries, vectors, strict=True)
-                rankings = {query: found.ranking_by(query, vector, documents) for query, vector in both}
-            kept = mine(
-                rankings,
-                found.positives,
-                available=found.documents,
-                keep=config.negative_pool,
-                closest=config.negative_closest,
-            )
-            by_question |= kept.by_question
-            counts.update(kept.counts)
-        if not by_question:
-            fates = ", ".join(f"{count:,} {fate}" for fate, count in counts.items()) or "nothing was ranked"
+        mined = mine(
+            self._rankings(found, encoder),
+            found.positives,
+            available=found.documents,
+            keep=config.negative_pool,
+            closest=config.negative_closest,
+        )
+        if not mined.by_question:
+            fates = ", ".join(f"{count:,} {fate}" for fate, count in mined.counts.items()) or "nothing was ranked"
             raise ConfigError(
                 f"text.negative_source={config.negative_source} leaves no hard negatives for {len(found.queries):,} "
                 f"queries ({fates}); rank more with text.negative_candidates, or set text.negative_closest=null"
             )
         pool = np.full((len(pairs), config.negative_pool), -1, np.int64)
         for row in self._train.tolist():
-            rows = [found.documents[document] for document in by_question.get(pairs[row].query_id, ())]
+            rows = [found.documents[document] for document in mined.by_question.get(pairs[row].query_id, ())]
             pool[row, : len(rows)] = rows
-        mined = MinedNegatives(by_question, dict(counts), len(found.queries) - len(by_question))
         return pool, record_of(config.negative_source, mined)
 
+    def _rankings(self, found: Shortlist, encoder: TextEncoder) -> Iterator[tuple[str, Ranking]]:
+        """Yield the queries with the ranking of BM25, or of the encoder, if it ranks again."""
+        if self._config.negative_source != "model":
+            yield from ((query, found.ranking(query)) for query in found.queries)
+            return
+        documents = _encoded(encoder, self._pairs, list(found.documents.values()), "document")
+        for queries in batched(found.queries, _AT_ONCE):
+            vectors = _encoded(encoder, self._pairs, [found.queries[query] for query in queries], "query")
+            for query, vector in zip(queries, vectors, strict=True):
+                yield query, found.ranking_by(query, vector, documents)
 
-class _Categories:
-    """Categories of documents, and which documents share one."""
 
-    def __init__(self, categories: Sequence[Sequence[str]]) -> None:
-        counts = Counter(name for own in categories for name in set(own))
-        common = [name for name, count in sorted(counts.items()) if count >= RARE * len(categories)]
-        column = {name: i for i, name in enumerate(common)}
-        self._has = np.zeros((len(categories), len(common) + 1), np.bool_)  # last column: rare or missing
-        for row, own in enumerate(categories):
-            self._has[row, [column.get(name, len(common)) for name in own] or [len(common)]] = True
-
-    def mask(self, rows: Sequence[int]) -> npt.NDArray[np.bool_]:
-        """Mark documents that share a category with one of ``rows``, bool (n,)."""
-        columns = np.flatnonzero(self._has[list(rows)].any(axis=0))
-        return np.asarray(self._has[:, columns].any(axis=1))
+def _categories_of(categories: Sequence[Sequence[str]]) -> npt.NDArray[np.bool_]:
+    """Mark the common categories of n documents, bool (n, categories + 1); the last column: a rare one, or none."""
+    counts = Counter(name for own in categories for name in set(own))
+    common = [name for name, count in sorted(counts.items()) if count >= RARE * len(categories)]
+    column = {name: i for i, name in enumerate(common)}
+    has = np.zeros((len(categories), len(common) + 1), np.bool_)
+    for row, own in enumerate(categories):
+        has[row, [column.get(name, len(common)) for name in own] or [len(common)]] = True
+    return has
 
 
 def _encoded(encoder: TextEncoder, pairs: PairFile, rows: Sequence[int], side: Side) -> npt.NDArray[np.float32]:

@@ -1,7 +1,9 @@
 """Model card: the README.md of a model's folder, with its data, training, scores and limits.
 
+>>> from types import SimpleNamespace
 >>> stated = Statements("1,000 docstrings", {"nDCG'": 0.31}, "trained for a test")
->>> text = card("demo", stated, parser="embedded", seed=42, epochs=7, validation_loss=2.3, parameters=54_321)
+>>> info = SimpleNamespace(seed=42, epoch=7, best_val_loss=2.3)
+>>> text = card("demo", stated, info, parser="embedded", parameters=54_321)
 >>> text.splitlines()[:2], "| nDCG' | 0.310 |" in text
 (['---', 'library_name: mathamr-plus'], True)
 """
@@ -10,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from mathamr.training.checkpoint import CheckpointInfo
 
 UNKNOWN = "Not stated by the author of the model."
 
@@ -70,30 +74,19 @@ class Statements:
     limits: str = "English text with formulas in LaTeX. Scores on other collections are unknown."
 
 
-def card(
-    name: str,
-    stated: Statements,
-    *,
-    parser: str,
-    seed: int,
-    epochs: int,
-    parameters: int,
-    validation_loss: float | None,
-) -> str:
+def card(name: str, stated: Statements, info: CheckpointInfo, *, parser: str, parameters: int) -> str:
     """Return the text of a card: the author's statements, and values of the training.
 
     Args:
         name: name of the model.
-        stated: statements of the author.
         parser: name of the AMR parser of the training posts.
-        seed: seed of the training.
-        epochs: epochs trained.
-        validation_loss: lowest loss on held-out pairs; None: not validated.
         parameters: number of weights.
     """
-    loss = "" if validation_loss is None else f" Lowest validation loss: {validation_loss:.4f}."
-    trained = "1 epoch" if epochs == 1 else f"{epochs} epochs"
-    training = f"{parameters:,} parameters, {trained}, seed {seed}.{loss} AMR parser of the training posts: `{parser}`."
+    loss = "" if info.best_val_loss is None else f" Lowest validation loss: {info.best_val_loss:.4f}."
+    trained = "1 epoch" if info.epoch == 1 else f"{info.epoch} epochs"
+    training = (
+        f"{parameters:,} parameters, {trained}, seed {info.seed}.{loss} AMR parser of the training posts: `{parser}`."
+    )
     rows = [f"| {measure} | {value:.3f} |" for measure, value in stated.scores.items()]
     scores = "\n".join(["| measure | value |", "|---|---|", *rows]) if rows else UNKNOWN
     return _CARD.format(name=name, data=stated.data, training=training, scores=scores, limits=stated.limits)

@@ -159,28 +159,20 @@ def read(folder: Path) -> ModelFiles:
     except (KeyError, TypeError, ConfigError) as error:
         raise StoreError(f"{SETTINGS} is damaged ({error}); copy the whole folder again", path=folder) from error
     trained = checkpoint.load(folder)
-    check_vocabulary(trained.info, vocabulary, spec, folder)
-    return ModelFiles(trained.info, trained.weights, vocabulary, spec, parser, stated)
-
-
-def check_vocabulary(info: CheckpointInfo, vocabulary: Vocabulary, spec: VirtualNodeSpec, place: Path) -> None:
-    """Check that the vocabulary and the virtual nodes are those that the encoder was trained with.
-
-    Raises:
-        StoreError: they differ; the message shows both hashes.
-    """
+    info = trained.info
     if vocabulary.hash != info.vocabulary_hash:
         raise StoreError(
             f"the encoder was trained with the vocabulary {info.vocabulary_hash}, not with {vocabulary.hash}; "
             "use the vocabulary of its preprocessed.db",
-            path=place,
+            path=folder,
         )
     if (found := config_hash(spec, vocabulary)) != info.config_hash:
         raise StoreError(
             f"the encoder was trained on graphs of configuration {info.config_hash}, but {spec} gives {found}; use "
             "the virtual nodes of its training",
-            path=place,
+            path=folder,
         )
+    return ModelFiles(info, trained.weights, vocabulary, spec, parser, stated)
 
 
 def _settings(path: Path) -> dict[str, Any]:

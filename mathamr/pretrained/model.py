@@ -38,7 +38,7 @@ from mathamr.model.config import EncoderConfig
 from mathamr.model.encoder import Encoder
 from mathamr.pretrained import folder as model_folder
 from mathamr.pretrained.card import card
-from mathamr.pretrained.folder import ModelFiles, check_vocabulary
+from mathamr.pretrained.folder import ModelFiles
 from mathamr.pretrained.post_index import PostIndex
 from mathamr.retrieval.explanation import Explanation, explain
 from mathamr.search.query import POSTS_A_BATCH, EncodedQuery, QueryEncoder, is_same_parser, query_sets
@@ -58,7 +58,7 @@ class MathAMR:
 
     Args:
         files: content of a model's folder.
-        parser: factory of the AMR parser for texts; None: the embedded parser.
+        parser: factory of the AMR parser for texts (docs/amr.md); None: the embedded parser.
         device: device of the encoder.
 
     Raises:
@@ -88,13 +88,11 @@ class MathAMR:
         parser: ParserFactory | None = None,
         device: torch.device | str = "cpu",
     ) -> MathAMR:
-        """Open a model.
+        """Open a model; ``parser`` and ``device`` are those of the class.
 
         Args:
             name: folder, or the id of a model on the Hugging Face Hub (``owner/name``).
             revision: branch, tag or commit of a model on the hub.
-            parser: factory of an AMR parser (docs/amr.md); None: the embedded one.
-            device: device of the encoder.
 
         Raises:
             ConfigError: neither a folder nor a hub id.
@@ -125,7 +123,6 @@ class MathAMR:
             path: folder of the checkpoint.
             tensors: preprocessed.db that it was trained on; it holds the vocabulary.
             parser_name: name of the AMR parser of these graphs; None: as the collection beside ``tensors`` names it.
-            device: device of the encoder.
 
         Raises:
             ConfigError: collections of several parsers are beside ``tensors``.
@@ -134,7 +131,6 @@ class MathAMR:
         """
         trained = checkpoint.load(path)
         graphs = GraphStore(tensors, config_hash=trained.info.config_hash)
-        check_vocabulary(trained.info, graphs.vocabulary, graphs.spec, Path(path))
         parser = parser_name or recorded_parser(Path(tensors), graphs.source)
         files = ModelFiles(trained.info, trained.weights, graphs.vocabulary, graphs.spec, parser)
         return cls(files, device=device)
@@ -202,17 +198,10 @@ class MathAMR:
 
     def _write(self, place: Path, name: str, **entries: str | Mapping[str, float] | None) -> None:
         new: dict[str, Any] = {entry: value for entry, value in entries.items() if value is not None}
-        info, stated = self._files.info, replace(self._files.stated, **new)
-        shown = card(
-            name,
-            stated,
-            parser=self._files.parser,
-            seed=info.seed,
-            epochs=info.epoch,
-            validation_loss=info.best_val_loss,
-            parameters=sum(tensor.numel() for tensor in self._files.weights.values()),
-        )
-        model_folder.write(place, replace(self._files, stated=stated), shown)
+        files = replace(self._files, stated=replace(self._files.stated, **new))
+        parameters = sum(tensor.numel() for tensor in files.weights.values())
+        shown = card(name, files.stated, files.info, parser=files.parser, parameters=parameters)
+        model_folder.write(place, files, shown)
 
     def push_to_hub(
         self,
@@ -227,10 +216,8 @@ class MathAMR:
         """Upload the model to the Hugging Face Hub; return the address of the commit.
 
         Args:
-            name: ``owner/name``; a missing repository is created.
-            data: training data, as stated on the card.
-            scores: measured values by name.
-            limits: limits, as stated on the card.
+            name: ``owner/name``; a missing repository is created. ``data``, ``scores`` and ``limits`` are those of
+                :meth:`save_pretrained`.
             private: make a new repository private.
             token: access token; None: the token of the current login.
 
@@ -306,11 +293,7 @@ class MathAMR:
         return encoded_texts
 
     def encode(self, texts: str | Post | Sequence[str | Post], *, show_progress_bar: bool | None = None) -> VectorSets:
-        """Return one set of vectors for each text.
-
-        Args:
-            texts: texts, or posts with ids.
-            show_progress_bar: show progress on standard error; None: only for many texts, on a terminal.
+        """Return one set of vectors for each text; arguments are those of :meth:`read`.
 
         Shapes: ``vectors`` (V, p), of unit length; the last vector of each set represents the whole text.
 
@@ -331,10 +314,8 @@ class MathAMR:
     ) -> Tensor:
         """Return the MaxSim of each query with each document, (num_queries, num_documents) (thesis, Equation 3.4).
 
-        Args:
-            queries: sets of :meth:`encode`, or texts.
-            documents: sets of :meth:`encode`, or texts.
-            normalize: divide by the number of query vectors (Equation 3.7), so that scores are at most 1.
+        Both are texts, or sets of :meth:`encode`. ``normalize`` divides by the number of query vectors (Equation 3.7),
+        so that scores are at most 1.
         """
         first, second = (
             given if isinstance(given, VectorSets) else self.encode(given) for given in (queries, documents)

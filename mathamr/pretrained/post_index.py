@@ -70,14 +70,7 @@ class PostIndex(AbstractContextManager["PostIndex"]):
         reader: QueryEncoder,
         folder: str | os.PathLike[str] | None = None,
     ) -> PostIndex:
-        """Write an index of encoded posts and open it.
-
-        Args:
-            posts: texts to show in results.
-            encoded: their vectors, in the same order.
-            files: model that made the vectors.
-            reader: encoder of the queries.
-            folder: folder of the index; None: a temporary folder.
+        """Write an index of posts, ``encoded`` by the model ``files``, and open it; ``reader`` encodes queries.
 
         Raises:
             RetrievalError: no posts, or two posts with the same id.

@@ -1,6 +1,7 @@
 """Training on pairs of texts: posts -> graphs -> tensors -> an encoder, all in one folder.
 
-    best, tensors = train_on_pairs([("Why is $\\sqrt 2$ irrational?", "Suppose $\\sqrt 2 = p/q$ ...")], Path("model"))
+    pairs = [("Why is $\\sqrt 2$ irrational?", "Suppose $\\sqrt 2 = p/q$ ...")]
+    best, tensors = train_on_pairs(pairs, Path("model"), encoder=None, training=None, spec=None, workers=1)
 
 The steps are those of mathamr build graphs, mathamr build tensors and mathamr train, with the default settings of
 ``conf/``. The same call resumes an interrupted one.
@@ -34,25 +35,14 @@ def train_on_pairs(
     pairs: Iterable[tuple[str, str]],
     folder: Path,
     *,
-    encoder: EncoderConfig | None = None,
-    training: TrainConfig | None = None,
-    spec: VirtualNodeSpec | None = None,
-    workers: int = 1,
+    encoder: EncoderConfig | None,
+    training: TrainConfig | None,
+    spec: VirtualNodeSpec | None,
+    workers: int,
 ) -> tuple[Path, Path]:
-    """Train an encoder; return its checkpoint and its tensors.
+    """Train an encoder; return its checkpoint and its tensors, files of ``folder``.
 
-    Args:
-        pairs: questions and answers.
-        folder: folder of all files.
-        encoder: settings of the encoder; None: ``conf/model/thesis.yaml``.
-        training: settings of training; None: ``conf/train/laptop.yaml``, with smaller batches and more held-out
-            questions for few pairs.
-        spec: virtual nodes; None: those of ``conf/graph/default.yaml``.
-        workers: number of parsing processes.
-
-    Raises:
-        ConfigError: no pairs, or contradictory settings.
-        TrainingError: fewer than three questions, or too few pairs with graphs.
+    Arguments and errors are those of :meth:`mathamr.pretrained.model.MathAMR.train`.
     """
     posts, known = _posts(pairs)
     questions = len({pair.question_id for pair in known})

@@ -28,7 +28,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from graphs.papers.plain import sentences_of
-from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, canonical
+from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, canonical, concepts_of
 from mathamr.text.sources.papers import Paper
 from mathamr.text.statements import Statement
 
@@ -44,19 +44,18 @@ _PARENTHESES = re.compile(r"\s*[(\[][^)\]]*[)\]]")
 
 def graph_of(papers: Iterable[Paper], *, least_papers: int = 2) -> KnowledgeGraph:
     """Return the concepts that at least ``least_papers`` papers have, in the order found, and their edges."""
-    names: dict[str, str] = {}
-    found_in: dict[str, dict[str, None]] = {}
+    mentions = [
+        (paper.paper_id, name, description)
+        for paper in papers
+        for statement in paper.statements
+        for name, description in _named(statement)
+    ]
+    concepts = concepts_of(mentions, least_papers)
     described: dict[str, list[str]] = {}
-    for paper in papers:
-        for statement in paper.statements:
-            for name, description in _named(statement):
-                same = canonical(name)
-                names.setdefault(same, name)
-                found_in.setdefault(same, {})[paper.paper_id] = None
-                described.setdefault(same, []).append(description)
-    kept = [same for same, own in found_in.items() if len(own) >= least_papers]
-    concepts = tuple(Concept(names[same], described[same][0], tuple(found_in[same])) for same in kept)
-    return KnowledgeGraph(concepts, tuple(_edges({same: described[same] for same in kept}, names)))
+    for _, name, description in mentions:
+        if (same := canonical(name)) in concepts:
+            described.setdefault(same, []).append(description)
+    return KnowledgeGraph(tuple(concepts.values()), tuple(_edges(described, concepts)))
 
 
 def _named(statement: Statement) -> Iterator[tuple[str, str]]:
@@ -77,7 +76,7 @@ def _name(text: str) -> str:
     return name if wordy and not _NO_NAME.search(name) else ""
 
 
-def _edges(described: dict[str, list[str]], names: dict[str, str]) -> Iterable[Edge]:
+def _edges(described: dict[str, list[str]], concepts: dict[str, Concept]) -> Iterable[Edge]:
     by_length: dict[int, set[str]] = {}
     for same in described:
         by_length.setdefault(len(same.split()), set()).add(same)
@@ -89,4 +88,4 @@ def _edges(described: dict[str, list[str]], names: dict[str, str]) -> Iterable[E
                 spans = (canonical(" ".join(words[i : i + length])) for i in range(len(words) - length + 1))
                 met.update(dict.fromkeys(span for span in spans if span in known and span != same))
         for other in met:
-            yield Edge(names[same], names[other], "mentions")
+            yield Edge(concepts[same].name, concepts[other].name, "mentions")

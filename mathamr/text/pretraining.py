@@ -197,7 +197,6 @@ class _Masked(Task):
         self._hide = DataCollatorForLanguageModeling(self.tokenizer, mlm_probability=self.config.pretraining_mask)
 
     def count_batches(self) -> int:
-        """Return the number of whole batches."""
         if len(self.windows) < self.batch_size:
             raise TrainingError(
                 f"{len(self.windows)} windows of text do not fill a batch of text.pretraining_batch_size="
@@ -206,7 +205,6 @@ class _Masked(Task):
         return len(self.windows) // self.batch_size
 
     def __getitem__(self, row: int) -> dict[str, Any]:
-        """Return a window and its number."""
         return {"input_ids": self.windows[row]["input_ids"], "row": row}
 
     def _collated(self, items: Sequence[dict[str, Any]]) -> Any:

@@ -175,9 +175,7 @@ def load(
         raise TrainingError(f"{_INFO} has wrong keys: {sorted(differing)}", path=path)
     written = values.pop(_DIGESTS)
     if not isinstance(written, dict) or written.get(_INFO) != digests.of_json(values):
-        raise TrainingError(
-            "damaged: the file has changed since it was written; use another checkpoint", path=folder / _INFO
-        )
+        raise _damage(folder / _INFO)
     del values["format"]
     info = CheckpointInfo(**values)
     hashes = (
@@ -224,17 +222,9 @@ def load_state(path: str | os.PathLike[str]) -> TrainingState:
 
 
 def load_encoder(
-    path: str | os.PathLike[str],
-    *,
-    config_hash: str | None = None,
-    device: torch.device | str = "cpu",
+    path: str | os.PathLike[str], *, config_hash: str | None = None, device: torch.device | str = "cpu"
 ) -> Encoder:
-    """Return the encoder of a checkpoint, in evaluation mode, ready to encode posts.
-
-    Args:
-        path: folder of a checkpoint, e.g. ``OUT/best``.
-        config_hash: configuration hash of the graphs to encode, ``store.config_hash``.
-    """
+    """Return the encoder of a checkpoint, in evaluation mode, for graphs of ``config_hash``; errors as :func:`load`."""
     checkpoint = load(path, config_hash=config_hash)
     return encoder_of(checkpoint.info, checkpoint.weights, device, path=checkpoint.path)
 
@@ -246,10 +236,7 @@ def encoder_of(
     *,
     path: Path | None = None,
 ) -> Encoder:
-    """Return the encoder of these settings and weights, in evaluation mode.
-
-    Args:
-        path: place that messages name.
+    """Return the encoder of these settings and weights, in evaluation mode; messages name ``path``.
 
     Raises:
         TrainingError: settings of another version, or weights of another encoder.
@@ -345,7 +332,11 @@ def _refuse_damage(path: Path, written: Mapping[str, str]) -> None:
     with _readable(path):
         found = digests.of_file(path)
     if found != written.get(path.name):
-        raise TrainingError("damaged: the file has changed since it was written; use another checkpoint", path=path)
+        raise _damage(path)
+
+
+def _damage(path: Path) -> TrainingError:
+    return TrainingError("damaged: the file has changed since it was written; use another checkpoint", path=path)
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:

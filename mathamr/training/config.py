@@ -2,20 +2,14 @@
 
 Contradictory settings are refused before anything is loaded:
 
->>> settings = dict(positives="accepted", least_score=1, max_pairs=None, pairs=None, pair_weights=None,
-...     pretrain_pairs=None, pretrain_epochs=1, batch_size=32, negatives=0,
-...     negative_source="bm25", negative_candidates=100, negative_pool=10, negative_closest=0.95, negative_refresh=1,
-...     accumulate=1, node_budget=60_000, edge_budget=240_000, epochs=7, learning_rate=1e-4, min_learning_rate=1e-5,
-...     weight_decay=1e-3, temperature=0.05, grad_clip=1.0, patience=3, validation_fraction=0.1, node_mask=0.1,
-...     edge_dropout=0.1, beta=1.0, symmetric=False, normalize=True, formula_weight=0.0,
-...     formula_view_weight=0.0, teacher=None, distill_weight=1.0, distill_temperature=0.05, seed=42, device="cpu",
-...     precision="fp32", workers=1, checkpoint_every=500)
+>>> from mathamr.default_settings import values
+>>> settings = values("train", "laptop")
 >>> TrainConfig(**settings).batch_size
 32
 >>> TrainConfig(**settings | {"min_learning_rate": 0.01})
 Traceback (most recent call last):
     ...
-graphs.errors.ConfigError: train.min_learning_rate=0.01 must lie between 0 and train.learning_rate=0.0001
+graphs.errors.ConfigError: train.min_learning_rate=0.01 must lie between 0 and train.learning_rate=0.001
 """
 
 from __future__ import annotations
@@ -32,9 +26,64 @@ PRECISIONS = ("fp32", "bf16")
 NEGATIVE_SOURCES = ("bm25", "tags", "model")
 
 
+@dataclass(frozen=True, kw_only=True)
+class LearningConfig:
+    """Settings of training that graph models (``train``) and text encoders (``text``) share.
+
+    Attributes:
+        batch_size: pairs in a batch, over all ranks; each question is compared with all answers of the batch.
+        epochs: largest number of passes over the training pairs.
+        learning_rate: highest learning rate of AdamW.
+        weight_decay: L2 penalty of AdamW.
+        grad_clip: largest norm of the gradient.
+        patience: epochs in a row without a lower validation loss before training stops.
+        validation_fraction: share of the questions (``text``: of threads or papers) held out, with all their pairs.
+        negatives: hard negatives drawn for each question, in addition to the other answers of the batch.
+        negative_source: ranking that hard negatives are drawn from: ``bm25``, ``tags`` (``train``), or ``model``, the
+            model under training (``text``: of the results of BM25, by one vector for each text). Without ``negatives``
+            this and the next four settings have no effect.
+        negative_candidates: number of answers ranked for each question.
+        negative_pool: number of candidates to keep, best first; each batch draws from them.
+        negative_closest: largest ratio of a candidate's score to the positive's; closer candidates are dropped, because
+            they may be unmarked answers. ``None`` drops nothing. Shared tags have no such score.
+        negative_refresh: epochs after which ``model`` ranks again.
+        precision: ``fp32`` or ``bf16``, arithmetic of the model; scores and loss are always float32.
+        checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves only at the ends of epochs.
+    """
+
+    batch_size: int
+    epochs: int
+    learning_rate: float
+    weight_decay: float
+    grad_clip: float
+    patience: int
+    validation_fraction: float
+    negatives: int
+    negative_source: str
+    negative_candidates: int
+    negative_pool: int
+    negative_closest: float | None
+    negative_refresh: int
+    precision: str
+    checkpoint_every: int
+
+
+LEAST = {
+    "batch_size": 2,  # a single pair has no negatives
+    "weight_decay": 0,
+    "patience": 1,
+    "negatives": 0,
+    "negative_candidates": 1,
+    "negative_pool": 1,
+    "negative_refresh": 1,
+    "checkpoint_every": 0,
+}
+"""Lower bounds of settings in :class:`LearningConfig`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainConfig:
-    """Settings of a training.
+class TrainConfig(LearningConfig):
+    """Settings of the training of a graph model, with those of :class:`LearningConfig`.
 
     Attributes:
         positives: answers that form a pair with a question (:data:`graphs.corpus.pairs.POSITIVES`): ``accepted``,
@@ -50,29 +99,13 @@ class TrainConfig:
             last weights, temperature and optimizer moments of this stage; the learning rate falls in both. None: no
             such stage.
         pretrain_epochs: epochs of the first stage, in addition to ``epochs``; ``patience`` does not apply to it.
-        batch_size: pairs in a batch, over all ranks; each question is compared with all answers of the batch.
-        negatives: hard negatives drawn for each question, in addition to the other answers of the batch.
-        negative_source: ranking that hard negatives are drawn from: ``bm25``, ``tags``, or ``model``, the model under
-            training (:mod:`mathamr.negatives.mining`). Without ``negatives`` this and the next four settings have no
-            effect.
-        negative_candidates: number of answers ranked for each question.
-        negative_pool: number of candidates to keep, best first; each batch draws from them.
-        negative_closest: largest ratio of a candidate's score to the positive's; closer candidates are dropped, because
-            they may be unmarked answers. ``None`` drops nothing. Shared tags have no such score.
-        negative_refresh: epochs after which ``model`` ranks again.
         accumulate: batches whose gradients are averaged for one optimizer step.
         node_budget: largest number of nodes encoded at once on one device. A larger batch is encoded in chunks, twice
             (first without gradient, then with it), which bounds memory and does not change the gradient. Augmentation
             is drawn for each chunk, so another budget masks other nodes.
         edge_budget: largest number of edges encoded at once, including inverse edges; see ``node_budget``.
-        epochs: largest number of passes over the training pairs.
-        learning_rate: learning rate of AdamW at the first step; it falls along a cosine to ``min_learning_rate``.
-        min_learning_rate: learning rate at the last step.
-        weight_decay: L2 penalty of AdamW; the temperature is exempt.
-        temperature: initial temperature of InfoNCE; it is learned.
-        grad_clip: largest norm of the gradient.
-        patience: epochs in a row without a lower validation loss before training stops.
-        validation_fraction: share of the questions held out, with all their pairs.
+        min_learning_rate: learning rate at the last step, to which ``learning_rate`` falls along a cosine.
+        temperature: initial temperature of InfoNCE; it is learned, without weight decay.
         node_mask: probability that a node's label is masked.
         edge_dropout: probability that an edge is dropped.
         rename: probability that the variables of a graph swap letters (:mod:`graphs.graph.renaming`).
@@ -91,9 +124,7 @@ class TrainConfig:
         processes: ranks that train together on this machine, each in its own process; ``auto``: one for each GPU.
             Losses are equal up to the order of sums and the augmentation, which each rank draws for its own part.
             ``track=text`` shares the encoding of texts in fp32 among as many devices.
-        precision: ``fp32`` or ``bf16``, arithmetic of the encoder; scores and loss are always float32.
         workers: threads that prepare batches ahead; 0 prepares each on demand. Results do not depend on it.
-        checkpoint_every: optimizer steps between checkpoints within an epoch; 0 saves only at the ends of epochs.
     """
 
     positives: str
@@ -103,24 +134,11 @@ class TrainConfig:
     pair_weights: list[float] | None
     pretrain_pairs: list[str] | None
     pretrain_epochs: int
-    batch_size: int
-    negatives: int
-    negative_source: str
-    negative_candidates: int
-    negative_pool: int
-    negative_closest: float | None
-    negative_refresh: int
     accumulate: int
     node_budget: int
     edge_budget: int
-    epochs: int
-    learning_rate: float
     min_learning_rate: float
-    weight_decay: float
     temperature: float
-    grad_clip: float
-    patience: int
-    validation_fraction: float
     node_mask: float
     edge_dropout: float
     beta: float
@@ -133,9 +151,7 @@ class TrainConfig:
     distill_temperature: float
     seed: int
     device: str
-    precision: str
     workers: int
-    checkpoint_every: int
     processes: int | str = 1
     rename: float = 0.0
 
@@ -200,21 +216,14 @@ class TrainConfig:
 _ONE_OF = {"positives": POSITIVES, "negative_source": NEGATIVE_SOURCES, "precision": PRECISIONS}
 _POSITIVE = ("learning_rate", "temperature", "grad_clip", "distill_weight", "distill_temperature")
 _AT_LEAST = {
-    "batch_size": 2,  # a single pair has no negatives
+    **LEAST,
     "pretrain_epochs": 1,
-    "negatives": 0,
-    "negative_candidates": 1,
-    "negative_pool": 1,
-    "negative_refresh": 1,
     "accumulate": 1,
     "node_budget": 1,
     "edge_budget": 1,
     "epochs": 1,
-    "weight_decay": 0,
     "formula_weight": 0,
     "formula_view_weight": 0,
-    "patience": 1,
     "seed": 0,
     "workers": 0,
-    "checkpoint_every": 0,
 }

@@ -23,7 +23,7 @@ import numpy as np
 from mathamr.analysis.bootstrap import accuracy
 from mathamr.analysis.collapse import collapse
 from mathamr.analysis.components import plane
-from mathamr.analysis.isotropy import Standardizing, TopRemoval, Whitening, isoscore, partition_isotropy
+from mathamr.analysis.isotropy import isoscore, partition_isotropy, standardizing, top_removal, whitening
 from mathamr.analysis.overlap import density, overlap
 from mathamr.analysis.shift import mean_discrepancy, nearest_distances
 from mathamr.analysis.similarities import Floats, cosine, survey
@@ -89,9 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
     table("density", lambda: density(found.top, np.linspace(-1, 1, 201)))
     table("partition_isotropy", lambda: partition_isotropy(vectors))
     table("isoscore", lambda: isoscore(vectors))
-    for kind in (Standardizing, Whitening, TopRemoval):
-        name = kind.__name__.lower()
-        move = table(f"{name}_fit", partial(kind.fit, vectors))
+    for fit in (standardizing, whitening, top_removal):
+        name = fit.__name__
+        move = table(f"{name}_fit", partial(fit, vectors))
         moved = table(f"{name}_apply", partial(move, vectors))
         table(f"{name}_i_a", partial(partition_isotropy, moved))
         table(f"{name}_isoscore", partial(isoscore, moved))

@@ -29,8 +29,9 @@ from mathamr.training.config import TrainConfig
 from mathamr.training.graph.checks import Negatives
 from mathamr.training.graph.distillation import Teacher
 from mathamr.training.graph.formula_pairs import VisualIds
-from mathamr.training.graph.trainer import TrainResult, train
+from mathamr.training.graph.trainer import train
 from mathamr.training.pairs import sample_pairs
+from mathamr.training.result import TrainResult
 
 
 @dataclass(frozen=True)

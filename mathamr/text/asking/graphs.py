@@ -24,7 +24,7 @@ from graphs.errors import Failure
 from mathamr.text.asking.answers import KeptAnswers, Question
 from mathamr.text.asking.json_objects import first_object, texts
 from mathamr.text.asking.models import LanguageModel, NoAnswer
-from mathamr.text.knowledge_graph import Concept, Edge, KnowledgeGraph, canonical
+from mathamr.text.knowledge_graph import Edge, KnowledgeGraph, canonical, concepts_of
 
 RELATIONS = ("related_to", "uses", "generalizes", "is_instance_of", "implies", "defines", "proves")
 """Types of edges: those that the paper names."""
@@ -79,24 +79,14 @@ def read_answer(answer: str) -> Extracted:
 
 def merged(answers: Mapping[str, Extracted], *, least_papers: int = 1) -> KnowledgeGraph:
     """Return the graph of all answers, by paper: concepts of at least ``least_papers`` papers, in the order found."""
-    names: dict[str, str] = {}
-    descriptions: dict[str, str] = {}
-    papers: dict[str, dict[str, None]] = {}
-    for paper, found in answers.items():
-        for name, description in found.concepts.items():
-            if same := canonical(name):
-                names.setdefault(same, name)
-                descriptions[same] = descriptions.get(same) or description
-                papers.setdefault(same, {})[paper] = None
-    kept = [same for same, own in papers.items() if len(own) >= least_papers]
-    concepts = tuple(Concept(names[same], descriptions[same], tuple(papers[same])) for same in kept)
-    known, edges = frozenset(kept), dict[Edge, None]()
-    for found in answers.values():
-        for edge in found.edges:
-            source, target = canonical(edge.source), canonical(edge.target)
-            if source != target and {source, target} <= known:
-                edges[Edge(names[source], names[target], edge.relation)] = None
-    return KnowledgeGraph(concepts, tuple(edges))
+    mentions = ((paper, *concept) for paper, found in answers.items() for concept in found.concepts.items())
+    concepts = concepts_of(mentions, least_papers)
+    edges: dict[Edge, None] = {}
+    for edge in (edge for found in answers.values() for edge in found.edges):
+        source, target = concepts.get(canonical(edge.source)), concepts.get(canonical(edge.target))
+        if source and target and source is not target:
+            edges[Edge(source.name, target.name, edge.relation)] = None
+    return KnowledgeGraph(tuple(concepts.values()), tuple(edges))
 
 
 def ask(
@@ -113,7 +103,7 @@ def ask(
         chunks: passages by paper, from :func:`mathamr.text.knowledge_graph.chunked`.
         answers: file of answers, which is resumed.
         least_papers: fewest papers of a concept.
-        progress: function called with 1 for each new answer.
+        progress: that of :meth:`mathamr.text.asking.answers.KeptAnswers.ask`.
     """
     questions = [question_for(paper, own) for paper, own in chunks.items()]
     found: dict[str, Extracted] = {}

@@ -26,6 +26,8 @@ from mathamr.text.encoder_faults import check_tokenizer
 from mathamr.text.sources.papers import Paper
 from mathamr.text.sources.splits import Split
 
+_FREQUENT = 30  # most frequent tokens, as in the thesis's Figure 3
+
 
 @dataclass(frozen=True, slots=True)
 class Tokenized:
@@ -66,15 +68,12 @@ def distribution(papers: Iterable[Paper]) -> dict[str, float]:
     return dict(zip(("papers", "mean", "std", "min", "25 %", "50 %", "75 %", "max"), values, strict=True))
 
 
-def tokenized(
-    texts: Sequence[str], tokens_of: Callable[[str], Sequence[str]], *, limit: int = 512, most: int = 30
-) -> Tokenized:
+def tokenized(texts: Sequence[str], tokens_of: Callable[[str], Sequence[str]], *, limit: int) -> Tokenized:
     """Count the tokens of at least one text.
 
     Args:
         tokens_of: function from a text to its tokens.
         limit: tokens that an encoder reads.
-        most: number of most frequent tokens; the thesis's Figure 3 has 30.
     """
     counts: Counter[str] = Counter()
     sizes = []
@@ -83,7 +82,7 @@ def tokenized(
         sizes.append(len(own))
     cut = sum(size > limit for size in sizes) / len(sizes)
     return Tokenized(
-        sum(sizes), sum(sizes) / len(sizes), max(sizes), cut, frozenset(counts), tuple(counts.most_common(most))
+        sum(sizes), sum(sizes) / len(sizes), max(sizes), cut, frozenset(counts), tuple(counts.most_common(_FREQUENT))
     )
 
 

@@ -86,7 +86,7 @@ def fingerprint(encoder: TextEncoder) -> str:
     return digest.hexdigest()[:16]
 
 
-def export(encoder: TextEncoder, folder: Path, *, linearize: bool = False, tokens: bool = False) -> None:
+def export(encoder: TextEncoder, folder: Path, *, linearize: bool, tokens: bool) -> None:
     """Write the encoder and its card to the new ``folder``, atomically.
 
     Args:
@@ -178,11 +178,8 @@ def write_card(encoder: TextEncoder, folder: Path, *, linearize: bool, tokens: b
     """Write the model card of an encoder to the folder that it was saved to.
 
     The library reads prompts, pooling, normalisation and the limit of tokens from the folder. It cannot read there how
-    formulas are written and to which length vectors are cut, so the card has both as code.
-
-    Args:
-        linearize: formulas of a collection's posts are linearised for this encoder.
-        tokens: the encoder was trained for late interaction.
+    formulas are written and to which length vectors are cut, so the card has both as code. ``linearize`` and
+    ``tokens`` are those of :func:`export`.
     """
     cut = encoder.dimension if encoder.dimension < encoder.whole_dimension else None
     formulas = (

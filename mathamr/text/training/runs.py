@@ -53,10 +53,10 @@ def learn(
     *,
     out: Path,
     signal: StopSignal,
-    resume: str = "auto",
-    about: Mapping[str, Any] | None = None,
-    log: Log | None = None,
-    progress: Progress | None = None,
+    resume: str,
+    about: Mapping[str, Any],
+    log: Log | None,
+    progress: Progress | None,
     tokens: bool = False,
 ) -> RunState:
     """Train the model of ``task``, or resume a run of the same ``identity``; its best weights are also in ``OUT/best``.
@@ -79,7 +79,7 @@ def learn(
         if run.state.before is None:
             run.state.before = task.validate()
         parameters = sum(weight.numel() for weight in _trained(task.model).values())
-        run.start({"parameters": parameters, **(about or {})}, log, progress)
+        run.start({"parameters": parameters, **about}, log, progress)
         if not run.is_finished:
             with _without_notes():
                 trainer: Recorded = task.trainer(partial(_arguments, task, out))
@@ -193,7 +193,6 @@ class _Checkpoints:
 
     @property
     def last(self) -> Path:
-        """Newest checkpoint."""
         return max(self._all(), key=lambda path: int(path.name.removeprefix("checkpoint-")), default=self._out)
 
     def _all(self) -> list[Path]:
@@ -248,7 +247,6 @@ class _Checkpoints:
                 shutil.rmtree(older, ignore_errors=True)
 
     def save_best(self, state: RunState) -> None:
-        """Write only the weights."""
         with _writing(self.best), whole_file(self.best) as partial_file:
             self.write(partial_file, {})
 

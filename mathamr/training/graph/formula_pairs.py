@@ -134,9 +134,11 @@ class FormulaViews:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         names = [vocabulary.relation_name(relation) for relation in range(vocabulary.num_relations)]
-        virtual = VIRTUAL_RELATIONS[VirtualKind.FORMULA]
-        self._virtual = torch.tensor([name.rstrip("*") == virtual for name in names])
-        self._trees = [torch.tensor([_is_of(name, kind) for name in names]) for kind in (":opt", ":slt")]
+        roles = [name.rstrip("*") for name in names]  # without the mark of inverses
+        self._virtual = torch.tensor([role == VIRTUAL_RELATIONS[VirtualKind.FORMULA] for role in roles])
+        self._trees = [  # to a tree's root (:opt), or in a tree (:opt-0)
+            torch.tensor([role == kind or role.startswith(f"{kind}-") for role in roles]) for kind in (":opt", ":slt")
+        ]
         self._forward = torch.tensor([not name.endswith("*") for name in names])
 
     def __call__(self, batch: GraphBatch) -> tuple[GraphBatch, GraphBatch]:
@@ -151,9 +153,3 @@ class FormulaViews:
         nodes[target[in_tree & self._forward[batch.relation]]] = True
         keep = in_tree | (self._virtual[batch.relation] & (nodes[source] | nodes[target]))
         return replace(batch, edge_index=batch.edge_index[:, keep], relation=batch.relation[keep])
-
-
-def _is_of(name: str, kind: str) -> bool:
-    """Return whether a relation leads to a tree's root (``:opt``), is in a tree (``:opt-0``), or is an inverse."""
-    role = name.rstrip("*")
-    return role == kind or role.startswith(f"{kind}-")

@@ -20,7 +20,7 @@ from mathamr.training.config import TrainConfig
 from mathamr.training.distributed import Ranks
 from mathamr.training.graph.loading import TrainingBatch
 from mathamr.training.graph.step import backward
-from mathamr.training.losses import RetrievalLoss, Temperature
+from mathamr.training.losses import Temperature
 from mathamr.training.seeds import drawn_from
 
 _TEMPERATURE = "temperature"
@@ -88,7 +88,9 @@ class Learner:
                 "start anew with a lower train.learning_rate or with train.precision=fp32"
             )
         self._optimizer.step()
-        return {**_means(results), "temperature": temperature, "grad_norm": grad_norm}
+        losses = [{"loss": result.total.detach(), **result.parts} for result in results]
+        means = {name: float(torch.stack([loss[name] for loss in losses]).mean()) for name in losses[0]}
+        return {**means, "temperature": temperature, "grad_norm": grad_norm}
 
     def check_finite(self) -> None:
         """Raise for weights that are not finite, so that they reach no checkpoint.
@@ -134,9 +136,3 @@ class Learner:
             if own_tensors:
                 state[number] = own_tensors
         self._optimizer.load_state_dict({"state": state, "param_groups": self._optimizer.state_dict()["param_groups"]})
-
-
-def _means(results: Sequence[RetrievalLoss]) -> dict[str, float]:
-    """Return means over the batches of a step, of the loss and of its parts."""
-    losses = [{"loss": result.total.detach(), **result.parts} for result in results]
-    return {name: float(torch.stack([loss[name] for loss in losses]).mean()) for name in losses[0]}

@@ -1,7 +1,8 @@
 """Training of the graph encoder: from pairs and graphs to a checkpoint of the lowest validation loss.
 
     from graphs.stores.store import GraphStore
-    from mathamr.training.graph.trainer import TrainConfig, train
+    from mathamr.training.config import TrainConfig
+    from mathamr.training.graph.trainer import train
 
     store = GraphStore("preprocessed.db")
     result = train(TrainConfig(...), store, pairs, EncoderConfig(...), out="model", log=print)
@@ -55,9 +56,7 @@ from mathamr.training.graph.validation import Validation
 from mathamr.training.interruption import Interrupted, listen
 from mathamr.training.loop import Log, Progress, Run, Step
 from mathamr.training.pairs import PairSplit, posts_of, sample_pairs, split_pairs, with_sources
-from mathamr.training.result import EpochRecord, RunState, TrainResult, ValidationScore, differences, refuse_another_run
-
-__all__ = ["EpochRecord", "Interrupted", "TrainConfig", "TrainResult", "train"]
+from mathamr.training.result import RunState, TrainResult, ValidationScore, differences, refuse_another_run
 
 # Settings that results do not depend on; a run may resume with other values.
 _FREE = frozenset({"device", "processes", "workers", "checkpoint_every"})
@@ -102,7 +101,7 @@ def train(
         Interrupted: SIGTERM, SIGUSR1 or Ctrl-C; ``OUT/last`` holds the last step.
         KeyboardInterrupt: a second Ctrl-C; ``OUT/last`` holds the last saved step.
     """
-    check(config, store, negatives, visual_ids, teacher, resume)
+    check(config, store, negatives, visual_ids, teacher)
     sentence_text.check(encoder_config.sentence_vectors, store)
     with ranks(config.device) as world, listen() as signal:
         check_precision(config, world.device)
@@ -112,12 +111,8 @@ def train(
         fraction, positives = config.validation_fraction, config.positives
         own = split_pairs(sample, available, validation_fraction=fraction, known=pairs, positives=positives)
         split = with_sources(own, further, available)
-        learning = _GraphLearning(config, store, split, encoder_config, negatives, visual_ids or {}, teacher, world)
-        compared = visual_ids if config.compares_formulas else None
-        data_hash = _data_hash(store, split, learning.batches.negatives, teacher, compared)
-        checkpoints = _Checkpoints(
-            learning, config, encoder_config, store, data_hash, last=Path(out, "last"), best=Path(out, "best")
-        )
+        learning = _GraphLearning(config, encoder_config, store, split, negatives, visual_ids or {}, teacher, world)
+        checkpoints = _Checkpoints(learning, last=Path(out, "last"), best=Path(out, "best"))
         run = Run(
             learning,
             checkpoints,
@@ -150,15 +145,15 @@ class _GraphLearning:
     def __init__(
         self,
         config: TrainConfig,
+        encoder_config: EncoderConfig,
         store: GraphStore,
         split: PairSplit,
-        encoder_config: EncoderConfig,
         negatives: Negatives | None,
         visual_ids: VisualIds,
         teacher: Teacher | None,
         world: Ranks,
     ) -> None:
-        self._config, self._world = config, world
+        self.config, self.encoder_config, self.store, self._world = config, encoder_config, store, world
         self.items = config.batch_size * config.accumulate
         self.batches = TrainingBatches(store, split, config, world)
         self.batches.visual_ids = visual_ids
@@ -168,6 +163,8 @@ class _GraphLearning:
             self.source = negatives
         elif negatives is not None:
             self.batches.negatives = negatives
+        compared = visual_ids if config.compares_formulas else None
+        self.data_hash = _data_hash(store, split, self.batches.negatives, teacher, compared)
         self._validation = Validation(store, split, config, world)
         self.curriculum = self.batches.curriculum
         self.schedule = self.curriculum.schedule
@@ -187,8 +184,8 @@ class _GraphLearning:
     @contextmanager
     def epoch(self, epoch: int, done: int, log: Log) -> Iterator[Step]:
         """Mine hard negatives if due, and prepare the remaining batches."""
-        accumulate = self._config.accumulate
-        if self.source is not None and done == 0 and epoch % self._config.negative_refresh == 0:
+        accumulate = self.config.accumulate
+        if self.source is not None and done == 0 and epoch % self.config.negative_refresh == 0:
             # One rank mines for all: near ties could differ on another.
             mined = self.source(self.learner.encoder) if self._world.is_main else {}
             self.batches.negatives = json.loads(self._world.shared_text(json.dumps(mined)))
@@ -197,7 +194,7 @@ class _GraphLearning:
             yield lambda step: self._step(batches, step)
 
     def _step(self, batches: Iterator[TrainingBatch], step: int) -> dict[str, Any]:
-        config, (place, total) = self._config, self.curriculum.place(step)
+        config, (place, total) = self.config, self.curriculum.place(step)
         with Stopwatch() as watch:
             group = [next(batches) for _ in range(config.accumulate)]
             waited = watch.seconds
@@ -212,16 +209,13 @@ class _GraphLearning:
         }
 
     def validate(self) -> ValidationScore:
-        """Score the encoder on the held-out pairs."""
         return self._validation(self.learner.encoder, self.learner.temperature)
 
     def epoch_record(self, epoch: int) -> dict[str, Any]:
-        """Return the name of the stage, and the temperature of the loss."""
         return {"stage": self.curriculum.stage(epoch).name, "temperature": self.temperature}
 
     @property
     def temperature(self) -> float:
-        """Temperature of the loss."""
         return float(self.learner.temperature().detach())
 
 
@@ -230,10 +224,6 @@ class _Checkpoints:
     """``OUT/last`` and ``OUT/best``: a :class:`mathamr.training.loop.Checkpoints`."""
 
     learning: _GraphLearning
-    config: TrainConfig
-    encoder_config: EncoderConfig
-    store: GraphStore
-    data_hash: str
     last: Path
     best: Path
 
@@ -241,16 +231,15 @@ class _Checkpoints:
         """Load ``last`` if it exists; raise for a checkpoint of another run."""
         if not checkpoint.exists(self.last):
             return None
-        store, learning = self.store, self.learning
+        learning = self.learning
+        store, wanted = learning.store, self._info(RunState())
         loaded = checkpoint.load(self.last, vocabulary_hash=store.vocabulary.hash, config_hash=store.config_hash)
         state = checkpoint.load_state(self.last)
-        wanted = self._info(RunState())
+        data, own_data = {"hash": state.scalars["data_hash"]}, {"hash": learning.data_hash}
         differing = [
             *differences("train", loaded.info.train, wanted.train, free=_FREE),
             *differences("model", loaded.info.encoder, wanted.encoder),
-            *differences(
-                "pairs, negatives and visual ids", {"hash": state.scalars["data_hash"]}, {"hash": self.data_hash}
-            ),
+            *differences("pairs, negatives and visual ids", data, own_data),
         ]
         refuse_another_run(differing, self.last)
         learning.learner.restore(loaded.weights, state.tensors)
@@ -259,7 +248,6 @@ class _Checkpoints:
         return RunState.of(state.scalars["progress"], state.tensors["losses"])
 
     def remove(self) -> None:
-        """Delete both folders."""
         checkpoint.remove(self.last)
         checkpoint.remove(self.best)
 
@@ -268,31 +256,31 @@ class _Checkpoints:
         learning = self.learning
         learning.learner.check_finite()
         tensors = {**learning.learner.tensors(), "losses": torch.tensor(state.losses, dtype=torch.float64)}
-        scalars = {"progress": state.scalars(), "data_hash": self.data_hash}
+        scalars = {"progress": state.scalars(), "data_hash": learning.data_hash}
         if learning.source is not None:
             scalars["mined"] = dict(learning.batches.negatives)
         weights = learning.learner.encoder.state_dict()
         checkpoint.save(self.last, self._info(state), weights, TrainingState(tensors, scalars))
 
     def save_best(self, state: RunState) -> None:
-        """Write only the weights."""
         checkpoint.save(self.best, self._info(state), self.learning.learner.encoder.state_dict())
 
     def _info(self, state: RunState) -> CheckpointInfo:
+        learning, store = self.learning, self.learning.store
         return CheckpointInfo(
-            encoder=dataclasses.asdict(self.encoder_config),
-            train=self.config.key_parts(),
-            vocabulary_hash=self.store.vocabulary.hash,
-            config_hash=self.store.config_hash,
-            num_labels=self.store.num_labels,
-            num_relations=self.store.num_relations,
+            encoder=dataclasses.asdict(learning.encoder_config),
+            train=learning.config.key_parts(),
+            vocabulary_hash=store.vocabulary.hash,
+            config_hash=store.config_hash,
+            num_labels=store.num_labels,
+            num_relations=store.num_relations,
             code_version=checkpoint.code_version(),
-            seed=self.config.seed,
+            seed=learning.config.seed,
             step=state.step,
             epoch=len(state.epochs),
             best_step=state.best_step,
             best_val_loss=state.best_val_loss,
-            temperature=self.learning.temperature,
+            temperature=learning.temperature,
         )
 
 

@@ -9,6 +9,8 @@ each rank computes the same loss and the same ranks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 
@@ -41,9 +43,7 @@ class Validation:
                 f"{len(self._posts)} held-out posts cannot be shared by {world.size} ranks; use fewer ranks"
             )
         self._hidden = hidden_posts(store, self._pairs, [[] for _ in self._pairs])
-        place = {post_id: i for i, post_id in enumerate(self._posts)}
-        self._queries = torch.tensor([place[pair.question_id] for pair in self._pairs])
-        self._answers = torch.tensor([place[pair.answer_id] for pair in self._pairs])
+        self._place = {post_id: i for i, post_id in enumerate(self._posts)}
 
     @torch.no_grad()
     def __call__(self, encoder: Encoder, temperature: Temperature) -> ValidationScore:
@@ -71,38 +71,33 @@ class Validation:
             )
         return world.gather(sets)[0]
 
+    def _of(self, sets: VectorSets, posts: Sequence[str]) -> VectorSets:
+        """Select the vectors of some posts from those of all held-out posts."""
+        return sets.select(torch.tensor([self._place[post_id] for post_id in posts], device=sets.ptr.device))
+
     def _loss(self, sets: VectorSets, temperature: Temperature) -> float:
         """Return the mean loss over pairs, in equal batches of about ``batch_size`` pairs."""
-        loss = loss_of(self._config)
-        total = 0.0
-        batches = np.array_split(np.arange(len(self._pairs)), max(1, len(self._pairs) // self._config.batch_size))
-        for batch in batches:
-            rows = torch.from_numpy(batch)
-            pairs = [self._pairs[i] for i in batch]
-            known = known_positives(
-                [pair.question_id for pair in pairs], [pair.answer_id for pair in pairs], self._positives
-            )
-            queries, answers = self._queries[rows].to(sets.ptr.device), self._answers[rows].to(sets.ptr.device)
-            result = loss(
-                sets.select(queries), sets.select(answers), temperature(), known_positives=known.to(sets.ptr.device)
-            )
+        loss, total = loss_of(self._config), 0.0
+        for batch in np.array_split(np.arange(len(self._pairs)), max(1, len(self._pairs) // self._config.batch_size)):
+            questions, answers = zip(*(self._pairs[i] for i in batch), strict=True)
+            known = known_positives(questions, answers, self._positives).to(sets.ptr.device)
+            result = loss(self._of(sets, questions), self._of(sets, answers), temperature(), known_positives=known)
             total += len(batch) * float(result.total)
         return total / len(self._pairs)
 
     def _reciprocal_rank(self, sets: VectorSets) -> float:
         pairs = self._pairs[:MRR_PAIRS]
-        answer_ids = list(dict.fromkeys(pair.answer_id for pair in pairs))
-        column = {post_id: i for i, post_id in enumerate(answer_ids)}
-        place = dict(zip((pair.answer_id for pair in pairs), self._answers.tolist(), strict=False))
-        answers = sets.select(torch.tensor([place[post_id] for post_id in answer_ids], device=sets.ptr.device))
+        column = {post_id: i for i, post_id in enumerate(dict.fromkeys(pair.answer_id for pair in pairs))}
+        answers = self._of(sets, list(column))
         single = self._config.beta == 0
         documents = answers.documents_only() if single else answers
         ranks = []
         for start in range(0, len(pairs), QUERIES_AT_ONCE):
             some = pairs[start : start + QUERIES_AT_ONCE]
-            queries = sets.select(self._queries[start : start + len(some)].to(sets.ptr.device))
+            questions = [pair.question_id for pair in some]
+            queries = self._of(sets, questions)
             scores = maxsim.scores(queries.documents_only() if single else queries, documents)
-            known = known_positives([pair.question_id for pair in some], answer_ids, self._positives)
+            known = known_positives(questions, list(column), self._positives).to(scores.device)
             own = torch.tensor([column[pair.answer_id] for pair in some], device=scores.device)
-            ranks.append(rank_of(scores, own, known.to(scores.device)))
+            ranks.append(rank_of(scores, own, known))
         return float((1 / torch.cat(ranks)).mean())

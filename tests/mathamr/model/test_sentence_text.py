@@ -25,7 +25,8 @@ from mathamr.model.sentence_text import starts_reference
 from mathamr.search.query import QueryEncoder
 from mathamr.training import checkpoint
 from mathamr.training.graph.formula_pairs import FormulaViews, formulas_of
-from mathamr.training.graph.trainer import Interrupted, train
+from mathamr.training.graph.trainer import train
+from mathamr.training.interruption import Interrupted
 
 PLAIN = replace(ENCODER, hidden_dim=8, projection_dim=4, num_bases=3)
 # Two nodes, and virtual nodes of a formula, of some sentences and of the document.

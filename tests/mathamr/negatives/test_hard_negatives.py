@@ -14,9 +14,10 @@ from tiny_collection import ENCODER, settings
 from graphs.corpus.post import Pair
 from graphs.stores.store import GraphStore
 from mathamr.model.encoder import Encoder
-from mathamr.negatives.mining import MinedNegatives, bm25_rankings, mine, model_negatives, shared_tag_rankings
+from mathamr.negatives.mining import MinedNegatives, mine, model_negatives, shared_tag_rankings
 from mathamr.training.graph.loading import TrainingBatches
-from mathamr.training.graph.trainer import Interrupted, train
+from mathamr.training.graph.trainer import train
+from mathamr.training.interruption import Interrupted
 from mathamr.training.pairs import split_pairs
 
 POSITIVES = {"q": frozenset({"right", "also right"})}
@@ -25,24 +26,22 @@ AVAILABLE = {"near", "right", "also right", "far", "farther"}
 
 
 def test_the_filter_keeps_what_is_well_below_the_answer_and_counts_the_rest() -> None:
-    mined = mine({"q": RANKING}, POSITIVES, available=AVAILABLE, keep=5, closest=0.95)
+    mined = mine([("q", RANKING)], POSITIVES, available=AVAILABLE, keep=5, closest=0.95)
     assert mined.by_question == {"q": ("far", "farther")}
     assert mined.counts == {"kept": 2, "known answer": 2, "too close to the answer": 1, "no graph": 1}
     assert sum(mined.counts.values()) == len(RANKING)
-    unfiltered = mine({"q": RANKING}, POSITIVES, available=AVAILABLE, keep=2, closest=None)
+    unfiltered = mine([("q", RANKING)], POSITIVES, available=AVAILABLE, keep=2, closest=None)
     assert unfiltered.by_question == {"q": ("near", "far")}
     assert unfiltered.counts["beyond the first kept"] == 1
 
 
 def test_nothing_is_kept_where_the_answer_is_not_ranked() -> None:
-    mined = mine({"q": [("far", 0.9)], "p": []}, POSITIVES, available=AVAILABLE, keep=2, closest=0.95)
+    mined = mine([("q", [("far", 0.9)]), ("p", [])], POSITIVES, available=AVAILABLE, keep=2, closest=0.95)
     assert (mined.by_question, mined.counts, mined.without) == ({}, {"answer not ranked": 1}, 2)
 
 
-def test_bm25_and_tags_rank_answers() -> None:
+def test_tags_rank_answers() -> None:
     answers = {"a1": ["sum", "series"], "a2": ["group"], "a3": ["series"]}
-    (ranking,) = bm25_rankings({"q": ["series", "sum"]}, answers, k=2).values()
-    assert [post_id for post_id, _ in ranking] == ["a1", "a3"]
     tagged = shared_tag_rankings({"q": ["sum", "series"], "p": []}, answers, k=5, seed=1)
     assert tagged == {"q": [("a1", 2.0), ("a3", 1.0)], "p": []}
 
@@ -70,9 +69,10 @@ def test_training_mines_its_own_negatives_and_goes_on_with_them(
     positives = {pair.question_id: frozenset({pair.answer_id}) for pair in pairs}
     reports: list[MinedNegatives] = []
     config = settings(epochs=3, negatives=2, negative_refresh=2)
+    mining = settings(negatives=2, negative_candidates=20, negative_pool=5, negative_closest=None)
 
     def source(encoder: Encoder) -> Mapping[str, Sequence[str]]:
-        reports.append(model_negatives(encoder, store, positives, k=20, keep=5, closest=None))
+        reports.append(model_negatives(encoder, store, positives, mining))
         return reports[-1].by_question
 
     def stop_at_6(record: dict[str, Any]) -> None:
@@ -94,6 +94,6 @@ def test_training_mines_its_own_negatives_and_goes_on_with_them(
 
 
 def test_the_filter_is_as_strict_below_zero_as_above() -> None:
-    ranking = {"q": [("own", -0.2), ("near", -0.205), ("far", -0.4)]}
+    ranking = [("q", [("own", -0.2), ("near", -0.205), ("far", -0.4)])]
     mined = mine(ranking, {"q": frozenset({"own"})}, available={"own", "near", "far"}, keep=5, closest=0.95)
     assert mined.by_question == {"q": ("far",)}

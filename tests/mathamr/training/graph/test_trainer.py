@@ -23,8 +23,9 @@ from mathamr.maxsim import VectorSets
 from mathamr.model.encoder import Encoder
 from mathamr.training import checkpoint
 from mathamr.training.graph import trainer
-from mathamr.training.graph.trainer import Interrupted, train
+from mathamr.training.graph.trainer import train
 from mathamr.training.graph.validation import Validation
+from mathamr.training.interruption import Interrupted
 from mathamr.training.result import ValidationScore
 from tests.warm_process import Ended, start
 
