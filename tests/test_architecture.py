@@ -218,7 +218,7 @@ def test_an_experiment_is_planned_and_refused_without_slow_imports() -> None:
     assert all(find_spec(name) for name in ("torch", "scipy", "matplotlib"))  # the names are those of real packages
 
 
-@pytest.mark.parametrize("package", ["mathamr", "mathamr.retrieval"])
+@pytest.mark.parametrize("package", ["mathamr", "mathamr.training", "mathamr.retrieval"])
 def test_a_package_gives_its_names_on_first_use(package: str) -> None:
     module = import_module(package)
     assert [name for name in module.__all__ if getattr(module, name, None) is None] == []

@@ -1,1 +1,33 @@
-"""Training of an encoder on pairs of posts: :func:`mathamr.training.graph.trainer.train`."""
+"""Training of an encoder on pairs of posts.
+
+    from mathamr.training import TrainConfig, read_pairs, train
+
+    result = train(TrainConfig(...), store, read_pairs("pairs.tsv"), encoder_config, out="model")
+
+See :mod:`mathamr.training.graph.trainer`. Names are imported on first use, so that settings are read without torch.
+"""
+
+from typing import TYPE_CHECKING
+
+from graphs.lazy_names import on_first_use
+
+if TYPE_CHECKING:
+    from mathamr.training.config import TrainConfig
+    from mathamr.training.graph.trainer import train
+    from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
+    from mathamr.training.pairs import read_pairs
+    from mathamr.training.result import TrainResult
+
+__all__ = ["EXIT_INTERRUPTED", "Interrupted", "TrainConfig", "TrainResult", "read_pairs", "train"]
+
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "EXIT_INTERRUPTED": "mathamr.training.interruption",
+        "Interrupted": "mathamr.training.interruption",
+        "TrainConfig": "mathamr.training.config",
+        "TrainResult": "mathamr.training.result",
+        "read_pairs": "mathamr.training.pairs",
+        "train": "mathamr.training.graph.trainer",
+    },
+)
