@@ -53,7 +53,6 @@ def hits_of_run(run: Run, qrels: Qrels, k: int, *, relevant: int = RELEVANT) -> 
 
     Args:
         k: number of results for each topic; places missing from the run count as misses.
-        relevant: lowest grade of a right document.
 
     Raises:
         AnalysisError: ``k`` below 1, or no topic with a right document.

@@ -37,10 +37,7 @@ class Correlation:
     """Pearson's and Spearman's correlation over ``models`` models.
 
     Attributes:
-        pearson: Pearson's correlation.
-        p: its two-sided p-value, for normal quantities.
-        spearman: Spearman's correlation.
-        models: number of models.
+        p: two-sided p-value of Pearson's correlation, for normal quantities.
         interval: 95 % interval of Pearson's correlation by Fisher's transformation; -1 to 1 for three models.
         permuted: two-sided p-value of Pearson's correlation over permutations of the models, all of them up to seven
             models, else 9,999.

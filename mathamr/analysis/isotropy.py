@@ -51,10 +51,8 @@ def isoscore(vectors: ArrayLike) -> float:
 
     The variances along the principal components, scaled to the length sqrt(d), are compared with d ones; the distance
     determines the share of dimensions that are used equally, which is scaled to [0, 1]. Source: Rudman et al.,
-    *IsoScore: Measuring the Uniformity of Embedding Space Utilization* (2022), algorithm 1.
-
-    Args:
-        vectors: vectors (n, d), not brought to unit length.
+    *IsoScore: Measuring the Uniformity of Embedding Space Utilization* (2022), algorithm 1. Vectors (n, d) are not
+    brought to unit length.
 
     Raises:
         AnalysisError: fewer than two vectors or dimensions, or all vectors equal.

@@ -34,10 +34,7 @@ _DENSITIES = {"random": (COLOURS[5], ":"), "correct": (COLOURS[3], "-"), "top-k"
 def densities(ax: Axes, points: ArrayLike, curves: Mapping[str, ArrayLike]) -> None:
     """Draw distributions of similarities to ``random``, ``correct`` and ``top-k`` documents (the paper's Figure 2).
 
-    Args:
-        points: similarities (m,).
-        curves: one density (m,) for each name, from :func:`mathamr.analysis.overlap.density`; other names get other
-            styles.
+    Each has a density (m,) at the similarities ``points`` (m,); other names get other styles.
     """
     at = np.asarray(points)
     for number, (name, curve) in enumerate(curves.items()):
@@ -51,11 +48,7 @@ def densities(ax: Axes, points: ArrayLike, curves: Mapping[str, ArrayLike]) -> N
 
 
 def threshold_lines(ax: Axes, curves: Mapping[str, Sequence[Threshold]]) -> None:
-    """Draw the metric over the threshold with its 95 % interval, and a ring at the chosen threshold (II-B).
-
-    Args:
-        curves: curves of :func:`mathamr.analysis.thresholds.threshold_curve`, one for each model.
-    """
+    """Draw the metric of each model over the threshold with its 95 % interval, and a ring at the chosen one (II-B)."""
     for number, (name, curve) in enumerate(curves.items()):
         line_with_interval(
             ax,
@@ -72,9 +65,7 @@ def threshold_lines(ax: Axes, curves: Mapping[str, Sequence[Threshold]]) -> None
 def line_with_interval(ax: Axes, number: int, name: str, at: Sequence[float], values: ArrayLike) -> None:
     """Draw a line in the style of this ``number``, and a band around it.
 
-    Args:
-        at: positions (m,) in any order.
-        values: (m, 3): value, lower and upper end of its interval.
+    ``at`` are positions (m,) in any order; ``values`` (m, 3) have the value, lower and upper end of its interval.
     """
     style = plot_style(number)
     order = np.argsort(np.asarray(at), kind="stable")
@@ -89,11 +80,9 @@ def ring(ax: Axes, number: int, x: float, y: float) -> None:
 
 
 def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:
-    """Draw densities of the lengths of token vectors (bars) and pooled vectors (ModernBERT thesis, Figures 4 and 7).
+    """Draw densities of the lengths of token vectors (T,), as bars, and of the pooled vectors of texts (S,).
 
-    Args:
-        tokens: lengths of token vectors (T,).
-        pooled: lengths of pooled vectors (S,), one for each text.
+    ModernBERT thesis, Figures 4 and 7.
     """
     values = {"tokens": np.asarray(tokens, dtype=float), "pooled": np.asarray(pooled, dtype=float)}
     low, high = (bound(one for array in values.values() for one in array) for bound in (min, max))
@@ -108,10 +97,9 @@ def norms(ax: Axes, tokens: ArrayLike, pooled: ArrayLike) -> None:
 
 
 def matrix(ax: Axes, cosines: ArrayLike, groups: Sequence[str] = (), low: float = -1.0) -> QuadMesh:
-    """Draw a cosine matrix of statements (ModernBERT thesis, Figure 8), dark where cosines are low; return the image.
+    """Draw cosines (n, n) of statements (ModernBERT thesis, Figure 8), dark where they are low; return the image.
 
     Args:
-        cosines: cosines (n, n) of all pairs.
         groups: group of each statement, in order; lines separate the groups.
         low: cosine of the darkest colour; give all panels of a figure the same value.
     """
@@ -128,11 +116,9 @@ def matrix(ax: Axes, cosines: ArrayLike, groups: Sequence[str] = (), low: float 
 
 
 def points(ax: Axes, coordinates: ArrayLike, groups: Sequence[str]) -> None:
-    """Draw statements in a plane, with a colour and a marker for each group (ModernBERT thesis, Figure 13).
+    """Draw statements at ``coordinates`` (n, 2), with a colour and a marker for each group.
 
-    Args:
-        coordinates: points (n, 2), from :func:`mathamr.analysis.components.plane`.
-        groups: group of each statement.
+    ModernBERT thesis, Figure 13, with the places of :func:`mathamr.analysis.components.plane`.
     """
     array = np.asarray(coordinates)
     for number, group in enumerate(dict.fromkeys(groups)):
@@ -155,8 +141,7 @@ def points(ax: Axes, coordinates: ArrayLike, groups: Sequence[str]) -> None:
 def reliability(ax: Axes, curves: Mapping[str, Sequence[Sequence[float]]]) -> None:
     """Draw the share of successes over the confidence, with a marker as large as its bin, beside the diagonal.
 
-    Args:
-        curves: bins of each curve: confidence, share of successes, number of questions.
+    The bins of a curve have confidence, share of successes and number of questions.
     """
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=0.8, linestyle=":")
     for number, (name, bins) in enumerate(curves.items()):

@@ -53,11 +53,7 @@ class Discrepancy:
 
 
 def nearest_distances(domain: ArrayLike, general: ArrayLike) -> Floats:
-    """Return the distance of each domain vector to the nearest general one, all at unit length (n,).
-
-    Args:
-        domain: domain vectors (n, d) of any length but zero.
-        general: general vectors (m, d) of the same model.
+    """Return the distance of each domain vector (n, d) to the nearest general one (m, d), all at unit length (n,).
 
     Raises:
         AnalysisError: the errors of :func:`mathamr.analysis.similarities.cosine`.
@@ -89,15 +85,11 @@ def shift(before: Floats, after: Floats) -> Shift:
 
 
 def mean_discrepancy(one: ArrayLike, other: ArrayLike, *, permutations: int = 999, seed: int = 0) -> Discrepancy:
-    """Test that two sets of vectors, at unit length, come from one distribution.
+    """Test that two sets of vectors of one model, (n, d) and (m, d), at unit length, come from one distribution.
 
     MMD^2 = mean k(x, x') + mean k(y, y') - 2 mean k(x, y) over all pairs, with the Gaussian kernel k of the median
     distance (Gretton et al., *A Kernel Two-Sample Test*, 2012, Eq. 5). The test draws ``permutations`` of all vectors.
     Memory is quadratic in their number.
-
-    Args:
-        one: vectors (n, d) of any length but zero.
-        other: vectors (m, d) of the same model.
 
     Raises:
         AnalysisError: the errors of :func:`mathamr.analysis.similarities.cosine`, or all vectors are equal.

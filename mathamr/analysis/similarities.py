@@ -112,11 +112,7 @@ def checked(vectors: ArrayLike, name: str = "vectors") -> Floats:
 
 
 def cosine(queries: ArrayLike, documents: ArrayLike) -> Similarities:
-    """Return cosine similarities of single vectors.
-
-    Args:
-        queries: query vectors (Q, d) of any length.
-        documents: document vectors (N, d).
+    """Return cosine similarities of single vectors of any length, queries (Q, d) and documents (N, d).
 
     Raises:
         AnalysisError: the errors of :func:`unit_vectors`, or different dimensions.

@@ -87,8 +87,7 @@ def threshold_curve(
         metric: function from the first k results to a value for each query (Q,) that only falls when results are
             removed: :func:`mathamr.analysis.bootstrap.accuracy` or ``ndcg``.
         higher: percentiles of all top-k similarities; those above every tau(psi) continue the curve.
-        samples: number of bootstrap samples of queries.
-        size: queries in a sample; default: all queries.
+        samples: number of bootstrap samples, of ``size`` queries each; default: of all queries.
 
     Raises:
         AnalysisError: a percentile outside 0 to 100, or a k above the results that the survey kept.

@@ -40,7 +40,6 @@ def completeness(
     (without a result) and ``hopeless`` (without a relevant document among those that are searched).
 
     Args:
-        qrels: judgments that count.
         read: topics that the system has read.
         found: topics with a result.
         indexed: documents that are searched.

@@ -16,12 +16,7 @@ import numpy.typing as npt
 
 
 def best_first(names: Sequence[str] | npt.NDArray[np.str_], scores: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the places of documents (documents,), best first.
-
-    Args:
-        names: ids of the documents.
-        scores: a score for each document, (documents,).
-    """
+    """Return the places of documents (documents,), best first, from their ids and scores (documents,)."""
     with np.errstate(over="ignore"):  # a score beyond float32 is refused where the run is made
         values = np.asarray(scores, dtype=np.float32)
     order = np.argsort(-values, kind="stable")
@@ -33,13 +28,9 @@ def best_first(names: Sequence[str] | npt.NDArray[np.str_], scores: npt.ArrayLik
 def best_numbers(
     numbers: npt.NDArray[np.int64], scores: npt.NDArray[np.floating], k: int, names: npt.NDArray[np.str_] | None = None
 ) -> list[tuple[int, float]]:
-    """Return the numbers and scores of the best ``k`` items of a collection, best first.
+    """Return the best ``k`` items of a collection, best first, from numbers and scores of the items found, (found,).
 
-    Args:
-        numbers: numbers of the items found, (found,).
-        scores: their scores, (found,).
-        k: number of items.
-        names: ids of all items of the collection, by which equal scores are ordered; None: by number, ascending.
+    ``names`` are the ids of all items of the collection, by which equal scores are ordered; None: by number, ascending.
     """
     order = np.lexsort((numbers, -scores)) if names is None else best_first(names[numbers], scores)
     return list(zip(numbers[order[:k]].tolist(), scores[order[:k]].tolist(), strict=True))

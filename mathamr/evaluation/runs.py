@@ -111,16 +111,13 @@ class Run:
 
 
 def official_order(hits: Sequence[Hit], task: Task) -> list[Hit]:
-    """Return the first 1,000 results of a topic in the order of the official evaluation.
+    """Return the first 1,000 results of a topic, from its lines, in the order of the official evaluation.
 
     Of a repeated post the first line counts (Task 1), of a repeated formula the last one (Task 2). Equal scores go by
     post id, descending (Task 1), or keep the order of the file (Task 2).
 
     >>> [hit.doc_id for hit in official_order([Hit("f1", 1.0), Hit("f2", 5.0), Hit("f1", 5.0)], 2)]
     ['f1', 'f2']
-
-    Args:
-        hits: lines of a run file.
     """
     kept: dict[str, Hit] = {}
     for hit in hits:

@@ -111,8 +111,7 @@ def made_from(folder: str | os.PathLike[str], source: str) -> str | None:
 def write(folder: str | os.PathLike[str], vectors: Tensor, vocabulary: Vocabulary, source: str = "") -> str:
     """Write vectors (num_labels, k) of a vocabulary to a file in ``folder``; return their hash.
 
-    Args:
-        source: hash of what they were made from, for :func:`made_from`.
+    ``source`` is the hash of what they were made from, for :func:`made_from`.
     """
     found = hash_of(vectors)
     path = path_of(folder, found)
@@ -151,10 +150,7 @@ def read(folder: str | os.PathLike[str], wanted: str, vocabulary: Vocabulary) ->
 class LabelText(nn.Module):
     """Frozen vectors of the labels' words, and a learned projection of them.
 
-    The vectors are a buffer, so they are saved and loaded with the weights.
-
-    Args:
-        wanted: hash of the vectors; others are refused.
+    The vectors are a buffer, so they are saved and loaded with the weights; those of another hash are refused.
 
     Shapes:
         labels int64 (N,) -> (N, hidden_dim)

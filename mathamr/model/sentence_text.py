@@ -50,10 +50,7 @@ def refusal(wanted: str, found: str | None = None) -> ConfigError:
 
 
 class SentenceText(nn.Module):
-    """Learned projection of sentence vectors.
-
-    Args:
-        wanted: identity of the text encoder.
+    """Learned projection of the sentence vectors of the text encoder ``wanted``.
 
     Shapes:
         (S, k) -> (S, hidden_dim)

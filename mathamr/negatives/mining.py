@@ -63,7 +63,6 @@ def negatives_of(
     """Return the ``negatives`` of ``train``; None if ``config.negatives`` is 0.
 
     Args:
-        pairs: training pairs; their questions get negatives.
         known: pairs that ``pairs`` were sampled from; their answers are no negatives of their questions either.
         posts: function that streams the collection, whose answers with graphs are ranked; not needed for ``model``,
             which ranks the answers of ``pairs``.
@@ -173,10 +172,7 @@ FATES = KEPT, KNOWN, SIBLING, CLOSE, UNRANKED, NO_GRAPH, BEYOND = (
 class MinedNegatives:
     """Kept negatives, best ranked first, and reasons for dropping the others.
 
-    Attributes:
-        by_question: negatives of each question that has any.
-        counts: number of ranked posts by reason.
-        without: number of questions without negatives.
+    ``by_question`` has the questions with negatives; ``without`` counts the others, and ``counts`` ranked posts.
     """
 
     by_question: dict[str, tuple[str, ...]]
@@ -208,7 +204,6 @@ def mine(
     Args:
         rankings: each question with its ranked answers.
         positives: known answers of each question.
-        available: posts with graphs.
         keep: largest number for each question.
         closest: drop candidates that score above ``closest`` times the question's best ranked known answer (for a score
             below 0, candidates nearer to it by the same share). If no known answer is ranked, all candidates score

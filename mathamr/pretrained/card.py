@@ -75,13 +75,7 @@ class Statements:
 
 
 def card(name: str, stated: Statements, info: CheckpointInfo, *, parser: str, parameters: int) -> str:
-    """Return the text of a card: the author's statements, and values of the training.
-
-    Args:
-        name: name of the model.
-        parser: name of the AMR parser of the training posts.
-        parameters: number of weights.
-    """
+    """Return the text of a card: the author's statements, and values of the training on posts read by ``parser``."""
     loss = "" if info.best_val_loss is None else f" Lowest validation loss: {info.best_val_loss:.4f}."
     trained = "1 epoch" if info.epoch == 1 else f"{info.epoch} epochs"
     training = (

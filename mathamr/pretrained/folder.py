@@ -55,13 +55,8 @@ _HASHED = (WEIGHTS, CHECKPOINT, VOCABULARY)
 class ModelFiles:
     """Content of a model's folder, read and checked.
 
-    Args:
-        info: settings and history of the encoder.
-        weights: tensors by parameter name, on the CPU.
-        vocabulary: labels and relations of the encoder.
-        spec: virtual nodes of its graphs.
-        parser: name of the AMR parser of the training posts.
-        stated: the author's statements on the model card.
+    ``weights`` are tensors by parameter name, on the CPU. ``parser`` names the AMR parser of the training posts, and
+    ``stated`` are the author's statements on the model card.
     """
 
     info: CheckpointInfo

@@ -37,12 +37,7 @@ Task = Literal["answers", "formulas"]
 
 
 class PostIndex(AbstractContextManager["PostIndex"]):
-    """Searchable posts, as a context manager that closes their files.
-
-    Args:
-        engine: opened index.
-        temporary: folder to remove on closing; None: the index stays.
-    """
+    """Searchable posts, as a context manager that closes their files, and removes a ``temporary`` folder."""
 
     def __init__(self, engine: SearchEngine, temporary: tempfile.TemporaryDirectory[str] | None = None) -> None:
         if isinstance(engine, str | os.PathLike):

@@ -97,7 +97,6 @@ def of_answers(pairs: Iterable[TextPair], *, test_share: float = 0.2, seed: int 
 
     Args:
         test_share: share of the groups (threads) held out as a whole; of equal questions one is tested.
-        seed: seed of the choice of groups.
     """
     pairs, left_out = list(pairs), Counter[str]()
     groups = sorted({pair.group for pair in pairs})
@@ -130,7 +129,6 @@ def of_statements(
     A statement's query is the first one without a statement in training; statements without one are not tested.
 
     Args:
-        generator: asks for statements.
         test_share: share of the statements of seen papers that are tested.
         unseen_papers: number of papers whose statements are all tested.
         unseen_since: day (YYYY-MM-DD) from which on the statements of all papers are tested, instead of that number.
@@ -218,7 +216,6 @@ def of_passages(
     Args:
         test_share: share of all pairs, in papers held out as a whole; at least one paper.
         most: largest number of pairs in the test.
-        seed: seed of the choice of papers and pairs.
     """
     pairs = list(islice(of_formulas(passages, linear=False), 0, None, 2))  # each is followed by its reverse
     groups = Counter(pair.group for pair in pairs)
@@ -264,7 +261,6 @@ def of_graph(
     Args:
         chunks: passages by paper.
         unseen_share: share of the concepts of two or more papers that are left out of training.
-        seed: seed of the choice of concepts and chunks.
     """
     papers_of = benchmark(graph)
     names = sorted(papers_of)

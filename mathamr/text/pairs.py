@@ -141,9 +141,7 @@ def sampled(
 ) -> Iterator[TextPair]:
     """Yield a sample of at most ``most`` pairs of files, and those of their posts' other pairs, which are not learned.
 
-    Args:
-        left_out: pairs that are not yielded.
-        rewritten: function that writes a query or a document for the encoder.
+    Pairs ``left_out`` are not yielded. ``rewritten`` writes a query or a document for the encoder.
     """
     from mathamr.training.pairs import further_pairs, sample_pairs  # imports torch
 

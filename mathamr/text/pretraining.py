@@ -245,15 +245,11 @@ class _Masked(Task):
 
 
 def logits_at(model: Any, inputs: Mapping[str, Tensor], asked: Tensor, decoder: Any) -> Tensor:
-    """Compute ``model(**inputs).logits[asked]`` only at these tokens, which halves MiniLM's products.
+    """Compute ``model(**inputs).logits[asked]`` (asked tokens, vocabulary) only there, which halves MiniLM's products.
 
     Args:
-        model: model with a head for masked language modelling.
         asked: mask of these tokens (texts, tokens).
         decoder: last module of the model, which makes the logits.
-
-    Returns:
-        Logits (asked tokens, vocabulary).
     """
 
     def those(module: torch.nn.Module, states: tuple[Tensor]) -> tuple[Tensor]:

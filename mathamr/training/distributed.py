@@ -125,10 +125,7 @@ def ranks(device: str) -> Iterator[Ranks]:
     """Yield the process group that ``torchrun`` describes in the environment; without it a world of one rank.
 
     An existing process group is used and left as it is. Otherwise NCCL is set up for GPUs, one a rank, and gloo
-    for CPUs.
-
-    Args:
-        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+    for CPUs. ``device`` is that of :class:`mathamr.training.config.TrainConfig`.
 
     Raises:
         ConfigError: an unknown or missing device.

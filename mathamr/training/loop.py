@@ -77,39 +77,34 @@ class Learning(Learner, Protocol):
 
 
 class Checkpoints(Protocol):
-    """Checkpoints of one run. Only rank 0 saves; a checkpoint is written atomically."""
+    """Checkpoints of one run. Only rank 0 saves; a checkpoint is written atomically.
+
+    Raises:
+        TrainingError: a checkpoint of another run, or a damaged one; weights that are not finite, or a full disk: the
+            older checkpoint is intact.
+    """
 
     @property
     def last(self) -> Path:
         """Checkpoint that an interrupted run resumes from."""
 
     def restore(self) -> RunState | None:
-        """Load ``last``; return None if it does not exist.
-
-        Raises:
-            TrainingError: a checkpoint of another run, or a damaged one.
-        """
+        """Load ``last``; return None if it does not exist."""
 
     def remove(self) -> None:
         """Delete both checkpoints."""
 
     def save_last(self, state: RunState) -> None:
-        """Replace ``last``.
-
-        Raises:
-            TrainingError: weights that are not finite, or a full disk; the older checkpoint is intact.
-        """
+        """Replace ``last``."""
 
     def save_best(self, state: RunState) -> None:
-        """Replace ``best``; errors as in :meth:`save_last`."""
+        """Replace ``best``."""
 
 
 class Run:
     """A training run; ``state`` is its progress.
 
-    Args:
-        patience: epochs in a row without a lower validation loss before training stops.
-        checkpoint_every: steps between checkpoints within an epoch; 0 saves only at the ends of epochs.
+    ``patience`` and ``checkpoint_every`` are those of :class:`mathamr.training.config.LearningConfig`.
     """
 
     def __init__(
@@ -139,10 +134,9 @@ class Run:
             self._checkpoints.remove()
 
     def start(self, about: Mapping[str, Any], log: Log | None, progress: Progress | None) -> None:
-        """Write the first record.
+        """Write the first record, with the entries ``about``.
 
         Args:
-            about: entries of the first record.
             log: function that receives records of the kinds start, step and epoch, on rank 0 only.
             progress: function called on each rank with the number of steps done since its last call.
         """

@@ -46,8 +46,6 @@ class PairSplit:
     """Training and validation pairs.
 
     Attributes:
-        train: training pairs, in the order given.
-        validation: pairs of the held-out questions.
         positives: all known answers of each question, also those without graphs.
         missing: posts of pairs without a graph.
         left_out: number of pairs dropped for them.
@@ -206,7 +204,6 @@ def split_pairs(
 
     Args:
         pairs: pairs of posts; repeated pairs count once.
-        available: posts with graphs.
         validation_fraction: share of the questions, rounded to whole questions.
         known: pairs that ``pairs`` were sampled from; answers in them are right and shared, too.
         positives: choice of the pairs (:data:`graphs.corpus.pairs.POSITIVES`).

@@ -64,10 +64,8 @@ def run_ranks(
     """Call ``function(log, *arguments)`` in ``count`` processes; return what rank 0 returns.
 
     Args:
-        count: ranks.
         device: ``train.device``, which determines how the ranks communicate.
         function: importable by its name; so are the types of its arguments and of its result.
-        log: function called with each record that rank 0 logs.
         folder: place of ``rank-N.log``, the output of each rank above 0; None: it goes where that of rank 0 goes.
 
     Raises:

@@ -66,7 +66,6 @@ class TrainResult:
     Attributes:
         best: checkpoint of the lowest validation loss.
         best_step: optimizer step of that checkpoint; ``best_val_loss`` and ``best_val_mrr`` are its scores.
-        epochs: record of each epoch.
         stopped_early: True if the validation loss stopped falling before the last epoch.
         loss_curve: training loss of every optimizer step.
         time_per_epoch_s: mean seconds of an epoch, without validation.
@@ -111,10 +110,7 @@ def rank_of(scores: Tensor, own: Tensor, known_positives: Tensor) -> Tensor:
     >>> rank_of(scores, torch.tensor([0, 1]), torch.zeros(2, 3, dtype=torch.bool))
     tensor([2., 2.])
 
-    Args:
-        scores: similarities (B, C).
-        own: int64 (B,), column of each query's own document.
-        known_positives: bool (B, C), documents known to answer a query.
+    Shapes: ``scores`` (B, C); ``own`` int64 (B,), column of each query's own document; ``known_positives`` bool (B, C).
     """
     score = scores.gather(1, own.unsqueeze(1))  # (B, 1)
     others = ~known_positives.scatter(1, own.unsqueeze(1), True)
@@ -128,11 +124,9 @@ class RunState:
     """Progress of a run.
 
     Attributes:
-        step: optimizer steps done.
         best_step: step of the lowest validation loss; ``best_val_loss`` and ``best_val_mrr`` are its scores.
         epochs_without_improvement: epochs since the best step.
         epoch_seconds: training seconds of the current epoch; ``train_seconds`` those of earlier epochs.
-        epochs: records of the finished epochs.
         losses: training loss of every step.
         terms: sum and number of each term of the loss over the steps of the current epoch.
         before: scores of the untrained model, if requested.

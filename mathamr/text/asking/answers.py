@@ -98,8 +98,7 @@ class KeptAnswers:
     ) -> list[str | NoAnswer]:
         """Return the answers of ``model``: those of the file, and others, which are written to it one by one.
 
-        Args:
-            progress: function called with 1 for each new answer.
+        ``progress`` is called with 1 for each new answer.
         """
         failed: dict[str, NoAnswer] = {}
         if self._missing(model.name, questions):
@@ -136,11 +135,7 @@ class KeptAnswers:
         return f"{answer[:200]} (kept in {self.path}; remove its line there to ask again)"
 
     def estimate(self, model: str, questions: Sequence[Question], tokens_out: int = 60) -> Estimate:
-        """Return an estimate of what :meth:`ask` would ask.
-
-        Args:
-            tokens_out: tokens of an answer.
-        """
+        """Return an estimate of what :meth:`ask` would ask, with ``tokens_out`` tokens for each answer."""
         missing = self._missing(model, questions)
         characters = sum(len(turn["content"]) for one in missing for turn in one.conversation)
         return Estimate(len(missing), round(characters / _CHARACTERS_A_TOKEN), tokens_out * len(missing))

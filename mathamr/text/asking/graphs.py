@@ -99,11 +99,7 @@ def ask(
 ) -> tuple[KnowledgeGraph, list[Failure]]:
     """Return the graph of a model's answers about papers, and a failure for each paper without a concept.
 
-    Args:
-        chunks: passages by paper, from :func:`mathamr.text.knowledge_graph.chunked`.
-        answers: file of answers, which is resumed.
-        least_papers: fewest papers of a concept.
-        progress: that of :meth:`mathamr.text.asking.answers.KeptAnswers.ask`.
+    ``chunks`` are passages by paper (:func:`mathamr.text.knowledge_graph.chunked`). The file ``answers`` is resumed.
     """
     questions = [question_for(paper, own) for paper, own in chunks.items()]
     found: dict[str, Extracted] = {}

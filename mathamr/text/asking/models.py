@@ -63,10 +63,8 @@ class ServerModel:
     """Model of an OpenAI-compatible server.
 
     Args:
-        name: name of the model on the server.
         url: address up to ``/v1``.
         per_minute: largest number of requests a minute; None: no limit.
-        at_once: number of requests at once.
         attempts: number of requests for one answer.
         timeout: seconds that a request may take.
         max_tokens: largest length of an answer.
@@ -194,10 +192,6 @@ class LocalModel:
     """Instruction model of transformers: a name of the hub, a folder, or a GGUF file.
 
     Decoding is greedy, so that equal input gives equal answers. The model is loaded at the first question.
-
-    Args:
-        name: the model.
-        max_tokens: largest length of an answer.
     """
 
     def __init__(self, name: str, *, max_tokens: int = 300) -> None:

@@ -139,11 +139,8 @@ def of_formulas(passages: Iterable[Passage], *, linear: bool = True) -> Iterator
 def of_concepts(graph: KnowledgeGraph, chunks: Mapping[str, Sequence[str]], *, seed: int = 0) -> Iterator[TextPair]:
     """Yield concept -> chunk, of the concept's own papers and over edges; knowledge-graph paper, section 5.
 
-    A concept's name and its description count as one query, so neither's chunks are negatives of the other.
-
-    Args:
-        chunks: passages by paper, from :func:`mathamr.text.knowledge_graph.chunked`.
-        seed: seed of the choice among too many chunks.
+    A concept's name and its description count as one query, so neither's chunks are negatives of the other. Arguments
+    are those of :func:`mathamr.text.knowledge_graph.pairs`.
     """
     concept_of = {anchor: one.name for one in graph.concepts for anchor in (one.description, one.name)}
     place: dict[str, tuple[str, int]] = {}

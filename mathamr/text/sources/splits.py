@@ -56,7 +56,6 @@ def split_papers(
 
     Args:
         sizes: number of statements by paper.
-        test_share: share of all statements.
         unseen_papers: ids of the papers held out as a whole, such as the newest ones; or their number, then their
             length is nearest to :data:`AVERAGE`; None: at most :data:`UNSEEN`, as many as ``test_share`` allows.
 

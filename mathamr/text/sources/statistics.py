@@ -37,7 +37,6 @@ class Tokenized:
         tokens: number of tokens of all texts, without those around a text.
         mean: tokens of a text; ``largest``: tokens of the longest text.
         cut: share of texts with more tokens than the limit.
-        distinct: different tokens.
         frequent: most frequent tokens with their counts, most frequent first.
     """
 
@@ -69,12 +68,7 @@ def distribution(papers: Iterable[Paper]) -> dict[str, float]:
 
 
 def tokenized(texts: Sequence[str], tokens_of: Callable[[str], Sequence[str]], *, limit: int) -> Tokenized:
-    """Count the tokens of at least one text.
-
-    Args:
-        tokens_of: function from a text to its tokens.
-        limit: tokens that an encoder reads.
-    """
+    """Count the tokens of at least one text; an encoder reads ``limit`` of them."""
     counts: Counter[str] = Counter()
     sizes = []
     for own in map(tokens_of, texts):

@@ -34,10 +34,8 @@ Rows = npt.NDArray[np.int64]
 def no_duplicates(keys: npt.NDArray[np.uint64], rows: Rows, *, batch_size: int, seed: int, epoch: int) -> Rows:
     """Return an epoch's batches, int64 (batches, batch_size), of the pairs ``rows`` in random order.
 
-    A pair that shares a key with a batch waits for the next one; the incomplete last batch is dropped.
-
-    Args:
-        keys: keys of all pairs, uint64 (n, any).
+    A pair that shares one of its ``keys``, uint64 (n, any), with a batch waits for the next one; the incomplete last
+    batch is dropped.
     """
     order = np.random.default_rng(stream(seed, ORDER, epoch)).permutation(rows)
     waiting = order.tolist()
@@ -67,10 +65,7 @@ class KnownPairs:
     """Known answers of queries, by text or by id, and the documents of the answers' groups.
 
     A statement of the same paper is relevant too (ModernBERT thesis, section 3, which takes negatives of other papers).
-
-    Args:
-        keys: keys of all pairs, uint64 (n, 4): :attr:`mathamr.text.pairs.PairFile.keys`.
-        groups: groups of all pairs, uint64 (n,).
+    ``keys`` uint64 (n, 4) and ``groups`` uint64 (n,) are those of a :class:`mathamr.text.pairs.PairFile`.
     """
 
     def __init__(self, keys: npt.NDArray[np.uint64], groups: npt.NDArray[np.uint64]) -> None:

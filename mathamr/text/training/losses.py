@@ -39,10 +39,9 @@ from mathamr.training.losses import info_nce
 
 
 def loss_of(config: TextConfig, model: Any, known: KnownPairs, *, gather: bool = False) -> nn.Module:
-    """Return the loss of ``config``.
+    """Return the loss of ``config`` for a SentenceTransformer.
 
     Args:
-        model: SentenceTransformer.
         known: documents that are no negatives of a query.
         gather: compare queries with the documents of all ranks.
 

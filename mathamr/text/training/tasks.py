@@ -29,7 +29,6 @@ class Task(ABC):
     Attributes:
         config: settings; ``setting`` names that of the batch size.
         model: model that is trained: that of ``encoder``, perhaps with a head.
-        seed: seed of order and dropout.
         world: ranks that share each batch.
 
     Raises:

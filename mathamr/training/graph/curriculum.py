@@ -49,7 +49,6 @@ class Curriculum:
     """Stages in sequence; epochs and optimizer steps are counted over all of them.
 
     Attributes:
-        epochs: number of epochs of all stages.
         schedule: optimizer steps of each epoch; ``patience`` counts the epochs of the last stage.
         num_pairs: number of different pairs of all stages.
     """

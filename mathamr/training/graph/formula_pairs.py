@@ -89,10 +89,7 @@ def formulas_of(posts: Sequence[str], visual_ids: VisualIds, rng: np.random.Gene
 def alike_loss(vectors: Tensor, temperature: Tensor, keys: Tensor) -> Tensor:
     """Return the loss of each formula with equal ones against all different ones -> scalar float32; 0 without equals.
 
-    Args:
-        vectors: unit vectors (F, p).
-        temperature: temperature, a scalar.
-        keys: int64 (F,), equal for equal formulas.
+    Shapes: unit ``vectors`` (F, p); ``keys`` int64 (F,), equal for equal formulas.
     """
     with torch.autocast(vectors.device.type, enabled=False):
         scores = vectors.float() @ vectors.float().T / temperature.float()  # (F, F)

@@ -93,12 +93,10 @@ class TrainingBatches:
     The threads are the same in all epochs: when memory is short, CPython may wait forever for a thread that it starts.
 
     Attributes:
-        curriculum: pairs of each epoch.
         negatives: posts that resemble answers, by question. ``config.negatives`` of them, or
             all if there are fewer, are drawn for each question of a batch. Known answers and posts of the held-out
             pairs are skipped.
         visual_ids: visual ids of each post's formulas, if ``config`` compares formulas.
-        teacher: teacher of ``config``, if it names one.
 
     Raises:
         ConfigError: a source with less than a batch of pairs, or more ranks than pairs in a batch.
@@ -211,11 +209,7 @@ def hidden_posts(store: GraphStore, pairs: Sequence[Pair], negatives: Sequence[S
 
     No post of the batch is in the thread of another one, so an answer is never read with the question that it is paired
     with. A hard negative is read without its question if the positive is; otherwise its thread would reveal that it is
-    a negative.
-
-    Args:
-        store: graphs; nothing is hidden unless they are threads.
-        negatives: hard negatives of each pair.
+    a negative. Nothing is hidden unless graphs are threads. ``negatives`` are the hard negatives of each pair.
     """
     if not isinstance(store, ThreadStore):
         return frozenset()
