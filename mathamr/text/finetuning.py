@@ -104,6 +104,8 @@ def finetune(
         TrainingError: too few pairs, a gradient that is not finite, a checkpoint of another run, or a full disk.
         Interrupted: SIGTERM, SIGUSR1 or Ctrl-C; the same call resumes.
     """
+    if resume not in ("auto", "never"):
+        raise ConfigError(f"resume={resume} is not one of auto, never")
     from mathamr.text.training.runs import learn  # slow to import
 
     encoder.model.float()  # steps of training are too small for a checkpoint in bf16

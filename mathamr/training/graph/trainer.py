@@ -101,7 +101,7 @@ def train(
         Interrupted: SIGTERM, SIGUSR1 or Ctrl-C; ``OUT/last`` holds the last step.
         KeyboardInterrupt: a second Ctrl-C; ``OUT/last`` holds the last saved step.
     """
-    check(config, store, negatives, visual_ids, teacher)
+    check(config, store, negatives, visual_ids, teacher, resume)
     sentence_text.check(encoder_config.sentence_vectors, store)
     with ranks(config.device) as world, listen() as signal:
         check_precision(config, world.device)
