@@ -2,7 +2,7 @@
 
     encoder = open_encoder("minilm")
     result = finetune(TextConfig(...), encoder, PairFile(Path("pairs.jsonl")), out=Path("model"), seed=42, log=print)
-    result.best, result.before.mrr, result.costs["best_val_mrr"]     # (Path('model/best'), 0.61, 0.68)
+    result.best, result.before.mrr, result.best_val_mrr     # (Path('model/best'), 0.61, 0.68)
     open_encoder(str(result.best))
 
 ``OUT/best`` is a folder of sentence-transformers, of the epoch with the lowest validation loss. The trainer and the
@@ -40,7 +40,7 @@ from mathamr.training.interruption import listen
 from mathamr.training.loop import Log, Progress
 from mathamr.training.losses import info_nce
 from mathamr.training.pairs import answers_of, known_positives
-from mathamr.training.result import MRR_PAIRS, QUERIES_AT_ONCE, RunState, ValidationScore, rank_of
+from mathamr.training.result import MRR_PAIRS, QUERIES_AT_ONCE, EpochRecord, ValidationScore, rank_of
 from mathamr.training.seeds import AUGMENTATION, NEGATIVES, stream
 
 TOKEN_PAIRS = 500
@@ -62,17 +62,22 @@ class Finetuned:
     Attributes:
         best: folder of the encoder with the lowest validation loss.
         before: validation scores of the original encoder.
-        state: records of the epochs, and the training loss of every step; empty if ``text.epochs`` is 0.
+        best_val_loss: validation loss of ``best``. ``best_val_mrr`` is the mean reciprocal rank of the document
+            of each query among all held-out documents.
+        history: record of each epoch; empty if ``text.epochs`` is 0.
         stopped_early: True if the validation loss stopped falling before the last epoch.
+        loss_curve: training loss of every step.
         costs: columns of a table of results: time_per_epoch_s and pairs_per_second (if anything was trained, without
-            validation), epochs, train_pairs, best_val_loss and best_val_mrr (of ``best``; the mean reciprocal rank of
-            each query's document among all held-out documents), parameters, peak_memory_bytes.
+            validation), epochs, train_pairs, best_val_loss, best_val_mrr, parameters, peak_memory_bytes.
     """
 
     best: Path
     before: ValidationScore
-    state: RunState
+    best_val_loss: float
+    best_val_mrr: float
+    history: tuple[EpochRecord, ...]
     stopped_early: bool
+    loss_curve: tuple[float, ...]
     costs: Mapping[str, float]
 
 
@@ -158,7 +163,16 @@ def finetune(
             costs["time_per_epoch_s"] = seconds / len(state.epochs)
             trained = len(state.epochs) * task.batches_per_epoch * config.batch_size
             costs["pairs_per_second"] = trained / seconds
-        return Finetuned(out / "best", state.before, state, len(state.epochs) < config.epochs, costs)
+        return Finetuned(
+            best=out / "best",
+            before=state.before,
+            best_val_loss=costs["best_val_loss"],
+            best_val_mrr=costs["best_val_mrr"],
+            history=tuple(state.epochs),
+            stopped_early=len(state.epochs) < config.epochs,
+            loss_curve=tuple(state.losses),
+            costs=costs,
+        )
 
 
 def tidy(out: Path) -> None:
