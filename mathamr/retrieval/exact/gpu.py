@@ -50,11 +50,10 @@ def _works(device: torch.device, dim: int) -> bool:
     if _kernel() is None:
         return False
     one = torch.zeros(1, dim, device=device)
-    works = False
     with suppress(Exception):  # of Triton, of a C compiler, of the driver
         list(largest(one.expand(QUERY_VECTORS, dim), one.half(), [Block(0, starts=[0], counts=[1])]))
-        works = True
-    return works
+        return True
+    return False
 
 
 def largest(queries: Tensor, vectors: Tensor, chosen: Sequence[Block]) -> Iterator[Tensor]:

@@ -75,10 +75,9 @@ def best(vectors: Tensor, rows: np.ndarray, ptr: np.ndarray, query: Tensor, k: i
     numbers = np.arange(len(ptr) - 1)
     if len(numbers) > k:
         rough = scores(vectors, rows, ptr, query, torch.float32)
-        numbers = np.flatnonzero(rough >= np.partition(rough, -k)[-k] - margin(query))
-        sizes = np.diff(ptr)
-        rows = rows[np.repeat(np.isin(np.arange(len(sizes)), numbers, assume_unique=True), sizes)]
-        ptr = np.concatenate([[0], np.cumsum(sizes[numbers])])
+        near = rough >= np.partition(rough, -k)[-k] - margin(query)
+        numbers, sizes = np.flatnonzero(near), np.diff(ptr)
+        rows, ptr = rows[np.repeat(near, sizes)], np.concatenate([[0], np.cumsum(sizes[near])])
     return numbers, scores(vectors, rows, ptr, query)
 
 

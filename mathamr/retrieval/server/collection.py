@@ -195,8 +195,8 @@ def point_ids(client: QdrantClient, name: str) -> set[int]:
             return present
 
 
-def wait_until_indexed(server: Server, name: str, expected: int, report: Report) -> int:
-    """Wait until the server has built its graphs; return the number of indexed vectors.
+def wait_until_indexed(server: Server, name: str, expected: int, report: Report) -> None:
+    """Wait until the server has built its graphs.
 
     The collection is green, and either ``expected`` vectors are indexed or their number stays the same for some
     looks: segments below the threshold get no graph and are searched whole.
@@ -227,7 +227,7 @@ def wait_until_indexed(server: Server, name: str, expected: int, report: Report)
             changed, settled = time.monotonic(), 0
         settled += status == "green"
         if status == "green" and (indexed >= expected or settled > SETTLED):
-            return indexed
+            return
         if time.monotonic() - changed > server.options.patience:
             raise StoreError(
                 f"collection {name} has stayed {status} with {indexed:,} of {expected:,} vectors indexed for "

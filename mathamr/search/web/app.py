@@ -26,6 +26,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -44,7 +45,7 @@ from mathamr.retrieval.index import Strategy
 from mathamr.search.answer import MAX_RESULTS, TASKS, Answer
 from mathamr.search.comparison import compare
 from mathamr.search.searchable import SearchEngine
-from mathamr.search.selection import CANDIDATES, FORMULAS, KINDS, Selection, typed
+from mathamr.search.selection import CANDIDATES, FORMULAS, KINDS, typed
 from mathamr.search.settings import Settings
 from mathamr.search.typed_query import MAX_CHARACTERS
 from mathamr.search.web import answers, export, katex, mathlive
@@ -220,16 +221,10 @@ def create_app(  # noqa: C901
 
     def read(asked: _Settings) -> tuple[str, dict[str, Any]]:
         """Return the text of a query and the other arguments of a search, without its strategy."""
-        task = settings.task if asked.task is None else asked.task
-        k = settings.k if asked.k is None else asked.k
-        wanted = settings.selection
-        chosen = Selection(
-            wanted.kind if asked.kind is None else asked.kind,
-            wanted.formulas if asked.formulas is None else asked.formulas,
-            start=0 if asked.start is None else asked.start,
-        )
-        text, selection = typed(asked.query, chosen)
-        return text, {"task": task, "k": k, "selection": selection}
+        filters = asked.model_dump(include={"kind", "formulas", "start"}, exclude_none=True)
+        text, selection = typed(asked.query, replace(settings.selection, **filters))
+        given = asked.model_dump(include={"task", "k"}, exclude_none=True)
+        return text, {"task": settings.task, "k": settings.k, **given, "selection": selection}
 
     def found(asked: SearchRequest) -> Answer:
         text, arguments = read(asked)
