@@ -31,6 +31,7 @@ from graphs.errors import Failure, RetrievalError
 from graphs.graph.graph_maker import ParserFactory
 from graphs.graph.virtual_nodes import VirtualNodeSpec
 from graphs.graph.vocabulary import Vocabulary
+from graphs.processes import batched
 from graphs.stores.store import GraphStore
 from mathamr import maxsim
 from mathamr.maxsim import VectorSets
@@ -282,12 +283,11 @@ class MathAMR:
         if repeated := [post_id for post_id, count in Counter(post.post_id for post in posts).items() if count > 1]:
             raise RetrievalError(f"two posts have the id {repeated[0]}; ids must differ; a text's id is its position")
         with Console(quiet=not show_progress_bar).stage("encoding", len(posts), "texts") as advance:
-            for start in range(0, len(posts), POSTS_A_BATCH):
-                batch = posts[start : start + POSTS_A_BATCH]
-                for place, encoded in enumerate(self._reader.encode_posts(batch), start):
+            for batch in batched(posts, POSTS_A_BATCH):
+                for encoded in self._reader.encode_posts(batch):
                     if isinstance(encoded, Failure):
-                        name = posts[place].post_id
-                        raise RetrievalError(f"text {place} ({name}) cannot be read: {encoded.message}; remove it")
+                        name = f"text {len(encoded_texts)} ({posts[len(encoded_texts)].post_id})"
+                        raise RetrievalError(f"{name} cannot be read: {encoded.message}; remove it")
                     encoded_texts.append(encoded)
                 advance(len(batch))
         return encoded_texts

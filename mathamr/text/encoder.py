@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from graphs import digests
 from graphs.errors import ConfigError
+from graphs.processes import batched
 from mathamr.text.encoder_faults import check_tokenizer, opening_error
 from mathamr.training.seeds import drawn_from
 
@@ -196,14 +197,16 @@ class TextEncoder:
         """
         import torch
 
-        tokens = [_token_vectors(output).float().cpu() for output in self._outputs(texts, side, 32, output_value=None)]
+        tokens = [
+            _token_vectors(output).float().cpu() for output in self._outputs(list(texts), side, 32, output_value=None)
+        ]
         pooled = torch.stack([own.mean(dim=0) for own in tokens])
         return torch.cat(tokens).norm(dim=1).numpy(), pooled.norm(dim=1).numpy()
 
-    def _outputs(self, texts: Sequence[str], side: Side, batch_size: int, **form: Any) -> Any:
+    def _outputs(self, texts: list[str], side: Side, batch_size: int, **form: Any) -> Any:
         """Return what the model makes of each text in this ``form``; ``output_value=None``: vectors of tokens, too."""
         return self.model.encode(
-            list(texts),
+            texts,
             prompt=self.prompt(side),  # also if empty: the model's default prompt would be added otherwise
             batch_size=batch_size,
             show_progress_bar=False,
@@ -361,9 +364,9 @@ def _token_vectors(output: Any) -> Any:
     return output["token_embeddings"][output["attention_mask"].bool()]
 
 
-def _parts(texts: Sequence[str], size: int, progress: Callable[[int], None] | None) -> Iterable[Sequence[str]]:
+def _parts(texts: Sequence[str], size: int, progress: Callable[[int], None] | None) -> Iterable[list[str]]:
     """Yield the texts in parts; ``progress`` is called with the size of each."""
-    for start in range(0, len(texts), size):
-        yield texts[start : start + size]
+    for part in batched(texts, size):
+        yield part
         if progress is not None:
-            progress(min(size, len(texts) - start))
+            progress(len(part))

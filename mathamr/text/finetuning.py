@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from graphs.errors import ConfigError, TrainingError
+from graphs.processes import batched
 from mathamr import maxsim
 from mathamr.evaluation.efficiency import peak_device_memory
 from mathamr.maxsim import VectorSets
@@ -201,8 +202,7 @@ class ValidationPairs:
         row_of = {text: i for i, text in enumerate(self.queries)}
         column_of = {text: i for i, text in enumerate(self.documents)}
         loss, reciprocal = 0.0, 0.0
-        for start in range(0, len(self.pairs), QUERIES_AT_ONCE):
-            some = self.pairs[start : start + QUERIES_AT_ONCE]
+        for some in batched(self.pairs, QUERIES_AT_ONCE):
             asked = [query for query, _ in some]
             rows = torch.tensor([row_of[query] for query in asked], device=queries.ptr.device)
             scores = maxsim.scores(queries.select(rows), documents, normalize=True)

@@ -189,15 +189,9 @@ def _rank(
     _leave_signals_to_training()
     if rank and folder is not None:
         _write_to(folder / f"rank-{rank}.log")
-    group: dict[str, object] = {
-        "RANK": rank,
-        "LOCAL_RANK": rank,
-        "WORLD_SIZE": count,
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": port,
-    }
-    group |= {"TORCHELASTIC_USE_AGENT_STORE": True, "TORCHELASTIC_RESTART_COUNT": 0}  # the store is there already
-    os.environ.update({name: str(value) for name, value in group.items()})
+    numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_PORT": port}
+    os.environ.update({name: str(number) for name, number in numbers.items()}, MASTER_ADDR="127.0.0.1")
+    os.environ.update(TORCHELASTIC_USE_AGENT_STORE="True", TORCHELASTIC_RESTART_COUNT="0")  # the store is there already
 
     def log(record: dict[str, Any]) -> None:
         if rank == 0:

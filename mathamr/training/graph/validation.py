@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from graphs.errors import ConfigError
+from graphs.processes import batched
 from graphs.stores.store import GraphStore
 from mathamr import maxsim
 from mathamr.maxsim import VectorSets
@@ -92,8 +93,7 @@ class Validation:
         single = self._config.beta == 0
         documents = answers.documents_only() if single else answers
         ranks = []
-        for start in range(0, len(pairs), QUERIES_AT_ONCE):
-            some = pairs[start : start + QUERIES_AT_ONCE]
+        for some in batched(pairs, QUERIES_AT_ONCE):
             questions = [pair.question_id for pair in some]
             queries = self._of(sets, questions)
             scores = maxsim.scores(queries.documents_only() if single else queries, documents)
