@@ -22,7 +22,7 @@ from typing import Any
 from graphs.errors import ConfigError
 from mathamr.text.encoder import DTYPES, POOLINGS, Opening, place_of
 from mathamr.training.config import LEAST, PRECISIONS, LearningConfig
-from mathamr.training.limits import check_bounds
+from mathamr.training.limits import check_bounds, check_negatives
 
 LOSSES = ("mnrl", "symmetric", "maxsim", "triplet", "cosine")
 _HARD_NEGATIVES = ("triplet", "cosine")  # losses that use no other negatives
@@ -139,6 +139,7 @@ class TextConfig(LearningConfig, Opening):
         ):
             if wrong:
                 raise ConfigError(message)
+        check_negatives("text", self)
         cuts = self.matryoshka
         if cuts is not None and not (cuts and all(0 < cut < math.inf for cut in cuts)):
             raise ConfigError(f"text.matryoshka={cuts} must be dimensions or shares above 0, or null")

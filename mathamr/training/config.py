@@ -20,7 +20,7 @@ from typing import Any
 
 from graphs.corpus.pairs import POSITIVES
 from graphs.errors import ConfigError
-from mathamr.training.limits import check_bounds
+from mathamr.training.limits import check_bounds, check_negatives
 
 PRECISIONS = ("fp32", "bf16")
 NEGATIVE_SOURCES = ("bm25", "tags", "model")
@@ -177,6 +177,7 @@ class TrainConfig(LearningConfig):
                 f"train.max_pairs={self.max_pairs} does not fill a batch of train.batch_size={self.batch_size}; use "
                 "more pairs, or null for all"
             )
+        check_negatives("train", self)
         if not 0 < self.validation_fraction < 1:
             raise ConfigError(
                 f"train.validation_fraction={self.validation_fraction} must lie between 0 and 1, both excluded: "

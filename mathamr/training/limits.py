@@ -1,15 +1,10 @@
-"""Bounds of settings of training, of graph models and of text encoders.
+"""Bounds of settings, for every configuration that is a dataclass.
 
 >>> from types import SimpleNamespace
->>> settings = SimpleNamespace(epochs=1, negatives=9, negative_pool=3)
->>> check_bounds("train", settings, at_least={"epochs": 2}, positive=(), one_of={})
+>>> check_bounds("train", SimpleNamespace(epochs=0), at_least={"epochs": 1})
 Traceback (most recent call last):
     ...
-graphs.errors.ConfigError: train.epochs=1 must be at least 2
->>> check_bounds("text", settings, at_least={}, positive=(), one_of={})  # doctest: +ELLIPSIS
-Traceback (most recent call last):
-    ...
-graphs.errors.ConfigError: text.negatives=9 cannot be drawn from text.negative_pool=3 ... larger pool
+graphs.errors.ConfigError: train.epochs=0 must be at least 1
 """
 
 from __future__ import annotations
@@ -25,18 +20,16 @@ def check_bounds(
     group: str,
     settings: Any,
     *,
-    at_least: Mapping[str, float],
-    positive: Sequence[str],
-    one_of: Mapping[str, Sequence[str]],
+    at_least: Mapping[str, float] | None = None,
+    positive: Sequence[str] = (),
+    one_of: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Raise for a setting below its bound, infinite or NaN, not positive, or not among its choices; None is skipped.
-
-    More hard negatives than their pool, or a bound of similarity outside 0 to 1, are refused, too.
 
     Raises:
         ConfigError: names the setting as ``GROUP.NAME=VALUE``.
     """
-    for name, least in at_least.items():
+    for name, least in (at_least or {}).items():
         value = getattr(settings, name)
         if value is not None and not least <= value < math.inf:
             raise ConfigError(
@@ -46,9 +39,20 @@ def check_bounds(
         value = getattr(settings, name)
         if not (value > 0 and math.isfinite(value)):
             raise ConfigError(f"{group}.{name}={value} must be a positive number")
-    for name, choices in one_of.items():
+    for name, choices in (one_of or {}).items():
         if getattr(settings, name) not in choices:
             raise ConfigError(f"{group}.{name}={getattr(settings, name)} is not one of {', '.join(choices)}")
+
+
+def check_negatives(group: str, settings: Any) -> None:
+    """Raise for more hard negatives than their pool, or a bound of similarity outside 0 to 1.
+
+    >>> from types import SimpleNamespace
+    >>> check_negatives("text", SimpleNamespace(negatives=9, negative_pool=3))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    graphs.errors.ConfigError: text.negatives=9 cannot be drawn from text.negative_pool=3 ... larger pool
+    """
     if settings.negatives > settings.negative_pool:
         raise ConfigError(
             f"{group}.negatives={settings.negatives} cannot be drawn from {group}.negative_pool="
