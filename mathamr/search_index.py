@@ -74,7 +74,11 @@ def identity_of(corpus: Corpus) -> str:
 
 
 def keep(
-    system: System[Any], job: FinishedSearch, search: ThreadSearch, folder: Path, parts: Mapping[str, Mapping[str, Any]]
+    system: System[Any],
+    job: FinishedSearch[Any],
+    search: ThreadSearch,
+    folder: Path,
+    parts: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Keep a finished job's system in ``folder``; return its entry of the manifest.
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ def write_index(index: StructureIndex, folder: Path) -> None:
         arrays |= {f"{kind}.{name}": getattr(forest, name) for name in _FOREST}
     with (folder / ARRAYS).open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # numpy types keywords as its own option
-    rules = {one.name: asdict(index.scoring)[one.name] for one in fields(Scoring)}
+    rules = {one.name: getattr(index.scoring, one.name) for one in fields(Scoring)}
     content = {"symbols": index.names.symbols(), "edges": index.names.edges(), "scoring": rules}
     write_whole(folder / NAMES, json.dumps(content))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError
@@ -96,10 +96,10 @@ class BM25System(System[BM25Settings]):
         topic_set.say_lost(self.console, searched, "lack the query formula")
         return Retrieved(results, speed(len(searched), seconds), index.visual_ids)
 
-    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+    def keep(self, job: FinishedSearch[BM25Settings], folder: Path) -> Mapping[str, Any]:
         """Keep the scores of the posts, and the published trees of topics where formulas are compared."""
-        settings = cast(BM25Settings, job.settings)
-        own, results = settings.bm25, settings.thread.results(settings.retrieval.k)
+        settings, own = job.settings, job.settings.bm25
+        results = settings.thread.results(settings.retrieval.k)
         job.indexed.index.documents.write(folder)
         trees = self._formulas_db if own.by == "formulas" else None
         if trees is not None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from graphs.corpus.post import Topic
 from mathamr.evaluation.efficiency import Stopwatch
@@ -64,11 +64,10 @@ class FusionSystem(System[FusionSettings]):
         costs = joint_speed(settings, own.of, topic_set, watch.seconds)
         return Retrieved(fused if visual_ids is None else with_posts(fused, runs), costs, visual_ids)
 
-    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+    def keep(self, job: FinishedSearch[FusionSettings], folder: Path) -> Mapping[str, Any]:
         """Keep the rule; the parts are kept beside it."""
-        settings = cast(FusionSettings, job.settings)
-        own = settings.fusion
-        rule = {"how": own.how, "rrf_k": own.k, "weights": own.weights, "results": settings.retrieval.k}
+        own = job.settings.fusion
+        rule = {"how": own.how, "rrf_k": own.k, "weights": own.weights, "results": job.settings.retrieval.k}
         return {"of": list(own.of), **rule}
 
     @classmethod

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from graphs.corpus.corpus import Corpus
 from graphs.corpus.leaks import PairsApart
@@ -306,9 +306,9 @@ class GraphSystem(System[GraphSettings]):
             return search_formulas(settings.retrieval, vectors, indexed, with_formula, maps, formulas)
         return search_posts(settings, vectors, indexed, topics)
 
-    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+    def keep(self, job: FinishedSearch[GraphSettings], folder: Path) -> Mapping[str, Any]:
         """Keep vectors of the posts, and the model."""
-        settings, vectors = cast(GraphSettings, job.settings), job.encoded.vectors
+        settings, vectors = job.settings, job.encoded.vectors
         prepared = self._preparation.of(settings)
         graphs = GraphStore(prepared.topics, settings.graph.spec())
         record = keep_model(settings, job.trained.folder, graphs, prepared.formulas, folder, job.queries.topics)

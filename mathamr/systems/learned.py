@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -147,9 +147,9 @@ class LearnedSystem(System[LearnedSettings]):
         records = {WEIGHTS: weights.record()}
         return Retrieved(results if visual_ids is None else with_posts(results, runs), costs, visual_ids, records)
 
-    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+    def keep(self, job: FinishedSearch[LearnedSettings], folder: Path) -> Mapping[str, Any]:
         """Keep the weights, and the facts of all answers where features need them; the parts are kept beside it."""
-        settings = cast(LearnedSettings, job.settings)
+        settings = job.settings
         shutil.copyfile(job.place / file_name(job.queries.test_name, WEIGHTS), folder / WEIGHTS)
         families = _of_posts(settings)
         if families:

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,17 +81,16 @@ class SparseSystem(System[SparseSettings]):
             results = {topic: indexed.index.search(queries[[place]], count) for place, topic in enumerate(texts)}
         return Retrieved(results, speed(len(texts), watch.seconds))
 
-    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+    def keep(self, job: FinishedSearch[SparseSettings], folder: Path) -> Mapping[str, Any]:
         """Keep the weights of the posts, and the name of the encoder, which stays in its folder."""
-        settings = cast(SparseSettings, job.settings)
-        own = settings.sparse
+        own = job.settings.sparse
         job.indexed.index.write(folder)
         return {
             "encoder": own.encoder,
             "identity": identity(str(own.encoder)),
             "max_length": own.max_length,
             "most_words": own.most_words,
-            "results": settings.thread.results(settings.retrieval.k),
+            "results": job.settings.thread.results(job.settings.retrieval.k),
         }
 
     @classmethod

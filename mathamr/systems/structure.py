@@ -105,7 +105,7 @@ class StructureSystem(System[StructureSettings]):
                     rankings[name] = with_similar_posts(rankings[name], similar, made, query, few, k, names)
         return Retrieved(formulas.hits(rankings), speed(len(found), watch.seconds), formulas.visual_ids)
 
-    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+    def keep(self, job: FinishedSearch[StructureSettings], folder: Path) -> Mapping[str, Any]:
         """Keep the trees of the formulas of posts, and the published trees of topics."""
         search: StructureSearch = job.indexed.index.answers
         search.write(folder)

@@ -26,7 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from inspect import getattr_static
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, get_args, get_origin
 
 from graphs.corpus.corpus import Corpus, topics_may_be_posts
 from graphs.corpus.leaks import PairsApart, questions_of_topics
@@ -45,12 +45,10 @@ from mathamr.stages.needed import NeededPosts, needed_posts
 from mathamr.stages.retrieval.threads import Threads
 from mathamr.stages.settings import JobSettings, thread_of
 from mathamr.stages.topic_sets import EmbeddingSpace, Encoded, Indexed, Log, Retrieved, SelectPosts, TopicSet, Trained
-from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch
+from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, Settings
 
 if TYPE_CHECKING:
     from mathamr.stages.vectors import EncodedPosts
-
-Settings = TypeVar("Settings", bound=JobSettings)
 
 
 class System(ABC, Generic[Settings]):
@@ -224,7 +222,7 @@ class System(ABC, Generic[Settings]):
             "condition"
         )
 
-    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+    def keep(self, job: FinishedSearch[Settings], folder: Path) -> Mapping[str, Any]:
         """Write the files that answer search needs to ``folder``; return a record for :meth:`open_kept`, as JSON.
 
         Raises:

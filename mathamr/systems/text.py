@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -315,9 +315,9 @@ class TextSystem(System[TextSettings]):
         topic_set.say_lost(self.console, topics, "have no text")
         return search_posts(settings, vectors, indexed, topics)
 
-    def keep(self, job: FinishedSearch, folder: Path) -> Mapping[str, Any]:
+    def keep(self, job: FinishedSearch[TextSettings], folder: Path) -> Mapping[str, Any]:
         """Keep vectors of the posts, and the encoder."""
-        settings, vectors = cast(TextSettings, job.settings), job.encoded.vectors
+        settings, vectors = job.settings, job.encoded.vectors
         post_ids = vectors.encoded(self._searched(job.queries))
         record = keep_vectors(settings, vectors, post_ids, self.joined_questions(settings, post_ids), folder)
         own = self._tiny if settings.text.encoder == "tiny" else None

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from graphs import database
 from graphs.corpus.post import Topic
@@ -34,9 +34,11 @@ from mathamr.stages.retrieval.threads import Threads
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import Encoded, Indexed, TopicSet, Trained
 
+Settings = TypeVar("Settings", bound=JobSettings)
+
 
 @dataclass(frozen=True)
-class FinishedSearch:
+class FinishedSearch(Generic[Settings]):
     """A finished job, with what its search was made with.
 
     Attributes:
@@ -44,7 +46,7 @@ class FinishedSearch:
         place: folder of its results.
     """
 
-    settings: JobSettings
+    settings: Settings
     trained: Trained
     encoded: Encoded
     indexed: Indexed
