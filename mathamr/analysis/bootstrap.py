@@ -28,8 +28,7 @@ def accuracy(found: Hits, k: int) -> Floats:
 
 def reciprocal_rank(found: Hits) -> Floats:
     """Return 1 / rank of each query's first right document (Q,); their mean is MRR."""
-    values: Floats = np.reciprocal(found.rank.astype(np.float64))  # an unknown (infinite) rank gives 0
-    return values
+    return np.reciprocal(found.rank.astype(np.float64))  # an unknown (infinite) rank gives 0
 
 
 def ndcg(found: Hits, k: int) -> Floats:

@@ -53,8 +53,7 @@ def plane(vectors: ArrayLike) -> Floats:
     if array.shape[1] < 2:
         raise AnalysisError(f"a plane needs two dimensions, not shape {array.shape}")
     mean, _, components = principal_components(array)
-    coordinates: Floats = (array - mean) @ components[:, :2]
-    return coordinates
+    return (array - mean) @ components[:, :2]
 
 
 def covariance(array: Floats) -> tuple[Floats, Floats]:

@@ -141,8 +141,7 @@ def _weights(x: Floats, signs: Floats, penalty: float) -> Floats:
         ridge = np.append(penalty * w[:-1], 0.0)
         return float(np.logaddexp(0, -logits).sum() + ridge @ w / 2), x.T @ slope + ridge
 
-    found: Floats = minimize(loss, np.zeros(x.shape[1]), jac=True, method="L-BFGS-B").x
-    return found
+    return minimize(loss, np.zeros(x.shape[1]), jac=True, method="L-BFGS-B").x
 
 
 def _loss_left_out(x: Floats, signs: Floats, penalty: float) -> float:

@@ -82,8 +82,7 @@ def standardizing(vectors: ArrayLike) -> Transformation:
 
     def transformed(others: ArrayLike) -> Floats:
         centred = _centred(others, mean)
-        moved: Floats = centred / deviation.astype(centred.dtype)
-        return moved
+        return centred / deviation.astype(centred.dtype)
 
     return transformed
 
@@ -99,8 +98,7 @@ def whitening(vectors: ArrayLike) -> Transformation:
 
     def transformed(others: ArrayLike) -> Floats:
         centred = _centred(others, mean)
-        moved: Floats = centred @ projection.astype(centred.dtype)
-        return moved
+        return centred @ projection.astype(centred.dtype)
 
     return transformed
 
@@ -120,8 +118,7 @@ def top_removal(vectors: ArrayLike, components: int | None = None) -> Transforma
     def transformed(others: ArrayLike) -> Floats:
         centred = _centred(others, mean)
         top = directions[:, :count].astype(centred.dtype)  # (d, count)
-        moved: Floats = centred - centred @ top @ top.T
-        return moved
+        return centred - centred @ top @ top.T
 
     return transformed
 

@@ -89,8 +89,7 @@ def unit_vectors(vectors: ArrayLike, name: str = "vectors") -> Floats:
     lengths = np.sqrt(np.einsum("ij,ij->i", array, array, dtype=np.float64))  # large float32 values would overflow
     if (zero := np.flatnonzero(lengths == 0)).size:
         raise AnalysisError(f"row {zero[0]} of the {name} is zero and has no direction; remove such rows")
-    unit: Floats = (array / lengths[:, None].astype(array.dtype)).astype(np.float32)
-    return unit
+    return (array / lengths[:, None].astype(array.dtype)).astype(np.float32)
 
 
 def checked(vectors: ArrayLike, name: str = "vectors") -> Floats:
@@ -142,8 +141,7 @@ def maxsim(queries: VectorSets, documents: VectorSets) -> Similarities:
 
     @torch.no_grad()
     def rows(start: int, stop: int) -> Floats:
-        block: Floats = scores(asked.select(torch.arange(start, stop)), found, normalize=True).numpy()
-        return block
+        return scores(asked.select(torch.arange(start, stop)), found, normalize=True).numpy()
 
     return Similarities(len(asked), len(found), rows)
 

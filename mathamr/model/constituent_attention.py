@@ -105,8 +105,7 @@ def attend(query: Tensor, x: Tensor, plan: ConstituentPlan) -> Tensor:
 
     .. math:: z_s = \sum_j \alpha_{sj} x_j, \quad \alpha_{sj} = \mathrm{softmax}_j (q_s \cdot x_j / \sqrt d)
     """
-    weighted: Tensor = _Attention.apply(query, x, plan)
-    return weighted
+    return _Attention.apply(query, x, plan)
 
 
 def attend_reference(query: Tensor, x: Tensor, plan: ConstituentPlan) -> Tensor:

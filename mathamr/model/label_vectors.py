@@ -187,8 +187,7 @@ class LabelText(nn.Module):
                 "weights into it"
             )
         distinct, position = torch.unique(labels, return_inverse=True)
-        projected: Tensor = (self.vectors.index_select(0, distinct) @ self.weight).index_select(0, position)
-        return projected
+        return (self.vectors.index_select(0, distinct) @ self.weight).index_select(0, position)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         found = state_dict.get(f"{prefix}vectors")

@@ -33,5 +33,4 @@ class ProjectionHead(nn.Module):
         )
 
     def forward(self, hidden: Tensor) -> Tensor:
-        projected: Tensor = self.layers(hidden)
-        return projected
+        return self.layers(hidden)

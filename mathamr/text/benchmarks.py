@@ -81,7 +81,6 @@ class Benchmark:
     Attributes:
         answers: searched texts: name of the file -> id -> text.
         train: training pairs; ``related`` are further ones, or None for a collection without that kind.
-        tests: tests by name.
         left_out: number of pairs and queries left out, by reason.
     """
 
@@ -132,7 +131,6 @@ def of_statements(
         test_share: share of the statements of seen papers that are tested.
         unseen_papers: number of papers whose statements are all tested.
         unseen_since: day (YYYY-MM-DD) from which on the statements of all papers are tested, instead of that number.
-        seed: seed of the split (:func:`mathamr.text.sources.splits.split_papers`).
         written: questions of the test ``written``; their statements are in no training pair.
 
     Raises:

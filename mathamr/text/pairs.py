@@ -62,7 +62,6 @@ class PairFile:
             negatives of each other.
         groups: uint64 (n,), hashes of the groups.
         learned: int64 (at most n,), numbers of the pairs that are trained on.
-        hash: hash of the file's content.
 
     Raises:
         CorpusError: a missing file, or a line that is not a pair.

@@ -14,19 +14,14 @@ from graphs.lazy_names import on_first_use
 if TYPE_CHECKING:
     from mathamr.training.config import TrainConfig
     from mathamr.training.graph.trainer import train
-    from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
     from mathamr.training.pairs import read_pairs
-    from mathamr.training.result import TrainResult
 
-__all__ = ["EXIT_INTERRUPTED", "Interrupted", "TrainConfig", "TrainResult", "read_pairs", "train"]
+__all__ = ["TrainConfig", "read_pairs", "train"]
 
 __getattr__ = on_first_use(
     __name__,
     {
-        "EXIT_INTERRUPTED": "mathamr.training.interruption",
-        "Interrupted": "mathamr.training.interruption",
         "TrainConfig": "mathamr.training.config",
-        "TrainResult": "mathamr.training.result",
         "read_pairs": "mathamr.training.pairs",
         "train": "mathamr.training.graph.trainer",
     },
