@@ -97,7 +97,11 @@ _NAMES = _names()
 
 
 def words(label: str, forms: Mapping[str, str] | None = None) -> str:
-    """Return the words of a label, with those of stemmed concepts (:func:`full_forms`); "" for labels of many."""
+    """Return the words of a label, for a text encoder; "" for labels that represent many.
+
+    Args:
+        forms: words of stemmed concepts: see :func:`full_forms`.
+    """
     if label in RESERVED_LABELS:
         return ""
     label = (forms or {}).get(label, label)

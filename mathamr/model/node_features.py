@@ -33,8 +33,9 @@ class NodeFeatures(nn.Module):
     """Label embedding (thesis 3.3.1, Xavier-uniform) and virtual-node initialisation (thesis 4.3.4).
 
     Args:
-        vn_learned: learned part of the initial value ``vn_init`` of virtual nodes; ``projection`` is one for all of
-            them, ``typed_projection`` one for each kind.
+        vn_init: initial value of virtual nodes: ``zero``, ``random`` or ``mean``.
+        vn_learned: learned part of it: ``none``, ``embedding``, ``projection`` (one for all virtual nodes) or
+            ``typed_projection`` (one for each kind); a pair of ``VIRTUAL_NODE_STARTS``.
         text: vectors of the labels' words, added to the embedding; the mean is then taken over the sums.
         sentences: vectors of the sentences' text, added to the initial vectors of sentence nodes.
 

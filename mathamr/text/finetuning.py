@@ -100,10 +100,11 @@ def finetune(
     Args:
         pairs: training pairs; without ``validation``, the share ``config.validation_fraction`` of them is held out.
         seed: seed of order, negatives and dropout. The held-out pairs do not depend on it.
-        log: function that receives records of the kinds start, step, epoch and negatives, on rank 0 only; ``progress``
-            and ``resume`` are those of :func:`mathamr.training.graph.trainer.train`.
+        log: function that receives records of the kinds start, step, epoch and negatives, on rank 0 only.
         validation: separate pairs that select the best epoch.
         mining: source of hard negatives for the training pairs; required if ``config.negatives`` is above 0.
+        resume: ``auto`` resumes an interrupted run from ``out``, ``never`` starts anew.
+        progress: function called with the number of steps done since its last call.
 
     Raises:
         ConfigError: settings that contradict each other, or do not fit the encoder or the pairs.
