@@ -43,15 +43,12 @@ def hits_of_run(run: Run, qrels: Qrels, k: int, *, relevant: int = RELEVANT) -> 
     """Return the hits of a run's first ``k`` results, for topics with a right document, ordered by topic id.
 
     Accuracy, MRR and nDCG of a run file follow from them. Results are ordered by score, whatever the order of lines.
-    Documents without a judgment count as wrong.
+    Documents without a judgment count as wrong, and places missing from the run as misses.
 
     >>> run = Run.from_results("demo", {"A.1": [("b", 2.0), ("a", 1.0)]})
     >>> found = hits_of_run(run, {"A.1": {"a": 3, "b": 1}, "A.2": {"c": 2}, "A.3": {"d": 0}}, k=5)
     >>> accuracy(found, 1), accuracy(found, 5), reciprocal_rank(found)  # of A.1 and A.2
     (array([0., 0.]), array([1., 0.]), array([0.5, 0. ]))
-
-    Args:
-        k: number of results for each topic; places missing from the run count as misses.
 
     Raises:
         AnalysisError: ``k`` below 1, or no topic with a right document.

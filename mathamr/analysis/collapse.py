@@ -42,15 +42,12 @@ class Collapse:
 
 
 def collapse(vectors: ArrayLike, ptr: NDArray[np.integer], kinds: NDArray[np.integer]) -> dict[str, Collapse]:
-    """Return cosines and ranks within documents, for each kind of virtual node and for ``all``.
+    """Return cosines and ranks within documents, for each kind that occurs twice in one of them, and for ``all``.
 
     Args:
         vectors: vectors (V, p) of all documents, one document after the other.
         ptr: start of each document (B + 1,).
         kinds: kind of each vector (V,): 0 formula, 1 sentence, 2 document, 3 token.
-
-    Returns:
-        One :class:`Collapse` for each kind that occurs more than once in a document, and one for ``all``.
     """
     unit = unit_vectors(vectors).astype(np.float64)
     if len(kinds) != len(unit) or ptr[-1] != len(unit):

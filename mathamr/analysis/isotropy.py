@@ -30,14 +30,12 @@ Transformation = Callable[[ArrayLike], Floats]
 
 
 def partition_isotropy(vectors: ArrayLike) -> float:
-    """Return I_A, the second-order approximation of min Z(c) / max Z(c) over unit vectors c.
+    """Return I_A of vectors (n, d), the second-order approximation of min Z(c) / max Z(c) over unit vectors c.
 
     Z(c) is the sum of exp(c . v).
     For n vectors V at unit length: (n - |sum of V| + s_min^2 / 2) / (n + |sum of V| + s_max^2 / 2), with the singular
-    values s of V. Between 0 and 1; source: Mu and Viswanath, *All-but-the-Top* (2018), section 2.2.
-
-    Args:
-        vectors: vectors (n, d) of any length but zero. With n <= d the smallest of the d singular values is 0.
+    values s of V; with n <= d the smallest of the d is 0. Between 0 and 1; source: Mu and Viswanath, *All-but-the-Top*
+    (2018), section 2.2.
     """
     unit = unit_vectors(vectors)
     n = len(unit)

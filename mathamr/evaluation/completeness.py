@@ -64,9 +64,7 @@ def completeness(
 def short(counts: Mapping[str, object]) -> list[str]:
     """Return a line for each count of a table of results that is lower than expected; none where there are no counts.
 
-    Args:
-        counts: by the names of :data:`COLUMNS`; ``unread``, ``unanswered`` and ``hopeless`` name topics, if they are
-            known.
+    ``counts`` are by :data:`COLUMNS`; ``unread``, ``unanswered`` and ``hopeless`` name topics, if they are known.
     """
     numbers = [counts.get(name) for name in COLUMNS]
     if not all(isinstance(number, int) for number in numbers):

@@ -126,12 +126,9 @@ def evaluate(
             "give a run of the topics that these qrels judge, with the same ids"
         )
     rankings = {topic_id: official_order(hits, task) for topic_id, hits in run.rankings.items() if topic_id in qrels}
-    if visual_ids is not None:
-        ordered = {topic_id: _visual_ids(hits, visual_ids) for topic_id, hits in rankings.items()}
-        if not any(ordered.values()):
-            raise EvaluationError(f"no formula of run {run.name!r} has a visual id; give the map of its collection")
-    else:
-        ordered = {topic_id: [hit.doc_id for hit in hits] for topic_id, hits in rankings.items()}
+    ordered = {topic_id: _documents(hits, visual_ids) for topic_id, hits in rankings.items()}
+    if visual_ids is not None and not any(ordered.values()):
+        raise EvaluationError(f"no formula of run {run.name!r} has a visual id; give the map of its collection")
     import ir_measures  # slow to import
 
     # Ranks replace scores: the order, ties included, is settled above and must not change.
@@ -250,8 +247,7 @@ def judged_results(run: Run, qrels: Qrels, visual_ids: Mapping[str, str] | None 
     """
     judged = 0
     for topic, hits in run.rankings.items():
-        ids = [hit.doc_id for hit in hits] if visual_ids is None else _visual_ids(hits, visual_ids)
-        judged += len(qrels.get(topic, {}).keys() & ids)
+        judged += len(qrels.get(topic, {}).keys() & _documents(hits, visual_ids))
     return judged
 
 
@@ -265,6 +261,8 @@ def restrict(qrels: Qrels, collection: Container[str], relevant: int = RELEVANT)
     return {t: docs for t, docs in inside.items() if max(docs.values(), default=0) >= relevant}
 
 
-def _visual_ids(hits: Sequence[Hit], visual_ids: Mapping[str, str]) -> list[str]:
-    """Return the visual ids of results of Task 2, each once; formulas without one are left out."""
+def _documents(hits: Sequence[Hit], visual_ids: Mapping[str, str] | None) -> list[str]:
+    """Return the ids of results; in Task 2 their visual ids, each once, without formulas that have none."""
+    if visual_ids is None:
+        return [hit.doc_id for hit in hits]
     return list(dict.fromkeys(visual_ids[hit.doc_id] for hit in hits if hit.doc_id in visual_ids))

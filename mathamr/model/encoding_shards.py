@@ -17,6 +17,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -66,10 +67,7 @@ def encode_in_shards(
     if not post_ids:
         raise StoreError("no post to encode; check that preprocessed.db belongs to the collection", path=store.path)
     report = progress or (lambda count: None)
-
-    def encode_some(ids: Sequence[str]) -> VectorSets:
-        return encode(encoder, store, ids, max_nodes=max_nodes, max_edges=max_edges, progress=report)
-
+    encode_some = partial(encode, encoder, store, max_nodes=max_nodes, max_edges=max_edges, progress=report)
     identity = json.dumps([identity, store.config_hash, store.source])
     return in_shards(encode_some, post_ids, folder, identity=identity, posts_a_shard=posts_a_shard, resumed=report)
 

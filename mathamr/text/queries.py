@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from graphs.errors import Failure
 from mathamr.text.asking.answers import KeptAnswers, Question
 from mathamr.text.asking.json_objects import first_object, texts
-from mathamr.text.asking.models import LanguageModel, NoAnswer
+from mathamr.text.asking.models import LanguageModel
 from mathamr.text.statements import Statement
 
 _MIN_CHARACTERS = 8  # fewest of a sentence that may be a query, unlike "Then:"
@@ -64,13 +64,9 @@ def model_queries(
         answers: file of answers; statements with an answer in it are not asked about again.
     """
     found: list[list[str] | Failure] = []
-    asked = answers.ask(model, questions_for(statements, names))
-    for answer, name in zip(asked, names, strict=True):
-        if isinstance(answer, NoAnswer):
-            found.append(Failure(name, "queries", "no answer", str(answer)))
-        else:
-            unreadable = Failure(name, "queries", "no question in the answer", answers.unreadable(answer))
-            found.append(questions_of(answer) or unreadable)
+    for answer, name in zip(answers.ask(model, questions_for(statements, names)), names, strict=True):
+        questions = questions_of(answer) if isinstance(answer, str) else []
+        found.append(questions or answers.failure(name, "queries", answer, "no question in the answer"))
     return found
 
 

@@ -92,7 +92,6 @@ class TrainingState:
 class Checkpoint:
     """Loaded checkpoint; ``weights`` by parameter name, on the CPU."""
 
-    path: Path
     info: CheckpointInfo
     weights: dict[str, Tensor]
 
@@ -190,7 +189,7 @@ def load(
             )
             raise TrainingError(message, path=path)
     _refuse_damage(folder / _WEIGHTS, written)
-    return Checkpoint(path, info, _read_tensors(folder / _WEIGHTS))
+    return Checkpoint(info, _read_tensors(folder / _WEIGHTS))
 
 
 def weights_hash(path: str | os.PathLike[str]) -> str:
@@ -226,7 +225,7 @@ def load_encoder(
 ) -> Encoder:
     """Return the encoder of a checkpoint, in evaluation mode, for graphs of ``config_hash``; errors as :func:`load`."""
     checkpoint = load(path, config_hash=config_hash)
-    return encoder_of(checkpoint.info, checkpoint.weights, device, path=checkpoint.path)
+    return encoder_of(checkpoint.info, checkpoint.weights, device, path=Path(path))
 
 
 def encoder_of(

@@ -93,10 +93,7 @@ def sample_pairs(
 
     Without ``most``, and where no more are available, the pairs are returned as they were given. The choice depends
     only on the ids, so a sample of a sample of the same size is the same. Of millions of pairs only hashes are held.
-
-    Args:
-        having: function that returns those of some posts that are available, such as
-            :meth:`graphs.stores.store.GraphStore.having`; None: all are.
+    ``having`` is :meth:`graphs.stores.store.GraphStore.having`; None: all posts are available.
 
     >>> pairs = [Pair(f"q{i}", f"a{i}") for i in range(9)]
     >>> posts = {f"{kind}{i}" for kind in "qa" for i in range(1, 9)}  # q0 and a0 have no graphs

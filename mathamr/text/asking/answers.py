@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from graphs.counts import counted
-from graphs.errors import CorpusError
+from graphs.errors import CorpusError, Failure
 from graphs.shared_files import locked
 from mathamr.text.asking.models import Answer, Conversation, LanguageModel, NoAnswer
 
@@ -130,9 +130,12 @@ class KeptAnswers:
         different = {one.prompt_hash: one for one in questions}
         return [one for one in different.values() if (model, one.prompt_hash) not in self._texts]
 
-    def unreadable(self, answer: str) -> str:
-        """Return the beginning of an answer that cannot be read, with the way to ask again."""
-        return f"{answer[:200]} (kept in {self.path}; remove its line there to ask again)"
+    def failure(self, name: str, stage: str, answer: str | NoAnswer, nothing: str) -> Failure:
+        """Return the failure of an answer in which there is ``nothing``, with the way to ask again, or of none."""
+        if isinstance(answer, NoAnswer):
+            return Failure(name, stage, "no answer", str(answer))
+        kept = f"{answer[:200]} (kept in {self.path}; remove its line there to ask again)"
+        return Failure(name, stage, nothing, kept)
 
     def estimate(self, model: str, questions: Sequence[Question], tokens_out: int = 60) -> Estimate:
         """Return an estimate of what :meth:`ask` would ask, with ``tokens_out`` tokens for each answer."""

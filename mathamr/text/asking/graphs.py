@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from graphs.errors import Failure
 from mathamr.text.asking.answers import KeptAnswers, Question
 from mathamr.text.asking.json_objects import first_object, texts
-from mathamr.text.asking.models import LanguageModel, NoAnswer
+from mathamr.text.asking.models import LanguageModel
 from mathamr.text.knowledge_graph import Edge, KnowledgeGraph, canonical, concepts_of
 
 RELATIONS = ("related_to", "uses", "generalizes", "is_instance_of", "implies", "defines", "proves")
@@ -105,12 +105,10 @@ def ask(
     found: dict[str, Extracted] = {}
     failures = []
     for paper, answer in zip(chunks, answers.ask(model, questions, progress), strict=True):
-        if isinstance(answer, NoAnswer):
-            failures.append(Failure(paper, "concepts", "no answer", str(answer)))
-            continue
-        found[paper] = read_answer(answer)
-        if not found[paper].concepts:
-            failures.append(Failure(paper, "concepts", "no concept in the answer", answers.unreadable(answer)))
+        if isinstance(answer, str):
+            found[paper] = read_answer(answer)
+        if paper not in found or not found[paper].concepts:
+            failures.append(answers.failure(paper, "concepts", answer, "no concept in the answer"))
     return merged(found, least_papers=least_papers), failures
 
 

@@ -101,10 +101,7 @@ def draw_negatives(
     If its pool has fewer, pairs of other groups are drawn from ``train``. Documents that are ``known`` to answer a
     query are never its negatives.
 
-    Args:
-        pool: candidates of each pair, int64 (n, most), -1 after the last.
-        groups: groups of the pairs, uint64 (n,).
-        train: training pairs, int64 (any,).
+    Shapes: ``pool`` int64 (n, most), -1 after the last; ``groups`` uint64 (n,); ``train`` int64 (any,).
 
     Raises:
         TrainingError: all pairs answer the query, or belong to its group.

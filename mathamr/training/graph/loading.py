@@ -228,8 +228,7 @@ def ahead(
 ) -> Generator[Result]:
     """Yield ``map(prepare, items)``, computed by threads in turn, in order, two results for each thread ahead.
 
-    Args:
-        threads: executors of one thread each; without any, each result is computed on demand.
+    ``threads`` are executors of one thread each; without any, each result is computed on demand.
     """
     if not threads:
         yield from map(prepare, items)
