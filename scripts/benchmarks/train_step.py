@@ -104,14 +104,7 @@ def set_up(
 ) -> tuple[TrainingBatches, Learner]:
     """Return batches of the training pairs, and their learner."""
     split = split_pairs(pairs, set(store.post_ids()), validation_fraction=config.validation_fraction)
-    learner = Learner(
-        config,
-        encoder_config,
-        num_labels=store.vocabulary.num_labels,
-        num_relations=store.vocabulary.num_relations,
-        world=world,
-    )
-    return TrainingBatches(store, split, config, world), learner
+    return TrainingBatches(store, split, config, world), Learner(config, encoder_config, store, world)
 
 
 def _median_ms(part: Callable[[], object], device: torch.device, rounds: int = 7) -> float:

@@ -1,6 +1,6 @@
 """Learning parts: an encoder, the temperature of its loss, their optimizer, and one optimizer step.
 
-learner = Learner(config, encoder_config, num_labels=20_000, num_relations=532, world=world)
+learner = Learner(config, encoder_config, GraphStore("preprocessed.db"), world)
 learner.step([batch], learning_rate=1e-4)    # {"loss": 3.46, "grad_norm": 0.8, "temperature": 0.05, ...}
 learner.tensors()                            # {"temperature": ..., "optimizer.features.labels.weight.exp_avg": ...}
 """
@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from graphs.errors import TrainingError
+from graphs.stores.store import GraphStore
+from mathamr.model import label_vectors
 from mathamr.model.config import EncoderConfig
 from mathamr.model.encoder import Encoder
 from mathamr.training.config import TrainConfig
@@ -27,27 +29,19 @@ _TEMPERATURE = "temperature"
 
 
 class Learner:
-    """An encoder under training; equal on all ranks.
+    """An encoder under training, for the graphs of ``store``; equal on all ranks.
 
-    Weights are drawn from ``config.seed``; the caller's random generator is left unchanged. ``label_vectors`` and
-    ``sentence_dim`` are those of the encoder, if its configuration names any.
+    Weights are drawn from ``config.seed``; the caller's random generator is left unchanged.
     """
 
-    def __init__(
-        self,
-        config: TrainConfig,
-        encoder_config: EncoderConfig,
-        *,
-        num_labels: int,
-        num_relations: int,
-        world: Ranks,
-        label_vectors: Tensor | None = None,
-        sentence_dim: int | None = None,
-    ) -> None:
+    def __init__(self, config: TrainConfig, encoder_config: EncoderConfig, store: GraphStore, world: Ranks) -> None:
         self._config, self._world = config, world
+        name, sentences = encoder_config.label_vectors, store.sentence_vectors
+        words = None if name is None else label_vectors.read(store.path.parent, name, store.vocabulary)
+        dimension = None if sentences is None else sentences.dimension
         with drawn_from(config.seed):
             encoder = Encoder(
-                encoder_config, num_labels, num_relations, label_vectors=label_vectors, sentence_dim=sentence_dim
+                encoder_config, store.num_labels, store.num_relations, label_vectors=words, sentence_dim=dimension
             )
         self.encoder = encoder.to(world.device)
         self.temperature = Temperature(config.temperature).to(world.device)

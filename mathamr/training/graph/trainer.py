@@ -40,7 +40,7 @@ from graphs.corpus.post import Pair
 from graphs.errors import RetrievalError, TrainingError
 from graphs.stores.store import GraphStore
 from mathamr.evaluation.efficiency import Stopwatch, peak_device_memory
-from mathamr.model import label_vectors, sentence_text
+from mathamr.model import sentence_text
 from mathamr.model.config import EncoderConfig
 from mathamr.model.encoding import out_of_memory
 from mathamr.training.checkpoint import CheckpointInfo, TrainingState
@@ -168,18 +168,7 @@ class _GraphLearning:
         self._validation = Validation(store, split, config, world)
         self.curriculum = self.batches.curriculum
         self.schedule = self.curriculum.schedule
-        vectors = None
-        if encoder_config.label_vectors is not None:
-            vectors = label_vectors.read(store.path.parent, encoder_config.label_vectors, store.vocabulary)
-        self.learner = Learner(
-            config,
-            encoder_config,
-            num_labels=store.num_labels,
-            num_relations=store.num_relations,
-            world=world,
-            label_vectors=vectors,
-            sentence_dim=None if store.sentence_vectors is None else store.sentence_vectors.dimension,
-        )
+        self.learner = Learner(config, encoder_config, store, world)
 
     @contextmanager
     def epoch(self, epoch: int, done: int, log: Log) -> Iterator[Step]:

@@ -81,16 +81,9 @@ def learner_and_batch(store: GraphStore, pairs: list[Pair], world: Ranks, negati
     if negatives == 1:  # also with the losses over formulas
         config = replace(config, formula_weight=0.3, formula_view_weight=0.2)
     split = split_pairs(pairs, set(store.post_ids()), validation_fraction=0.25)
-    vocabulary = store.vocabulary
     text = store.sentence_vectors
-    learner = Learner(
-        config,
-        ENCODER if text is None else replace(ENCODER, sentence_vectors=text.encoder),
-        num_labels=vocabulary.num_labels,
-        num_relations=vocabulary.num_relations,
-        world=world,
-        sentence_dim=None if text is None else text.dimension,
-    )
+    encoder_config = ENCODER if text is None else replace(ENCODER, sentence_vectors=text.encoder)
+    learner = Learner(config, encoder_config, store, world)
     batches = TrainingBatches(store, split, config, world)
     batches.negatives = {f"q{i}": [f"a{k}" for k in range(48)] for i in range(48)}
     batches.visual_ids = {f"{kind}{i}": [f"v{i % 16}"] for i in range(48) for kind in "qa"}
