@@ -29,12 +29,10 @@ from graphs.errors import ConfigError
 from mathamr.maxsim import VectorSets
 from mathamr.model.config import EncoderConfig
 from mathamr.model.constituent_attention import ConstituentAttention, ConstituentPlan, leads_up
-from mathamr.model.label_vectors import LabelText
 from mathamr.model.node_features import NodeFeatures
 from mathamr.model.projection import ProjectionHead
 from mathamr.model.relational_conv import RelationalConv
 from mathamr.model.relational_plan import RelationalPlan
-from mathamr.model.sentence_text import SentenceText
 
 if TYPE_CHECKING:
     from graphs.graph.batching import GraphBatch
@@ -101,23 +99,11 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         self.config, self.num_relations = config, num_relations
-        text = None
-        if config.label_vectors is not None:
-            text = LabelText(config.label_vectors, num_labels, config.hidden_dim)
-        elif label_vectors is not None:
-            raise ConfigError("label vectors are given, but model.label_vectors is null; set it to their hash")
-        sentences = None
-        if config.sentence_vectors is not None:
-            sentences = SentenceText(config.sentence_vectors, config.hidden_dim)
-        self.features = NodeFeatures(
-            num_labels,
-            config.hidden_dim,
-            vn_init=config.vn_init,
-            vn_learned=config.vn_learned,
-            text=text,
-            sentences=sentences,
-        )
-        if text is not None and label_vectors is not None:
+        self.features = NodeFeatures(config, num_labels)
+        text, sentences = self.features.text, self.features.sentences
+        if label_vectors is not None:
+            if text is None:
+                raise ConfigError("label vectors are given, but model.label_vectors is null; set it to their hash")
             text.take(label_vectors)
         self.layers = nn.ModuleList(EncoderLayer(config, num_relations) for _ in range(config.num_layers))
         self.projection = ProjectionHead(config.hidden_dim, config.projection_dim)

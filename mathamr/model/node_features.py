@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from graphs.graph.virtual_nodes import VirtualKind
 from graphs.graph.vocabulary import FIRST_VIRTUAL_LABEL
+from mathamr.model.config import EncoderConfig
 from mathamr.model.label_vectors import LabelText
 from mathamr.model.sentence_text import SentenceText
 
@@ -32,39 +33,29 @@ if TYPE_CHECKING:
 class NodeFeatures(nn.Module):
     """Label embedding (thesis 3.3.1, Xavier-uniform) and virtual-node initialisation (thesis 4.3.4).
 
-    Args:
-        vn_init: initial value of virtual nodes: ``zero``, ``random`` or ``mean``.
-        vn_learned: learned part of it: ``none``, ``embedding``, ``projection`` (one for all virtual nodes) or
-            ``typed_projection`` (one for each kind); a pair of ``VIRTUAL_NODE_STARTS``.
-        text: vectors of the labels' words, added to the embedding; the mean is then taken over the sums.
-        sentences: vectors of the sentences' text, added to the initial vectors of sentence nodes.
+    ``projection`` is one for all virtual nodes, ``typed_projection`` one for each kind. Vectors of the labels' words,
+    if configured, are added to the embedding, and the mean is taken over the sums; those of sentences are added to the
+    initial vectors of sentence nodes.
 
     Shapes:
         GraphBatch of N nodes -> (N, hidden_dim)
     """
 
-    def __init__(
-        self,
-        num_labels: int,
-        hidden_dim: int,
-        *,
-        vn_init: str,
-        vn_learned: str,
-        text: LabelText | None = None,
-        sentences: SentenceText | None = None,
-    ) -> None:
+    def __init__(self, config: EncoderConfig, num_labels: int) -> None:
         super().__init__()
-        self.vn_init, self.vn_learned = vn_init, vn_learned
-        self.labels = nn.Embedding(num_labels, hidden_dim)
+        dim, self.vn_init, self.vn_learned = config.hidden_dim, config.vn_init, config.vn_learned
+        self.labels = nn.Embedding(num_labels, dim)
         nn.init.xavier_uniform_(self.labels.weight)
         self.virtual_nodes: nn.Parameter | None = None
-        if vn_learned == "embedding":
-            self.virtual_nodes = nn.Parameter(torch.zeros(len(VirtualKind), hidden_dim))
-            if vn_init == "random":
+        if config.vn_learned == "embedding":
+            self.virtual_nodes = nn.Parameter(torch.zeros(len(VirtualKind), dim))
+            if config.vn_init == "random":
                 nn.init.xavier_uniform_(self.virtual_nodes)
-        count = {"projection": 1, "typed_projection": len(VirtualKind)}.get(vn_learned, 0)
-        self.projections = nn.ModuleList(nn.Linear(hidden_dim, hidden_dim) for _ in range(count))
-        self.text, self.sentences = text, sentences
+        count = {"projection": 1, "typed_projection": len(VirtualKind)}.get(config.vn_learned, 0)
+        self.projections = nn.ModuleList(nn.Linear(dim, dim) for _ in range(count))
+        words, sentences = config.label_vectors, config.sentence_vectors
+        self.text = None if words is None else LabelText(words, num_labels, dim)
+        self.sentences = None if sentences is None else SentenceText(sentences, dim)
 
     def forward(self, batch: GraphBatch) -> Tensor:
         x: Tensor = self.labels(batch.labels)  # (N, hidden_dim)

@@ -1,6 +1,6 @@
 """Training loop of every learner: epochs of steps, validation, checkpoints, and resuming.
 
-    run = Run(learning, checkpoints, patience=3, checkpoint_every=500, world=world, signal=signal)
+    run = Run(learning, checkpoints, config, world, signal)
     run.begin("auto")
     run.start({"train_pairs": 2582}, log, progress)
     run.finish(learning)
@@ -28,6 +28,7 @@ from typing import Any, Protocol
 
 from mathamr.evaluation.efficiency import peak_device_memory, reset_peak_gpu_memory
 from mathamr.memory import give_back_memory
+from mathamr.training.config import LearningConfig
 from mathamr.training.distributed import Ranks
 from mathamr.training.interruption import Interrupted, StopSignal
 from mathamr.training.result import EpochRecord, RunState, ValidationScore
@@ -105,24 +106,13 @@ class Checkpoints(Protocol):
 
 
 class Run:
-    """A training run; ``state`` is its progress.
-
-    ``patience`` and ``checkpoint_every`` are those of :class:`mathamr.training.config.LearningConfig`.
-    """
+    """A training run; ``state`` is its progress."""
 
     def __init__(
-        self,
-        learning: Learner,
-        checkpoints: Checkpoints,
-        *,
-        patience: int,
-        checkpoint_every: int,
-        world: Ranks,
-        signal: StopSignal,
+        self, learning: Learner, checkpoints: Checkpoints, config: LearningConfig, world: Ranks, signal: StopSignal
     ) -> None:
         self._learning, self._schedule, self._checkpoints = learning, learning.schedule, checkpoints
-        self._patience, self._every = patience, checkpoint_every
-        self._world, self._signal = world, signal
+        self._config, self._world, self._signal = config, world, signal
         self.state = RunState()
         self.tell: Log = lambda record: None
         self._advance: Progress = lambda steps: None
@@ -185,8 +175,8 @@ class Run:
     @property
     def is_finished(self) -> bool:
         """True after the last epoch, or if the validation loss has stopped falling."""
-        state = self.state
-        return len(state.epochs) >= len(self._schedule.steps) or state.epochs_without_improvement >= self._patience
+        state, patience = self.state, self._config.patience
+        return len(state.epochs) >= len(self._schedule.steps) or state.epochs_without_improvement >= patience
 
     def count_step(self, record: dict[str, Any]) -> None:
         """Record an optimizer step."""
@@ -200,7 +190,8 @@ class Run:
 
     def save_if_due(self) -> None:
         """Save within an epoch, if a checkpoint is due; the end of an epoch is saved after scoring."""
-        if self._every and self.state.step % self._every == 0 and self.state.step < self.end_of_epoch:
+        every = self._config.checkpoint_every
+        if every and self.state.step % every == 0 and self.state.step < self.end_of_epoch:
             self._save_last()
 
     def _save_last(self) -> None:

@@ -73,8 +73,7 @@ def learn(
     config, world = task.config, task.world
     with prepared(task.encoder, config):
         checkpoints = _Checkpoints(task, identity, out)
-        patience, every = config.patience, config.checkpoint_every
-        run = Run(task, checkpoints, patience=patience, checkpoint_every=every, world=world, signal=signal)
+        run = Run(task, checkpoints, config, world, signal)
         run.begin(resume)
         if run.state.before is None:
             run.state.before = task.validate()

@@ -113,14 +113,7 @@ def train(
         split = with_sources(own, further, available)
         learning = _GraphLearning(config, encoder_config, store, split, negatives, visual_ids or {}, teacher, world)
         checkpoints = _Checkpoints(learning, last=Path(out, "last"), best=Path(out, "best"))
-        run = Run(
-            learning,
-            checkpoints,
-            patience=config.patience,
-            checkpoint_every=config.checkpoint_every,
-            world=world,
-            signal=signal,
-        )
+        run = Run(learning, checkpoints, config, world, signal)
         run.begin(resume)
         about = {
             "train_pairs": learning.curriculum.num_pairs,

@@ -204,7 +204,7 @@ def test_collated_graphs_can_be_encoded() -> None:
 
 def starts(vn_init: str, vn_learned: str) -> tuple[NodeFeatures, Tensor]:
     torch.manual_seed(0)
-    features = NodeFeatures(NUM_LABELS, 8, vn_init=vn_init, vn_learned=vn_learned)
+    features = NodeFeatures(replace(CONFIG, vn_init=vn_init, vn_learned=vn_learned), NUM_LABELS)
     return features, features(two_documents())
 
 
