@@ -45,10 +45,8 @@ from mathamr.retrieval.exact.index import ExactIndex
 from mathamr.retrieval.index import Ranking, Strategy
 from mathamr.training.config import TrainConfig
 from mathamr.training.graph.checks import Negatives
+from mathamr.training.loop import Log
 from mathamr.training.pairs import answers_of
-
-Posts = Callable[[], Iterable[Post | Failure]]
-Report = Callable[[dict[str, Any]], None]
 
 
 def negatives_of(
@@ -57,8 +55,8 @@ def negatives_of(
     pairs: Sequence[Pair],
     *,
     known: Iterable[Pair] = (),
-    posts: Posts | None = None,
-    report: Report | None = None,
+    posts: Callable[[], Iterable[Post | Failure]] | None = None,
+    report: Log | None = None,
 ) -> Negatives | None:
     """Return the ``negatives`` of ``train``; None if ``config.negatives`` is 0.
 

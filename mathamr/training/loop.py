@@ -3,12 +3,15 @@
     run = Run(learning, checkpoints, config, world, signal)
     run.begin("auto")
     run.start({"train_pairs": 2582}, log, progress)
-    run.finish(learning)
+    while not run.is_finished:
+        while run.state.step < run.end_of_epoch:
+            run.count_step({"loss": 2.5, "seconds": 0.1})
+        run.end_epoch()
     run.state.best_step, run.state.best_val_loss     # (1406, 2.31)
 
-A :class:`Learning` takes the steps. A step depends only on the seed and the number of the step, so on the CPU a resumed
-run has, bit for bit, the weights of an uninterrupted run. Or a library's trainer takes them, and calls the methods of
-:class:`Run` between its steps (:mod:`mathamr.text.training.runs`). :class:`Checkpoints` keep ``last``, and ``best``:
+The graph trainer takes the steps (:mod:`mathamr.training.graph.trainer`), or that of a library
+(:mod:`mathamr.text.training.runs`). A step depends only on the seed and the number of the step, so on the CPU a resumed
+run has, bit for bit, the weights of an uninterrupted run. :class:`Checkpoints` keep ``last``, and ``best``:
 the weights of the lowest validation loss, or the last ones without validation. A finished run trains nothing.
 
 >>> schedule = Schedule((20, 50, 50), patient_from=1)  # an epoch of pretraining before two
@@ -21,7 +24,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,8 +37,6 @@ from mathamr.training.result import EpochRecord, RunState, ValidationScore
 
 Log = Callable[[dict[str, Any]], None]
 Progress = Callable[[int], None]
-Step = Callable[[int], dict[str, Any]]
-"""Function that takes the optimizer step after ``step`` others; returns its record, with ``loss`` and ``seconds``."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,6 @@ class Learner(Protocol):
 
     def epoch_record(self, epoch: int) -> dict[str, Any]:
         """Return entries of an epoch's log record beside its scores."""
-
-
-class Learning(Learner, Protocol):
-    """A learner that takes its own steps; a library's trainer may take them instead."""
-
-    def epoch(self, epoch: int, done: int, log: Log) -> AbstractContextManager[Step]:
-        """Prepare an epoch of which ``done`` steps are done; return the function that takes the other steps."""
 
 
 class Checkpoints(Protocol):
@@ -150,23 +143,6 @@ class Run:
             record |= {"val_loss": before.loss, "val_mrr": before.mrr}
         self.tell({**record, **about})
 
-    def finish(self, learning: Learning) -> None:
-        """Train to the end of the run.
-
-        Raises:
-            TrainingError: a failed step or checkpoint; the last checkpoint is intact.
-            Interrupted: a signal; the state is saved.
-        """
-        while not self.is_finished:
-            epoch, end = len(self.state.epochs), self.end_of_epoch
-            with learning.epoch(epoch, self.state.step - self._schedule.first_step(epoch), self.tell) as take_step:
-                while self.state.step < end:
-                    self.count_step(take_step(self.state.step))
-                    self.stop_if_told()
-                    self.save_if_due()
-            self.end_epoch()
-            self.stop_if_told()  # also after the last validation: the caller may have more to do
-
     @property
     def end_of_epoch(self) -> int:
         """Number of steps at the end of the current epoch."""
@@ -179,7 +155,7 @@ class Run:
         return len(state.epochs) >= len(self._schedule.steps) or state.epochs_without_improvement >= patience
 
     def count_step(self, record: dict[str, Any]) -> None:
-        """Record an optimizer step."""
+        """Record an optimizer step, with its ``loss`` and ``seconds``."""
         state = self.state
         state.step += 1
         state.losses.append(record["loss"])

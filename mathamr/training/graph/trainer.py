@@ -26,7 +26,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -54,7 +54,7 @@ from mathamr.training.graph.learner import Learner
 from mathamr.training.graph.loading import TrainingBatch, TrainingBatches
 from mathamr.training.graph.validation import Validation
 from mathamr.training.interruption import Interrupted, listen
-from mathamr.training.loop import Log, Progress, Run, Step
+from mathamr.training.loop import Log, Progress, Run
 from mathamr.training.pairs import PairSplit, posts_of, sample_pairs, split_pairs, with_sources
 from mathamr.training.result import RunState, TrainResult, ValidationScore, differences, refuse_another_run
 
@@ -126,12 +126,25 @@ def train(
             about["warning"] = warning
         with _placed(run, checkpoints.last, config, world), closing(learning.batches):
             run.start(about, log, progress)
-            run.finish(learning)
+            _take_steps(run, learning)
         return _result(checkpoints.best, run.state, learning, split, world)
 
 
+def _take_steps(run: Run, learning: _GraphLearning) -> None:
+    """Train to the end of the run; save and raise :class:`Interrupted` after a signal."""
+    while not run.is_finished:
+        epoch, end = len(run.state.epochs), run.end_of_epoch
+        with learning.epoch(epoch, run.state.step - learning.schedule.first_step(epoch)) as take_step:
+            while run.state.step < end:
+                run.count_step(take_step(run.state.step))
+                run.stop_if_told()
+                run.save_if_due()
+        run.end_epoch()
+        run.stop_if_told()  # also after the last validation: the caller may have more to do
+
+
 class _GraphLearning:
-    """Graph encoder with its data: a :class:`mathamr.training.loop.Learning`."""
+    """Graph encoder with its data: a :class:`mathamr.training.loop.Learner`."""
 
     unit = "pairs"
 
@@ -164,8 +177,8 @@ class _GraphLearning:
         self.learner = Learner(config, encoder_config, store, world)
 
     @contextmanager
-    def epoch(self, epoch: int, done: int, log: Log) -> Iterator[Step]:
-        """Mine hard negatives if due, and prepare the remaining batches."""
+    def epoch(self, epoch: int, done: int) -> Iterator[Callable[[int], dict[str, Any]]]:
+        """Mine hard negatives if due, and prepare the batches after ``done`` steps; yield what takes a step."""
         accumulate = self.config.accumulate
         if self.source is not None and done == 0 and epoch % self.config.negative_refresh == 0:
             # One rank mines for all: near ties could differ on another.
