@@ -40,7 +40,11 @@ class Overlap:
 
 
 def overlap(found: Survey, *, psi: float, samples: int = 1000, size: int | None = None, seed: int = 0) -> Overlap:
-    """Return COE and ROE at the percentile ``psi`` of the survey's results, over ``samples`` of ``size`` queries each.
+    """Return COE and ROE at the percentile ``psi`` of the survey's results.
+
+    Args:
+        samples: number of bootstrap samples of queries.
+        size: queries in a sample; default: all queries.
 
     Raises:
         AnalysisError: ``psi`` outside 0 to 100.

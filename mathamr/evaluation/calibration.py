@@ -31,7 +31,11 @@ Floats = NDArray[np.float64]
 def reliability(confidences: ArrayLike, success: ArrayLike, bins: int = BINS) -> list[tuple[float, float, int]]:
     """Return the points of a reliability plot: bins of equal width from 0 to 1, without empty ones.
 
-    Each has the mean confidence (0 to 1) of its questions, their share of successes (0 or 1), and their number.
+    Each has the mean confidence of its questions, their share of successes, and their number.
+
+    Args:
+        confidences: confidence of each question (Q,), from 0 to 1.
+        success: 1 for each question that succeeded, else 0 (Q,).
 
     Raises:
         AnalysisError: no questions, different lengths, or values outside 0 to 1.

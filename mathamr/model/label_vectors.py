@@ -150,7 +150,10 @@ def read(folder: str | os.PathLike[str], wanted: str, vocabulary: Vocabulary) ->
 class LabelText(nn.Module):
     """Frozen vectors of the labels' words, and a learned projection of them.
 
-    The vectors are a buffer, so they are saved and loaded with the weights; those of another hash are refused.
+    The vectors are a buffer, so they are saved and loaded with the weights.
+
+    Args:
+        wanted: hash of the vectors; others are refused.
 
     Shapes:
         labels int64 (N,) -> (N, hidden_dim)

@@ -61,14 +61,19 @@ _OF_THEIR_OWN = {
     "F!abs": "absolute value",
     "M!R!": "matrix row",
     "...": "dots",
-    **{sign: unicodedata.name(sign).lower() for sign in "&:;,()"},
+    "&": "ampersand",
     "-": "minus",
+    ":": "colon",
+    ";": "semicolon",
+    ",": "comma",
     ".": "point",
     "|": "vertical bar",
     "∣": "vertical bar",
     "∥": "double vertical bar",
+    "(": "left parenthesis",
     "[": "left bracket",
     "{": "left brace",
+    ")": "right parenthesis",
     "]": "right bracket",
     "}": "right brace",
 }
@@ -92,7 +97,11 @@ _NAMES = _names()
 
 
 def words(label: str, forms: Mapping[str, str] | None = None) -> str:
-    """Return the words of a label, with those of stemmed concepts (:func:`full_forms`); "" for labels of many."""
+    """Return the words of a label, for a text encoder; "" for labels that represent many.
+
+    Args:
+        forms: words of stemmed concepts: see :func:`full_forms`.
+    """
     if label in RESERVED_LABELS:
         return ""
     label = (forms or {}).get(label, label)

@@ -201,6 +201,12 @@ class RelationalConv(nn.Module):
         target_states = x if plan.targets is None else x[plan.targets]
         return functional.linear(target_states, self.root.T, self.bias) + messages
 
+    def extra_repr(self) -> str:
+        return (
+            f"{self.in_dim}, {self.out_dim}, num_relations={self.num_relations}, num_bases={self.num_bases}, "
+            f"num_blocks={self.num_blocks}, edge_vectors={self.edge_vectors is not None}"
+        )
+
 
 def _xavier_uniform(parameter: Tensor) -> None:
     bound = (6.0 / (parameter.shape[-2] + parameter.shape[-1])) ** 0.5

@@ -170,7 +170,10 @@ FATES = KEPT, KNOWN, SIBLING, CLOSE, UNRANKED, NO_GRAPH, BEYOND = (
 class MinedNegatives:
     """Kept negatives, best ranked first, and reasons for dropping the others.
 
-    ``by_question`` has the questions with negatives; ``without`` counts the others, and ``counts`` ranked posts.
+    Attributes:
+        by_question: negatives of each question that has any.
+        counts: number of ranked posts by reason.
+        without: number of questions without negatives.
     """
 
     by_question: dict[str, tuple[str, ...]]

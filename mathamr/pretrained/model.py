@@ -89,11 +89,13 @@ class MathAMR:
         parser: ParserFactory | None = None,
         device: torch.device | str = "cpu",
     ) -> MathAMR:
-        """Open a model; ``parser`` and ``device`` are those of the class.
+        """Open a model.
 
         Args:
             name: folder, or the id of a model on the Hugging Face Hub (``owner/name``).
             revision: branch, tag or commit of a model on the hub.
+            parser: factory of an AMR parser (docs/amr.md); None: the embedded one.
+            device: device of the encoder.
 
         Raises:
             ConfigError: neither a folder nor a hub id.
@@ -217,8 +219,10 @@ class MathAMR:
         """Upload the model to the Hugging Face Hub; return the address of the commit.
 
         Args:
-            name: ``owner/name``; a missing repository is created. ``data``, ``scores`` and ``limits`` are those of
-                :meth:`save_pretrained`.
+            name: ``owner/name``; a missing repository is created.
+            data: training data, as stated on the card.
+            scores: measured values by name.
+            limits: limits, as stated on the card.
             private: make a new repository private.
             token: access token; None: the token of the current login.
 
@@ -293,7 +297,11 @@ class MathAMR:
         return encoded_texts
 
     def encode(self, texts: str | Post | Sequence[str | Post], *, show_progress_bar: bool | None = None) -> VectorSets:
-        """Return one set of vectors for each text; arguments are those of :meth:`read`.
+        """Return one set of vectors for each text.
+
+        Args:
+            texts: texts, or posts with ids.
+            show_progress_bar: show progress on standard error; None: only for many texts, on a terminal.
 
         Shapes: ``vectors`` (V, p), of unit length; the last vector of each set represents the whole text.
 
@@ -314,8 +322,10 @@ class MathAMR:
     ) -> Tensor:
         """Return the MaxSim of each query with each document, (num_queries, num_documents) (thesis, Equation 3.4).
 
-        Both are texts, or sets of :meth:`encode`. ``normalize`` divides by the number of query vectors (Equation 3.7),
-        so that scores are at most 1.
+        Args:
+            queries: sets of :meth:`encode`, or texts.
+            documents: sets of :meth:`encode`, or texts.
+            normalize: divide by the number of query vectors (Equation 3.7), so that scores are at most 1.
         """
         first, second = (
             given if isinstance(given, VectorSets) else self.encode(given) for given in (queries, documents)

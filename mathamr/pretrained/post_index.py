@@ -65,7 +65,14 @@ class PostIndex(AbstractContextManager["PostIndex"]):
         reader: QueryEncoder,
         folder: str | os.PathLike[str] | None = None,
     ) -> PostIndex:
-        """Write an index of posts, ``encoded`` by the model ``files``, and open it; ``reader`` encodes queries.
+        """Write an index of encoded posts and open it.
+
+        Args:
+            posts: texts to show in results.
+            encoded: their vectors, in the same order.
+            files: model that made the vectors.
+            reader: encoder of the queries.
+            folder: folder of the index; None: a temporary folder.
 
         Raises:
             RetrievalError: no posts, or two posts with the same id.

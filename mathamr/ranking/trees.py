@@ -19,7 +19,6 @@ from graphs.errors import ConfigError, RetrievalError, faults_as
 from mathamr.ranking.judged import Floats, JudgedTopic
 
 _MOST_NODES = 10_000
-_LISTS = {"feature": int, "threshold": float, "left": int, "right": int, "value": float}  # of a tree
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,16 @@ def read_trees(record: Mapping[str, Any], features: int) -> TreeRanker:
         RetrievalError: trees that do not end, that ask for other features, or with values that are not finite.
     """
     with faults_as(RetrievalError, "a ranker of trees lacks numbers: {}"):
-        trees = [Tree(**{name: list(map(kind, own[name])) for name, kind in _LISTS.items()}) for own in record["trees"]]
+        trees = [
+            Tree(
+                [int(one) for one in own["feature"]],
+                [float(one) for one in own["threshold"]],
+                [int(one) for one in own["left"]],
+                [int(one) for one in own["right"]],
+                [float(one) for one in own["value"]],
+            )
+            for own in record["trees"]
+        ]
         gains = np.array(record["gains"], dtype=np.float64)
     if not all(np.isfinite([*tree.threshold, *tree.value]).all() for tree in trees):
         raise RetrievalError("a ranker of trees has a threshold or a value that is no finite number")

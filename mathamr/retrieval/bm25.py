@@ -117,6 +117,9 @@ class Weighting:
         k1: saturation of the term frequency; higher values give repetitions of a token more weight.
         b: strength of the length normalisation, from 0 (none) to 1.
         method: one of :data:`METHODS`.
+
+    Raises:
+        ConfigError: unknown method.
     """
 
     k1: float = 1.5

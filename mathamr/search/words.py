@@ -29,7 +29,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from posixpath import commonprefix
+from itertools import takewhile
 
 from graphs.graph.mathamr_plus import DocumentGraph, NodeKind
 from graphs.graph.vocabulary import UNK, Vocabulary
@@ -137,7 +137,8 @@ def _as_typed(concept: str, typed: Sequence[str]) -> str:
     least = max(_LEAST, math.ceil(_SHARE * len(name)))
     best, length = "", 0
     for word in typed:
-        common = len(commonprefix([name, word.casefold()]))
+        equal = takewhile(lambda letters: letters[0] == letters[1], zip(name, word.casefold(), strict=False))
+        common = sum(1 for _ in equal)
         if common > length and (common >= least or name == word.casefold()):
             best, length = word, common
     return best

@@ -316,7 +316,11 @@ def _of_trees(formulas: Path | None) -> str:
 
 
 def file_identity(path: Path) -> str:
-    """Return a hash of a file's size and samples, which any write changes; raise ConfigError if there is no file."""
+    """Return a hash of a file's size and of samples of its content, which any write to a database changes.
+
+    Raises:
+        ConfigError: there is no such file.
+    """
     if not path.is_file():
         raise ConfigError(f"{path} is no file; it is named by data.collection, data.formulas or data.graphs")
     return hash_contents({"": PackedFile(path)})

@@ -136,7 +136,7 @@ class CollectionPairs:
         self._splits: dict[tuple[str, int, int | None, float], PairSplit] = {}
 
     def __call__(self, train: TrainConfig) -> PairsApart:
-        """Return the pairs, and those left out since their questions are topics."""
+        """Return the pairs, and those left out since their questions are topics; raise ConfigError without pairs."""
         key = train.positives, train.least_score
         if key not in self._pairs_apart:
             self._pairs_apart[key] = own_pairs(self._corpus, self._files, *key, self.topic_sets, self._console)

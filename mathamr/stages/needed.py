@@ -71,7 +71,11 @@ def extent_of(data: DataSettings) -> Extent:
 def with_questions(
     posts: Iterable[Post | Failure], answers: Collection[str], formula_ids: Collection[str] = frozenset()
 ) -> frozenset[str]:
-    """Return those of ``posts`` that are answers or have such a formula, and the questions that they answer."""
+    """Return those of the answers that are among ``posts``, and the questions among them that they answer.
+
+    Args:
+        formula_ids: posts that have one of these formulas count as answers.
+    """
     post_ids: set[str] = set()
     parents: set[str] = set()
     questions: set[str] = set()

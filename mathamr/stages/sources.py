@@ -24,7 +24,12 @@ from mathamr.stages.settings import DataSettings, PreparationSettings, SourceSet
 
 
 def open_data(data: DataSettings) -> Corpus:
-    """Open the collection that the group ``data`` names; raise ConfigError or CorpusError if that cannot be."""
+    """Open the collection that the group ``data`` names.
+
+    Raises:
+        ConfigError: settings that this collection does not have.
+        CorpusError: there is no such collection.
+    """
     return open_corpus(
         data.name,
         data.root,

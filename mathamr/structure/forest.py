@@ -33,7 +33,11 @@ Integers = npt.NDArray[np.int32]
 
 
 class Names:
-    """Numbers of symbols and of edge labels; those of ``known``, of an index, are kept, and new ones are above them."""
+    """Numbers of symbols and of edge labels.
+
+    Args:
+        known: names of an index, which keep their numbers and are not changed; new ones get numbers above them.
+    """
 
     def __init__(self, known: Names | None = None) -> None:
         self._known_symbols: Mapping[str, int] = {} if known is None else known._symbols

@@ -20,7 +20,11 @@ from mathamr.structure.scoring import VARIABLE, Scoring, symbol_class
 def align_plainly(
     query: FormulaTree, tree: FormulaTree, weights: Sequence[float], scoring: Scoring
 ) -> tuple[dict[int, int], float]:
-    """Return the aligned nodes of the largest common subtree, and its weight under one renaming."""
+    """Return the aligned nodes of the largest common subtree, and its weight under one renaming.
+
+    Args:
+        weights: weights of the query's nodes.
+    """
     best: tuple[float, dict[int, int]] = (0.0, {})
     for node in range(len(query)):
         for other in range(len(tree)):

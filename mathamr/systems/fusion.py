@@ -80,7 +80,13 @@ class FusionSystem(System[FusionSettings]):
 
 @dataclass(frozen=True)
 class FusionSearch(Searchable):
-    """Fusion of the rankings of other conditions, which their owner closes."""
+    """Fusion of the rankings of other conditions, which their owner closes.
+
+    Attributes:
+        how: rrf, weighted or standard.
+        rrf_k: constant of reciprocal rank fusion.
+        weights: weight of each ranking; None: equal ones.
+    """
 
     parts: Sequence[Part]
     how: str

@@ -108,6 +108,7 @@ class TextEncoder:
     Args:
         model: model with pooled vectors, which this class normalizes to unit length.
         query: prompt before each query; ``document`` the same for documents.
+        truncate_dim: dimension to which vectors are cut before normalization; None: whole vectors.
         notice: a sentence about the encoder for the user, or "".
     """
 

@@ -2,7 +2,7 @@
 
     encoder = open_encoder("minilm")
     result = finetune(TextConfig(...), encoder, PairFile(Path("pairs.jsonl")), out=Path("model"), seed=42, log=print)
-    result.best, result.before.mrr, result.costs["best_val_mrr"]     # (Path('model/best'), 0.61, 0.68)
+    result.best, result.before.mrr, result.best_val_mrr     # (Path('model/best'), 0.61, 0.68)
     open_encoder(str(result.best))
 
 ``OUT/best`` is a folder of sentence-transformers, of the epoch with the lowest validation loss. The trainer and the
@@ -41,7 +41,7 @@ from mathamr.training.interruption import listen
 from mathamr.training.loop import Log, Progress
 from mathamr.training.losses import info_nce
 from mathamr.training.pairs import answers_of, known_positives
-from mathamr.training.result import MRR_PAIRS, QUERIES_AT_ONCE, RunState, ValidationScore, rank_of
+from mathamr.training.result import MRR_PAIRS, QUERIES_AT_ONCE, EpochRecord, ValidationScore, rank_of
 from mathamr.training.seeds import AUGMENTATION, NEGATIVES, stream
 
 TOKEN_PAIRS = 500
@@ -63,17 +63,22 @@ class Finetuned:
     Attributes:
         best: folder of the encoder with the lowest validation loss.
         before: validation scores of the original encoder.
-        state: records of the epochs, and the training loss of every step; empty if ``text.epochs`` is 0.
+        best_val_loss: validation loss of ``best``. ``best_val_mrr`` is the mean reciprocal rank of the document
+            of each query among all held-out documents.
+        history: record of each epoch; empty if ``text.epochs`` is 0.
         stopped_early: True if the validation loss stopped falling before the last epoch.
+        loss_curve: training loss of every step.
         costs: columns of a table of results: time_per_epoch_s and pairs_per_second (if anything was trained, without
-            validation), epochs, train_pairs, best_val_loss and best_val_mrr (of ``best``; the mean reciprocal rank of
-            each query's document among all held-out documents), parameters, peak_memory_bytes.
+            validation), epochs, train_pairs, best_val_loss, best_val_mrr, parameters, peak_memory_bytes.
     """
 
     best: Path
     before: ValidationScore
-    state: RunState
+    best_val_loss: float
+    best_val_mrr: float
+    history: tuple[EpochRecord, ...]
     stopped_early: bool
+    loss_curve: tuple[float, ...]
     costs: Mapping[str, float]
 
 
@@ -95,16 +100,19 @@ def finetune(
     Args:
         pairs: training pairs; without ``validation``, the share ``config.validation_fraction`` of them is held out.
         seed: seed of order, negatives and dropout. The held-out pairs do not depend on it.
-        log: function that receives records of the kinds start, step, epoch and negatives, on rank 0 only; ``progress``
-            and ``resume`` are those of :func:`mathamr.training.graph.trainer.train`.
+        log: function that receives records of the kinds start, step, epoch and negatives, on rank 0 only.
         validation: separate pairs that select the best epoch.
         mining: source of hard negatives for the training pairs; required if ``config.negatives`` is above 0.
+        resume: ``auto`` resumes an interrupted run from ``out``, ``never`` starts anew.
+        progress: function called with the number of steps done since its last call.
 
     Raises:
         ConfigError: settings that contradict each other, or do not fit the encoder or the pairs.
         TrainingError: too few pairs, a gradient that is not finite, a checkpoint of another run, or a full disk.
         Interrupted: SIGTERM, SIGUSR1 or Ctrl-C; the same call resumes.
     """
+    if resume not in ("auto", "never"):
+        raise ConfigError(f"resume={resume} is not one of auto, never")
     from mathamr.text.training.runs import learn  # slow to import
 
     encoder.model.float()  # steps of training are too small for a checkpoint in bf16
@@ -157,7 +165,16 @@ def finetune(
             costs["time_per_epoch_s"] = seconds / len(state.epochs)
             trained = len(state.epochs) * task.batches_per_epoch * config.batch_size
             costs["pairs_per_second"] = trained / seconds
-        return Finetuned(out / "best", state.before, state, len(state.epochs) < config.epochs, costs)
+        return Finetuned(
+            best=out / "best",
+            before=state.before,
+            best_val_loss=costs["best_val_loss"],
+            best_val_mrr=costs["best_val_mrr"],
+            history=tuple(state.epochs),
+            stopped_early=len(state.epochs) < config.epochs,
+            loss_curve=tuple(state.losses),
+            costs=costs,
+        )
 
 
 def tidy(out: Path) -> None:

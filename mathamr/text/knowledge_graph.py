@@ -160,7 +160,8 @@ def chunked(text: str, *, size: int = CHUNK, overlap: int = OVERLAP) -> list[str
 def pairs(graph: KnowledgeGraph, chunks: Mapping[str, Sequence[str]], *, seed: int = 0) -> list[tuple[str, str]]:
     """Return different (anchor, chunk) pairs: direct ones of each concept, then those over edges.
 
-    ``chunks`` are passages by paper. ``seed`` determines the choice among more chunks than are taken.
+    ``chunks`` are passages by paper; missing papers give none. ``seed`` determines the choice among more chunks than
+    are taken.
     """
     generator = np.random.default_rng(seed)
     of_concept: dict[str, list[str]] = {}

@@ -83,7 +83,12 @@ def linearize(latex: str) -> str:
 
 
 def linearized(text: PlaceholderText) -> PlaceholderText:
-    """Return a post's text with all formulas linearised."""
+    r"""Return a post's text with all formulas linearised.
+
+    >>> from graphs.corpus.post import FormulaRef
+    >>> linearized(PlaceholderText(("Is FORMULA_0 odd?",), (FormulaRef("7", r"x^2"),))).formulas
+    (FormulaRef(formula_id='7', latex='x ^ { 2 }'),)
+    """
     return replace(text, formulas=tuple(replace(one, latex=linearize(one.latex)) for one in text.formulas))
 
 

@@ -58,7 +58,11 @@ def paper_queries(statements: Sequence[Statement], names: Sequence[str]) -> list
 def model_queries(
     model: LanguageModel, answers: KeptAnswers, statements: Sequence[Statement], names: Sequence[str]
 ) -> list[list[str] | Failure]:
-    """Return questions written by a language model, one for each statement, unless ``answers`` has its answer."""
+    """Return questions written by a language model, one for each statement.
+
+    Args:
+        answers: file of answers; statements with an answer in it are not asked about again.
+    """
     found: list[list[str] | Failure] = []
     for answer, name in zip(answers.ask(model, questions_for(statements, names)), names, strict=True):
         questions = questions_of(answer) if isinstance(answer, str) else []

@@ -71,28 +71,31 @@ class Learner(Protocol):
 
 
 class Checkpoints(Protocol):
-    """Checkpoints of one run. Only rank 0 saves; a checkpoint is written atomically.
-
-    Raises:
-        TrainingError: a checkpoint of another run, or a damaged one; weights that are not finite, or a full disk: the
-            older checkpoint is intact.
-    """
+    """Checkpoints of one run. Only rank 0 saves; a checkpoint is written atomically."""
 
     @property
     def last(self) -> Path:
         """Checkpoint that an interrupted run resumes from."""
 
     def restore(self) -> RunState | None:
-        """Load ``last``; return None if it does not exist."""
+        """Load ``last``; return None if it does not exist.
+
+        Raises:
+            TrainingError: a checkpoint of another run, or a damaged one.
+        """
 
     def remove(self) -> None:
         """Delete both checkpoints."""
 
     def save_last(self, state: RunState) -> None:
-        """Replace ``last``."""
+        """Replace ``last``.
+
+        Raises:
+            TrainingError: weights that are not finite, or a full disk; the older checkpoint is intact.
+        """
 
     def save_best(self, state: RunState) -> None:
-        """Replace ``best``."""
+        """Replace ``best``; errors as in :meth:`save_last`."""
 
 
 class Run:

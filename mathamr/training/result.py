@@ -3,18 +3,20 @@
 result.best, result.best_step, result.best_val_loss     # (Path('model/best'), 1406, 2.31)
 [record.val_mrr for record in result.epochs]            # [0.31, 0.38, 0.41]
 
-Beside them are the state of a run, and the check that forbids resuming another one (:func:`refuse_another_run`):
+Beside them are the state of a run, and the differences that forbid resuming it:
 
 >>> import torch
 >>> state = RunState(step=2, losses=[3.5, 3.25])
 >>> RunState.of(state.scalars(), torch.tensor(state.losses, dtype=torch.float64)) == state
 True
+>>> differences("train", {"epochs": 7, "seed": 1}, {"epochs": 9, "seed": 1})
+['train.epochs=7 then, 9 now']
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,13 +174,19 @@ class RunState:
         return cls(**values, losses=losses.tolist(), before=before)
 
 
-def refuse_another_run(
-    then: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]], path: Path, free: Collection[str] = ()
-) -> None:
-    """Raise for a run with other settings or data, by group and name, except those that are ``free`` to differ.
+def differences(name: str, old: Mapping[str, Any], new: Mapping[str, Any], free: Collection[str] = ()) -> list[str]:
+    """Return the settings that differ, except those that are ``free`` to."""
+    return [
+        f"{name}.{key}={old.get(key)} then, {new.get(key)} now"
+        for key in sorted(old.keys() | new.keys())
+        if key not in free and old.get(key) != new.get(key)
+    ]
 
-    >>> then, now = {"train": {"epochs": 7, "seed": 1}}, {"train": {"epochs": 7, "seed": 2}}
-    >>> refuse_another_run(then, now, Path("last"))  # doctest: +ELLIPSIS
+
+def refuse_another_run(differing: Sequence[str], path: Path) -> None:
+    """Raise for a run with other settings or data.
+
+    >>> refuse_another_run(["train.seed=1 then, 2 now"], Path("last"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     graphs.errors.TrainingError: last: ... (train.seed=1 then, 2 now); use those, start anew (--resume never), or ...
@@ -186,13 +194,6 @@ def refuse_another_run(
     Raises:
         TrainingError: names what differs.
     """
-    differing = [
-        f"{group}.{name}={old.get(name)} then, {new.get(name)} now"
-        for group, new in now.items()
-        for old in (then.get(group, {}),)
-        for name in sorted(old.keys() | new.keys())
-        if name not in free and old.get(name) != new.get(name)
-    ]
     if differing:
         raise TrainingError(
             f"this run was started with other settings ({'; '.join(differing)}); "

@@ -314,26 +314,30 @@ class ExactIndex:
         return np.asarray(self._post_ids[places])
 
     def _rank(self, queries: VectorSets, scorer: Callable[[VectorSets], Tensor], k: int) -> list[Ranking]:
-        """Return the best ``k`` documents of each query."""
-        return [self._sorted(places, scores, k) for places, scores in self._scored(scorer, queries, k)]
+        """Score the queries in groups and keep the best ``k`` documents of each."""
+        rankings = []
+        for group in self._groups(queries):
+            for places, scores in self._scored(scorer, group, k):
+                rankings.append(self._sorted(places, scores, k))
+        return rankings
 
     def _best(self, queries: VectorSets, scorer: Callable[[VectorSets], Tensor], k: int) -> Iterator[np.ndarray]:
         """Places of the best ``k`` documents of each query, ties at the end resolved by post id."""
-        for places, scores in self._scored(scorer, queries, k):
-            yield places[self._order(places, scores)[:k]] if len(places) > k else places
+        for group in self._groups(queries):
+            for places, scores in self._scored(scorer, group, k):
+                yield places[self._order(places, scores)[:k]] if len(places) > k else places
 
     def _scored(
         self, scorer: Callable[[VectorSets], Tensor], queries: VectorSets, k: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Places and scores of the best ``k`` documents of each query, and of all that equal the last."""
-        for group in self._groups(queries):
-            scores = scorer(group)
-            if self._chosen is None:
-                yield from scan.best(scores, k)
-                continue
-            chosen = torch.from_numpy(self._chosen).to(scores.device)
-            for places, values in scan.best(scores.index_select(1, chosen), k):
-                yield self._chosen[places], values
+        scores = scorer(queries)
+        if self._chosen is None:
+            yield from scan.best(scores, k)
+            return
+        chosen = torch.from_numpy(self._chosen).to(scores.device)
+        for places, values in scan.best(scores.index_select(1, chosen), k):
+            yield self._chosen[places], values
 
     def _groups(self, queries: VectorSets) -> Iterator[VectorSets]:
         """Queries in groups that bound the memory of similarities and of scores; at least one query a group."""

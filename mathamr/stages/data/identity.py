@@ -56,8 +56,8 @@ def check_whole(graphs: Collection, console: Console) -> None:
 
 def check_same_posts(graphs: Collection, corpus: Corpus) -> None:
     """Raise StoreError for a collection.db that was made from other posts than those of ``corpus``."""
-    made_from, posts = str(graphs.meta.get("source", "")), corpus.fingerprints().graphs
-    if made_from != posts and not made_from.startswith("import "):
+    made_from = str(graphs.meta.get("source", ""))
+    if not made_from.startswith("import ") and made_from != (posts := corpus.fingerprints().graphs):
         raise StoreError(
             f"made from the posts {made_from[:SHOWN] or 'of an unknown collection'}, this collection is "
             f"{posts[:SHOWN]}; give the --root that the graphs were made from, or build them again",

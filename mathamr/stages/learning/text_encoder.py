@@ -92,7 +92,7 @@ def summary(result: Finetuned) -> str:
     """Return what a reader wants to know of a training, line by line."""
     costs = result.costs
     lines = {
-        "best": f"{result.best}: validation loss {costs['best_val_loss']:.4f}, MRR {costs['best_val_mrr']:.4f}",
+        "best": f"{result.best}: validation loss {result.best_val_loss:.4f}, MRR {result.best_val_mrr:.4f}",
         "before": f"validation loss {result.before.loss:.4f}, MRR {result.before.mrr:.4f}",
         "pairs": f"{costs['train_pairs']:,} trained on",
         "epochs": f"{costs['epochs']}{', stopped early' if result.stopped_early else ''}",

@@ -139,7 +139,12 @@ def _best(ranking: Ranking) -> dict[str, float]:
 
 
 def most_left(depth: int | None, limit: int) -> int:
-    """Return the most results of a topic that a search with this ``thread.depth`` leaves for other conditions."""
+    """Return the most results of a topic that a search leaves for other conditions.
+
+    Args:
+        depth: ``thread.depth``; None: results of the run file.
+        limit: most answers that are made from questions.
+    """
     return min(limit, MAX_PER_TOPIC) if depth is None else depth
 
 

@@ -212,7 +212,11 @@ class RerankSettings(JobSettings):
         return [own.of, own.questions]
 
     def check_needs(self, needed: Mapping[str, JobSettings]) -> None:
-        """Check that both conditions of the attention have one model, whose vectors of answers it can learn from."""
+        """Check that both conditions of the attention have one model, whose vectors of answers it can learn from.
+
+        Raises:
+            ConfigError: they have no model or two, or answers are read with the question that they are the positive of.
+        """
         own = self.rerank
         if own.scorer != "attention" or own.of is None or own.questions is None:
             return

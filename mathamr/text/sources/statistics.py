@@ -68,7 +68,12 @@ def distribution(papers: Iterable[Paper]) -> dict[str, float]:
 
 
 def tokenized(texts: Sequence[str], tokens_of: Callable[[str], Sequence[str]], *, limit: int) -> Tokenized:
-    """Count the tokens of at least one text; an encoder reads ``limit`` of them."""
+    """Count the tokens of at least one text.
+
+    Args:
+        tokens_of: function from a text to its tokens.
+        limit: tokens that an encoder reads.
+    """
     counts: Counter[str] = Counter()
     sizes = []
     for own in map(tokens_of, texts):

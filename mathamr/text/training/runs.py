@@ -40,7 +40,7 @@ from mathamr.text.training.encoder_files import check_files, read_record, write_
 from mathamr.text.training.tasks import Task
 from mathamr.training.interruption import StopSignal
 from mathamr.training.loop import Log, Progress, Run
-from mathamr.training.result import RunState, ValidationScore, refuse_another_run
+from mathamr.training.result import RunState, ValidationScore, differences, refuse_another_run
 from mathamr.training.seeds import AUGMENTATION, stream
 
 _WEIGHTS, _RUN, _WRITING = "model.safetensors", "run.json", ".writing"
@@ -203,7 +203,12 @@ class _Checkpoints:
         if last == self._out:
             return None
         record = read_record(last, _RUN)
-        refuse_another_run(record["identity"], self._identity, last)
+        differing = [
+            change
+            for name, values in self._identity.items()
+            for change in differences(name, record["identity"].get(name, {}), values)
+        ]
+        refuse_another_run(differing, last)
         check_files(last, _RUN)
         before = None if record["before"] is None else ValidationScore(**record["before"])
         return RunState.of(record["progress"], torch.tensor(record["losses"], dtype=torch.float64), before)

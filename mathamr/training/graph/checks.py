@@ -28,12 +28,15 @@ def check(
     negatives: Negatives | None,
     visual_ids: VisualIds | None,
     teacher: Teacher | None,
+    resume: str,
 ) -> None:
     """Raise for settings that contradict each other, the graphs or the other inputs; arguments as in ``train``.
 
     Raises:
         ConfigError: a contradiction; the message says how to resolve it.
     """
+    if resume not in ("auto", "never"):
+        raise ConfigError(f"resume={resume} is not one of auto, never")
     if not config.negatives and negatives:
         raise ConfigError(
             "hard negatives are given, but train.negatives=0 draws none; set the number for each question"

@@ -56,7 +56,7 @@ from mathamr.training.graph.validation import Validation
 from mathamr.training.interruption import Interrupted, listen
 from mathamr.training.loop import Log, Progress, Run
 from mathamr.training.pairs import PairSplit, posts_of, sample_pairs, split_pairs, with_sources
-from mathamr.training.result import RunState, TrainResult, ValidationScore, refuse_another_run
+from mathamr.training.result import RunState, TrainResult, ValidationScore, differences, refuse_another_run
 
 # Settings that results do not depend on; a run may resume with other values.
 _FREE = frozenset({"device", "processes", "workers", "checkpoint_every"})
@@ -101,7 +101,7 @@ def train(
         Interrupted: SIGTERM, SIGUSR1 or Ctrl-C; ``OUT/last`` holds the last step.
         KeyboardInterrupt: a second Ctrl-C; ``OUT/last`` holds the last saved step.
     """
-    check(config, store, negatives, visual_ids, teacher)
+    check(config, store, negatives, visual_ids, teacher, resume)
     sentence_text.check(encoder_config.sentence_vectors, store)
     with ranks(config.device) as world, listen() as signal:
         check_precision(config, world.device)
@@ -230,11 +230,13 @@ class _Checkpoints:
         store, wanted = learning.store, self._info(RunState())
         loaded = checkpoint.load(self.last, vocabulary_hash=store.vocabulary.hash, config_hash=store.config_hash)
         state = checkpoint.load_state(self.last)
-        then, now = (
-            {"train": info.train, "model": info.encoder, "pairs, negatives and visual ids": {"hash": data_hash}}
-            for info, data_hash in ((loaded.info, state.scalars["data_hash"]), (wanted, learning.data_hash))
-        )
-        refuse_another_run(then, now, self.last, free=_FREE)
+        data, own_data = {"hash": state.scalars["data_hash"]}, {"hash": learning.data_hash}
+        differing = [
+            *differences("train", loaded.info.train, wanted.train, free=_FREE),
+            *differences("model", loaded.info.encoder, wanted.encoder),
+            *differences("pairs, negatives and visual ids", data, own_data),
+        ]
+        refuse_another_run(differing, self.last)
         learning.learner.restore(loaded.weights, state.tensors)
         if learning.source is not None:
             learning.batches.negatives = state.scalars["mined"]

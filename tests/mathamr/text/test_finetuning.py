@@ -55,14 +55,14 @@ def test_every_loss_falls_and_finds_more(tiny_folder: Path, tmp_path: Path, chan
         mining=Mining,
         log=records.append,
     )
-    curve = result.state.losses
+    curve = result.loss_curve
     assert sum(curve[-5:]) < 0.8 * sum(curve[:5])
-    assert result.costs["best_val_loss"] < result.before.loss
+    assert result.best_val_loss < result.before.loss
     assert [record["kind"] for record in records if record["kind"] not in ("step", "negatives")] == ["start"] + [
         "epoch"
     ] * 3
     assert result.costs["train_pairs"] == 54
-    assert result.costs["epochs"] == len(result.state.epochs) == 3
+    assert result.costs["epochs"] == len(result.history) == 3
     again = open_encoder(str(result.best), device="cpu")
     for side in ("query", "document"):
         np.testing.assert_allclose(
@@ -79,7 +79,7 @@ def test_a_checkpoint_in_bf16_is_trained_in_float32(tiny_folder: Path, tmp_path:
         finetune(settings(epochs=1), one, file_of(tmp_path), out=tmp_path / name, seed=1)
         for one, name in ((half, "half"), (whole, "whole"))
     ]
-    assert results[0].state.losses == results[1].state.losses
+    assert results[0].loss_curve == results[1].loss_curve
     for name, weight in weights(half).items():
         torch.testing.assert_close(weight, weights(whole)[name])
 
@@ -133,7 +133,7 @@ def test_less_memory_leaves_the_gradient_what_it_is(tiny_folder: Path, tmp_path:
     for i, changes in enumerate(({}, {"mini_batch": 3}, {"gradient_checkpointing": True})):
         config = settings(epochs=1, loss="symmetric", negatives=1, **changes)
         encoder = opened(tiny_folder)
-        found.append(finetune(config, encoder, pairs, out=tmp_path / str(i), seed=1).state.losses)
+        found.append(finetune(config, encoder, pairs, out=tmp_path / str(i), seed=1).loss_curve)
         assert not encoder.model[0].auto_model.is_activation_checkpointing  # afterwards
     np.testing.assert_allclose(found[1], found[0], rtol=1e-3)
     np.testing.assert_allclose(found[2], found[0], rtol=1e-3)
@@ -144,7 +144,7 @@ def test_a_guide_leaves_out_negatives(tiny_folder: Path, tmp_path: Path) -> None
     curves = {}
     for name, guide in (("plain", None), ("guided", str(tiny_folder))):
         config = settings(epochs=1, loss="symmetric", negatives=1, guide=guide)
-        curves[name] = finetune(config, opened(tiny_folder), pairs, out=tmp_path / name, seed=1).state.losses
+        curves[name] = finetune(config, opened(tiny_folder), pairs, out=tmp_path / name, seed=1).loss_curve
     assert curves["plain"][0] > curves["guided"][0] > 0
     with pytest.raises(TrainingError, match="guide"):
         finetune(settings(epochs=1), opened(tiny_folder), pairs, out=tmp_path / "guided", seed=1)
@@ -158,11 +158,11 @@ def test_a_step_may_take_several_batches(tiny_folder: Path, tmp_path: Path, capf
         records: list[dict[str, Any]] = []
         config = settings(epochs=1, gradient_accumulation=batches)
         result = finetune(config, opened(tiny_folder), pairs, out=tmp_path / f"{batches}", seed=1, log=records.append)
-        assert len(result.state.losses) == records[0]["total_steps"] == steps
+        assert len(result.loss_curve) == records[0]["total_steps"] == steps
         assert result.costs["pairs_per_second"] == pytest.approx(48 / result.costs["time_per_epoch_s"])
         assert records[-1]["pairs_per_s"] == pytest.approx(result.costs["pairs_per_second"], rel=0.5)
-        first.append(result.state.losses[0])
-    assert min(first[0], result.state.epochs[0].train_loss) < first[1] < 3
+        first.append(result.loss_curve[0])
+    assert min(first[0], result.history[0].train_loss) < first[1] < 3
     assert capfd.readouterr() == ("", "")
 
 
@@ -172,7 +172,7 @@ def test_low_rank_additions_end_in_the_weights(tiny_folder: Path, tmp_path: Path
     names = list(weights(encoder))
     config = settings(epochs=2, lora=4, learning_rate=5e-3)
     result = finetune(config, encoder, file_of(tmp_path), out=tmp_path / "m", seed=1, log=records.append)
-    assert result.costs["best_val_loss"] < result.before.loss
+    assert result.best_val_loss < result.before.loss
     assert records[0]["parameters"] < encoder.parameters
     assert list(weights(encoder)) == names
     assert all(weight.requires_grad for weight in encoder.model.parameters())  # it can be trained again
@@ -193,14 +193,14 @@ def test_a_finished_run_trains_nothing_and_a_new_one_begins_anew(tiny_folder: Pa
     encoder, records = opened(tiny_folder), []
     again = finetune(config, encoder, pairs, out=tmp_path / "m", seed=1, log=records.append)
     assert [record["kind"] for record in records] == ["start"]
-    assert (again.state.losses, again.costs["best_val_mrr"]) == (first.state.losses, first.costs["best_val_mrr"])
+    assert (again.loss_curve, again.best_val_mrr) == (first.loss_curve, first.best_val_mrr)
     assert (first.best / "modules.json").stat().st_mtime_ns == stamp
     with pytest.raises(TrainingError, match=r"text\.epochs=1 then, 2 now; training\.seed=1 then, 2 now"):
         finetune(dataclasses.replace(config, epochs=2), opened(tiny_folder), pairs, out=tmp_path / "m", seed=2)
     with pytest.raises(TrainingError, match=r"training\.encoder"):  # what was trained is no base
         finetune(config, encoder, pairs, out=tmp_path / "m", seed=1)
     other = finetune(config, opened(tiny_folder), pairs, out=tmp_path / "m", seed=2, resume="never")
-    assert other.state.losses != first.state.losses
+    assert other.loss_curve != first.loss_curve
     tidy(tmp_path / "m")
     assert sorted(path.name for path in (tmp_path / "m").iterdir()) == ["best"]
 
@@ -211,7 +211,7 @@ def test_without_epochs_the_encoder_is_what_it_is(tiny_folder: Path, tmp_path: P
     before = weights(encoder)
     result = finetune(settings(epochs=0), encoder, file_of(tmp_path), out=tmp_path / "m", seed=1)
     assert all(torch.equal(before[name], weight) for name, weight in weights(encoder).items())
-    assert (result.costs["best_val_loss"], result.state.epochs) == (result.before.loss, [])
+    assert (result.best_val_loss, result.history) == (result.before.loss, ())
     again = open_encoder(str(result.best), device="cpu")
     assert again.model.max_seq_length == 16
     assert again.prompt("document") == "passage: "  # the prompts are kept with the encoder
@@ -223,8 +223,8 @@ def test_training_stops_when_the_validation_loss_does_not_fall(tiny_folder: Path
     encoder = opened(tiny_folder)
     result = finetune(config, encoder, pairs, out=tmp_path / "m", seed=1)
     assert result.stopped_early
-    assert len(result.state.epochs) < 9
-    assert result.costs["best_val_loss"] == min(record.val_loss for record in result.state.epochs)
+    assert len(result.history) < 9
+    assert result.best_val_loss == min(record.val_loss for record in result.history)
 
 
 def test_other_pairs_may_choose_the_best_epoch(tiny_folder: Path, tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ other = os.fork()  # after the imports, which take longer than the training
 os.environ["RANK"] = os.environ["LOCAL_RANK"] = str(int(other == 0))
 config = settings(epochs=1, negatives=1, negative_source="model", negative_closest=None, batch_size=8)
 result = finetune(config, opened(tiny), PairFile(pairs), out=out, seed=1, mining=Mining)
-said = json.dumps([result.state.losses, result.costs["best_val_loss"], result.before.loss])
+said = json.dumps([result.loss_curve, result.best_val_loss, result.before.loss])
 (out.parent / ("rank-1" if other == 0 else "rank-0")).write_text(said)
 if other:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(other, 0)[1]))
@@ -295,7 +295,7 @@ def test_two_processes_learn_what_one_does(tiny_folder: Path, tmp_path: Path) ->
     said = (tmp_path / "rank-0").read_text()
     assert (tmp_path / "rank-1").read_text() == said
     curve, loss, before = json.loads(said)
-    np.testing.assert_allclose(curve, expected.state.losses, rtol=1e-3)
-    np.testing.assert_allclose([loss, before], [expected.costs["best_val_loss"], expected.before.loss], rtol=1e-3)
+    np.testing.assert_allclose(curve, expected.loss_curve, rtol=1e-3)
+    np.testing.assert_allclose([loss, before], [expected.best_val_loss, expected.before.loss], rtol=1e-3)
     one, two = (open_encoder(str(tmp_path / name / "best"), device="cpu") for name in ("one", "two"))
     np.testing.assert_allclose(one.encode(["word1"], "query"), two.encode(["word1"], "query"), atol=1e-3)

@@ -102,9 +102,9 @@ def test_an_interrupted_run_goes_on_to_the_same_loss(
     assert torch.equal(torch.get_rng_state(), before)  # the caller's generator is its own
     expected, whole = uninterrupted
     assert sorted(path.name for path in tmp_path.glob("checkpoint-*")) == ["checkpoint-12", "checkpoint-9-copy"]
-    np.testing.assert_allclose(result.state.losses, expected.state.losses, rtol=1e-4)
-    assert (result.before, len(result.state.epochs)) == (expected.before, 2)
-    assert result.costs["best_val_loss"] == pytest.approx(expected.costs["best_val_loss"], rel=1e-4)
+    np.testing.assert_allclose(result.loss_curve, expected.loss_curve, rtol=1e-4)
+    assert (result.before, len(result.history)) == (expected.before, 2)
+    assert result.best_val_loss == pytest.approx(expected.best_val_loss, rel=1e-4)
     assert [record["step"] for record in rest if record["kind"] == "step"] == list(range(saved + 1, 13))
     for name, weight in weights(whole).items():
         torch.testing.assert_close(weights(encoder)[name], weight, rtol=1e-3, atol=1e-5)
@@ -144,7 +144,7 @@ def test_a_damaged_checkpoint_is_refused(tiny_folder: Path, tmp_path: Path, pair
     path.write_bytes(content)
     with pytest.raises(TrainingError, match=r"checkpoint-2/optimizer.pt: not what training has written; remove its"):
         train(encoder=opened(tiny_folder))
-    assert train(encoder=opened(tiny_folder), resume="never").state.epochs
+    assert train(encoder=opened(tiny_folder), resume="never").history
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run(tiny_folder: Path, tmp_path: Path, pairs: PairFile) -> None:
@@ -164,6 +164,5 @@ def test_the_setting_decides_on_the_precision(
     for i, said in enumerate(("no", "bf16")):
         monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", said)
         config = settings(epochs=1)
-        result = finetuning.finetune(config, opened(tiny_folder), pairs, out=tmp_path / str(i), seed=1)
-        curves.append(result.state.losses)
+        curves.append(finetuning.finetune(config, opened(tiny_folder), pairs, out=tmp_path / str(i), seed=1).loss_curve)
     assert curves[0] == curves[1]
