@@ -78,11 +78,12 @@ def test_seeds_of_two_configurations_are_refused(machines: tuple[Path, Path]) ->
         joined(*machines)
 
 
-def test_scores_by_other_judgments_are_refused(machines: tuple[Path, Path]) -> None:
-    finish(machines[0] / "rings", "none", 1, 0.4, judgments="qrel_V1.0.tsv")
+@pytest.mark.parametrize("column", ["judgments", "judgments_hash"])
+def test_scores_by_other_judgments_are_refused(machines: tuple[Path, Path], column: str) -> None:
+    finish(machines[0] / "rings", "none", 1, 0.4, **{column: "of-2021"})
     joined(*machines)
-    finish(machines[1] / "rings", "ring", 2, 0.5, judgments="qrel_V1.1.tsv")
-    with pytest.raises(ConfigError, match=r"judgments is qrel_V1\.0\.tsv in .* and qrel_V1\.1\.tsv in .*; such scores"):
+    finish(machines[1] / "rings", "ring", 2, 0.5, **{column: "of-2022"})
+    with pytest.raises(ConfigError, match=rf"{column} is of-2021 in .* and of-2022 in .*; such scores"):
         joined(*machines)
 
 
