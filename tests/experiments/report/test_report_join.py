@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.report import results
+from experiments.report import results, taking_part
 from experiments.report.__main__ import main as report_main
 from graphs.errors import ConfigError
 from tests.experiments.written_experiment import fail, finish, write_plan
@@ -85,6 +85,16 @@ def test_scores_by_other_judgments_are_refused(machines: tuple[Path, Path], colu
     finish(machines[1] / "rings", "ring", 2, 0.5, **{column: "of-2022"})
     with pytest.raises(ConfigError, match=rf"{column} is of-2021 in .* and of-2022 in .*; such scores"):
         joined(*machines)
+
+
+def test_jobs_of_two_collections_are_a_warning(machines: tuple[Path, Path]) -> None:
+    finish(machines[0] / "rings", "none", 1, 0.4, collection_hash="0a1b")
+    (rings,) = joined(*machines)
+    assert not taking_part.warnings(rings)  # results of earlier versions have no such hash
+    finish(machines[1] / "rings", "ring", 2, 0.5, collection_hash="2c3d")
+    (rings,) = joined(*machines)
+    (warning,) = taking_part.warnings(rings)
+    assert "the jobs searched different posts (results.csv, column collection_hash: 0a1b, 2c3d)" in str(warning)
 
 
 @pytest.mark.usefixtures("without_rendering")
