@@ -23,12 +23,12 @@ from experiments.result_row import ResultRow, identity
 from experiments.tracking import logbook
 from experiments.tracking.logbook import Logbook
 from graphs.errors import ConfigError
-from graphs.shared_files import locked, read_json, write_json
+from graphs.shared_files import key, locked, read_json, write_json
 from mathamr.evaluation.completeness import COLUMNS, short
 from mathamr.evaluation.metrics import Evaluation
 from mathamr.evaluation.result_file import write_result
 from mathamr.evaluation.result_names import column, file_name, title, titles
-from mathamr.evaluation.runs import Run, write_run
+from mathamr.evaluation.runs import Run, qrels_of, write_run
 from mathamr.retrieval.scores import SCORES, write_scores
 from mathamr.stages import leak_control
 from mathamr.stages.console import Console
@@ -123,6 +123,7 @@ def _run(
     row = ResultRow()
     row.add("the job", {**identity(job), "regime": topic_sets[0].regime, "years": job.config.data.years})
     row.add("the job", {"source": system.source(job.settings), **trained.origin})
+    row.add("the job", {"collection_hash": system.corpus.fingerprints().graphs[:16]})  # joined reports compare it
     row.add("the costs", {**trained.costs, **encoded.costs})
     pairs = system.pairs(job.settings)
     row.add("leak control", leak_control.counts(pairs))
@@ -139,6 +140,7 @@ def _run(
         for line in short(whole):
             console.say(f"  {title(topic_set.test_name)}: {line}")
         judgments = {"judgments": topic_set.judged_by} if topic_set.judged_by else {}
+        judgments["judgments_hash"] = key(qrels_of(topic_set.judgments))  # joined reports compare it
         for part, values in (
             ("the measures", scores.aggregate),
             ("the topics", {"topics": scores.topics, "relevant_grade": topic_set.relevant}),

@@ -119,7 +119,7 @@ def topic_set_of(
             raise ConfigError(f"test {task} of {data.root} has no judged topics")
         relevant, _ = relevant_grade(test.judgments, data.relevant_grade)
         measures = own_measures or measures_of_grade(relevant)
-        check_measures(measures, test.topics[0].topic_id)
+        check_measures(measures)
         return TopicSet(
             1,
             test.topics,
@@ -136,7 +136,7 @@ def topic_set_of(
     topics, judgments = _judged_topics(data, corpus, task)
     relevant, _ = relevant_grade(judgments, data.relevant_grade)
     measures = own_measures or measures_of_grade(relevant)
-    check_measures(measures, topics[0].topic_id)
+    check_measures(measures)
     if regime not in get_args(Regime):
         raise ConfigError(f"data.regime={regime} is not one of {', '.join(get_args(Regime))}")
     if lost := sorted({judgment.topic_id for judgment in judgments} - {topic.topic_id for topic in topics}):

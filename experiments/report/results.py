@@ -303,7 +303,7 @@ def _furthest(parts: Sequence[Experiment], condition: str, seed: int) -> tuple[R
 def _check_one_table(experiment: Experiment) -> None:
     """Raise for scores of different regimes, topics or judgments in one table."""
     grades = [column(task, "relevant_grade") for task in experiment.tasks]
-    judged = [column(task, "judgments") for task in experiment.tasks]
+    judged = [column(task, name) for task in experiment.tasks for name in ("judgments", "judgments_hash")]
     topics = dict.fromkeys(column(task, "topics") for task in (1, 2, *experiment.tasks))
     rows = [row for of_condition in experiment.done().values() for row in of_condition]
     for what in ("regime", "years", *grades, *judged, *topics):

@@ -11,7 +11,7 @@ from mathamr.evaluation.result_names import column
 
 
 def warnings(experiment: Experiment) -> list[Block]:
-    """Topics and judged documents that did not take part, with the conditions; and jobs of other graphs or seeds."""
+    """Topics and judged documents that did not take part, with the conditions; jobs of other posts, graphs or seeds."""
     rows = [row for done in experiment.done().values() for row in done]
     found: dict[str, list[Row]] = {}
     for row in rows:
@@ -24,8 +24,20 @@ def warnings(experiment: Experiment) -> list[Block]:
         names = dict.fromkeys(experiment.label(str(row["condition"])) for row in some)
         where = "" if len(some) == len(rows) else f" ({'; '.join(names)})"
         blocks.append(Text(f"Warning: {line}{where}."))
-    lines = [*of_other_graphs(experiment), *_of_other_seeds(experiment)]
+    lines = [*_of_other_posts(experiment), *of_other_graphs(experiment), *_of_other_seeds(experiment)]
     return [*blocks, *(Text(f"Warning: {line}.") for line in lines)]
+
+
+def _of_other_posts(experiment: Experiment) -> list[str]:
+    """Return a line if finished jobs, e.g. of two machines, searched different collections."""
+    rows = [row for done in experiment.done().values() for row in done]
+    found = sorted({str(row["collection_hash"]) for row in rows if "collection_hash" in row})  # earlier versions: none
+    if len(found) < 2:
+        return []
+    return [
+        f"the jobs searched different posts (results.csv, column collection_hash: {', '.join(found)}), so their scores "
+        "cannot be compared; copy the collection of one machine to the other, and run its jobs again"
+    ]
 
 
 def of_other_graphs(experiment: Experiment) -> list[str]:

@@ -131,18 +131,23 @@ def evaluate(
         raise EvaluationError(f"no formula of run {run.name!r} has a visual id; give the map of its collection")
     import ir_measures  # slow to import
 
-    # Ranks replace scores: the order, ties included, is settled above and must not change.
-    places = {t: {doc_id: float(len(docs) - i) for i, doc_id in enumerate(docs)} for t, docs in ordered.items()}
+    # Ranks replace scores: the order, ties included, is settled above and must not change. Numbers replace the ids of
+    # topics: a program behind some measures reads only numbers, and 2020-1 and 2021-1 as the same one.
+    numbers = {topic_id: str(number) for number, topic_id in enumerate(qrels, 1)}
+    topics = {number: topic_id for topic_id, number in numbers.items()}
+    places = {
+        numbers[t]: {doc_id: float(len(docs) - i) for i, doc_id in enumerate(docs)} for t, docs in ordered.items()
+    }
+    judged = {numbers[t]: grades for t, grades in qrels.items()}
     per_topic = {topic_id: dict.fromkeys(measures, 0.0) for topic_id in qrels}
     names: dict[Measure, list[str]] = {}  # equal measures may have several names
     for name, measure in measures.items():
         names.setdefault(measure, []).append(name)
-    for metric in ir_measures.iter_calc(list(names), qrels, places):
+    for metric in ir_measures.iter_calc(list(names), judged, places):
+        topic_id = topics[metric.query_id]
         if not math.isfinite(metric.value):
-            raise EvaluationError(
-                f"{metric.measure} of topic {metric.query_id} is {metric.value}; give a finite number"
-            )
-        per_topic[metric.query_id] |= dict.fromkeys(names[metric.measure], float(metric.value))
+            raise EvaluationError(f"{metric.measure} of topic {topic_id} is {metric.value}; give a finite number")
+        per_topic[topic_id] |= dict.fromkeys(names[metric.measure], float(metric.value))
     aggregate = {name: float(np.mean([scores[name] for scores in per_topic.values()])) for name in measures}
     return Evaluation(aggregate, per_topic)
 
@@ -216,16 +221,16 @@ def measure_of(name: str) -> Measure:
         raise EvaluationError(f"{name!r} is not a measure of ir_measures; use e.g. nDCG@10 or RR(rel=2)") from error
 
 
-def check_measures(measures: Mapping[str, Measure], topic_id: str) -> None:
-    """Compute measures for a topic with two results, because some programs behind them read only numbers as topics.
+def check_measures(measures: Mapping[str, Measure]) -> None:
+    """Compute measures for a topic with two results.
 
     Raises:
         EvaluationError: names the first measure that cannot be computed.
     """
     import ir_measures
 
-    judged = [ir_measures.Qrel(topic_id, doc, grade) for doc, grade in (("1", 2), ("2", 0))]
-    found = [ir_measures.ScoredDoc(topic_id, doc, score) for doc, score in (("1", 2.0), ("2", 1.0))]
+    judged = [ir_measures.Qrel("1", doc, grade) for doc, grade in (("1", 2), ("2", 0))]
+    found = [ir_measures.ScoredDoc("1", doc, score) for doc, score in (("1", 2.0), ("2", 1.0))]
     for measure in measures.values():
         try:
             ir_measures.calc_aggregate([measure], judged, found)
@@ -236,7 +241,7 @@ def check_measures(measures: Mapping[str, Measure], topic_id: str) -> None:
             if function is not None:
                 place = _place(place.partition("@")[0], point)
                 reason, way_out = f"{type(error).__name__}: {reason}", "let it return a number"
-            raise EvaluationError(f"{place} cannot be computed for topic {topic_id} ({reason}); {way_out}") from error
+            raise EvaluationError(f"{place} cannot be computed ({reason}); {way_out}") from error
 
 
 def judged_results(run: Run, qrels: Qrels, visual_ids: Mapping[str, str] | None = None) -> int:

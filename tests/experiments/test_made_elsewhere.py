@@ -80,6 +80,7 @@ def test_new_judgments_are_evaluated_and_nothing_is_searched_again(
     run(config, "command")
     after = result(outputs, "words")
     assert after["ndcg_prime"] != before["ndcg_prime"]
+    assert after["judgments_hash"] != before["judgments_hash"]
     assert after["queries_per_second"] == before["queries_per_second"]
     (job,) = jobs(config)
     assert (after["key"], before["key"] == after["key"]) == (job.key, False)

@@ -147,6 +147,9 @@ def test_regime_mini_restricts_the_qrels_to_the_collection(tmp_path: Path) -> No
     assert "--searched is an option of --regime mini" in evaluate(*command[:-2], "--searched", tmp_path / "ids").stderr
     missing = evaluate(*command, "--searched", tmp_path / "none")
     assert (missing.returncode, "cannot be read as a list of ids" in missing.stderr) == (2, True)
+    (tmp_path / "posts.jsonl").write_text('{"post_id": 7, "body": "By 8 of the text"}\n')
+    posts = evaluate(*command, "--searched", tmp_path / "posts.jsonl")
+    assert (posts.returncode, "posts.jsonl:1: has more than one word; list one id" in posts.stderr) == (2, True)
 
 
 def test_regime_mini_of_task_2_is_about_the_formulas_of_the_collection(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def searched_ids(path: Path, task: Task) -> set[str]:
     """Return the ids of the posts in a collection's folder, or the ids that a file lists.
 
     Raises:
-        EvaluationError: a folder for Task 2, or a file that cannot be read.
+        EvaluationError: a folder for Task 2, a file that cannot be read, or a line with more than an id.
     """
     if path.is_dir():
         if task == 2:
@@ -124,5 +124,9 @@ def searched_ids(path: Path, task: Task) -> set[str]:
         name = "beir" if any(path.glob("corpus.jsonl*")) else "jsonl" if any(path.glob("*.jsonl*")) else "arqmath"
         return {post.post_id for post in open_corpus(name, path).posts() if isinstance(post, Post)}
     with faults_as(EvaluationError, "cannot be read as a list of ids: {}", path):
-        ids = set(path.read_text(encoding="utf-8").split())
-    return ids
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    for number, line in enumerate(lines, 1):
+        if len(line.split()) > 1:
+            message = "has more than one word; list one id on each line, or name the folder of the collection"
+            raise EvaluationError(message, path=path, line=number)
+    return {line.strip() for line in lines if line.strip()}

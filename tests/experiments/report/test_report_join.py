@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.report import results
+from experiments.report import results, taking_part
 from experiments.report.__main__ import main as report_main
 from graphs.errors import ConfigError
 from tests.experiments.written_experiment import fail, finish, write_plan
@@ -78,12 +78,23 @@ def test_seeds_of_two_configurations_are_refused(machines: tuple[Path, Path]) ->
         joined(*machines)
 
 
-def test_scores_by_other_judgments_are_refused(machines: tuple[Path, Path]) -> None:
-    finish(machines[0] / "rings", "none", 1, 0.4, judgments="qrel_V1.0.tsv")
+@pytest.mark.parametrize("column", ["judgments", "judgments_hash"])
+def test_scores_by_other_judgments_are_refused(machines: tuple[Path, Path], column: str) -> None:
+    finish(machines[0] / "rings", "none", 1, 0.4, **{column: "of-2021"})
     joined(*machines)
-    finish(machines[1] / "rings", "ring", 2, 0.5, judgments="qrel_V1.1.tsv")
-    with pytest.raises(ConfigError, match=r"judgments is qrel_V1\.0\.tsv in .* and qrel_V1\.1\.tsv in .*; such scores"):
+    finish(machines[1] / "rings", "ring", 2, 0.5, **{column: "of-2022"})
+    with pytest.raises(ConfigError, match=rf"{column} is of-2021 in .* and of-2022 in .*; such scores"):
         joined(*machines)
+
+
+def test_jobs_of_two_collections_are_a_warning(machines: tuple[Path, Path]) -> None:
+    finish(machines[0] / "rings", "none", 1, 0.4, collection_hash="0a1b")
+    (rings,) = joined(*machines)
+    assert not taking_part.warnings(rings)  # results of earlier versions have no such hash
+    finish(machines[1] / "rings", "ring", 2, 0.5, collection_hash="2c3d")
+    (rings,) = joined(*machines)
+    (warning,) = taking_part.warnings(rings)
+    assert "the jobs searched different posts (results.csv, column collection_hash: 0a1b, 2c3d)" in str(warning)
 
 
 @pytest.mark.usefixtures("without_rendering")
