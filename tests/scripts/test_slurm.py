@@ -169,6 +169,8 @@ def test_the_launcher_of_hydra_sends_parts_and_waits_for_them(slurm: Slurm, coll
     with (tmp_path / "trial-alone" / "results.csv").open(newline="") as file:
         assert [(row["seed"], row["status"]) for row in csv.DictReader(file)] == [("1", "done"), ("2", "done")]
     assert "+exp=trial" in (tmp_path / "trial-alone" / "report.md").read_text()
+    (script,) = (tmp_path / "slurm").rglob("*_submission.sh")
+    assert "\nexport OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\n" in script.read_text()
     environment = {**slurm.environment, "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
     wrong = [*(word.replace("1/2,2/2", "1/2") for word in command), "train.batch_size=4000"]
     done = subprocess.run(
