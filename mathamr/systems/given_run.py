@@ -76,7 +76,7 @@ class GivenRunSystem(System[GivenRunSettings]):
         return Run(run.name, ordered, run.task)
 
     def _say_judged(self, topic_set: TopicSet, run: Run) -> None:
-        """Print how many results are judged: 0 suggests that the ids differ."""
+        """Print how many results are judged, 0 of which suggests other ids, and how many documents are unknown."""
         if topic_set.task == 2:  # judged by visual id
             return
         judged = {(judgment.topic_id, judgment.doc_id) for judgment in topic_set.judgments}
@@ -86,6 +86,17 @@ class GivenRunSystem(System[GivenRunSettings]):
         self.console.say(
             f"  {title(topic_set.test_name)}: {count:,} of {len(results):,} results of the run are judged{warning}"
         )
+        if topic_set.regime == "mini":  # judgments of documents elsewhere do not count
+            return
+        found = frozenset(doc_id for _, doc_id in results)
+        with self.post_files.headers() as headers:
+            unknown = found - headers.known(found)
+        if unknown and count:
+            self.console.say(
+                f"  {title(topic_set.test_name)}: {len(unknown):,} of {len(found):,} documents of the run are not in "
+                f"the collection, e.g. {min(unknown)}; judged ones count, although no other system can find them; "
+                "data.regime=mini leaves their judgments out"
+            )
 
     def _posts_of_formulas(self, wanted: Set[str]) -> Mapping[str, str]:
         """Return the post of each of the ``wanted`` formulas that the collection has. Memory grows with these only."""

@@ -101,16 +101,20 @@ def test_judgments_change_no_key_of_a_graph_or_model(collection: Path, tmp_path:
     assert one.run_key != other.run_key  # what is judged is what is searched
 
 
-def test_a_run_of_another_system_stands_in_the_same_table(collection: Path, tmp_path: Path) -> None:
+def test_a_run_of_another_system_stands_in_the_same_table(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     outputs = tmp_path / "out"
     run(composed(collection, outputs, *FULL, conditions={"words": {"track": "bm25"}}), "command")
     theirs = tmp_path / "theirs.tsv"
     shutil.copy(outputs / "vn_connectivity" / "jobs" / "words-seed1" / "run.tsv", theirs)
     with theirs.open("a") as file:
         file.write("A.1\t0815\t1\t1.0\ttheirs\n")  # no topic of this collection
+        file.write("T.0\telsewhere\t1\t-9.0\ttheirs\n")  # no post of it
     both = {"words": {"track": "bm25"}, "theirs": {"track": "run", "run": {"path": str(theirs)}}}
     ended = run(composed(collection, outputs, *FULL, conditions=both), "command")
     assert ended.failed == 0
+    assert "documents of the run are not in the collection, e.g. elsewhere; judged" in capsys.readouterr().err
     assert result(outputs, "theirs")["ndcg_prime"] == pytest.approx(result(outputs, "words")["ndcg_prime"])
     assert "theirs" in (outputs / "vn_connectivity" / "report.md").read_text()
     lost = {"lost": {"track": "run", "run": {"path": str(tmp_path / "nowhere.tsv")}}}
