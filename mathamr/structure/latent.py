@@ -90,6 +90,8 @@ class LatentIndex:
         self, formula: ParsedFormula, k: int = 1000, *, names: npt.NDArray[np.str_] | None = None
     ) -> list[tuple[int, float]]:
         """Return the numbers and cosines of the best ``k`` formulas, as :meth:`StructureIndex.search` does."""
+        if k < 1:
+            raise RetrievalError(f"k={k}; at least 1 result must be asked for")
         scores = self.vectors @ self.vectors_of([formula])[0]
         able = np.flatnonzero(scores >= np.partition(scores, -k)[-k]) if k < len(scores) else np.arange(len(scores))
         return best_numbers(able, scores[able], k, names)

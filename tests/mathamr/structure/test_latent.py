@@ -74,6 +74,8 @@ def test_a_formula_without_known_symbols_has_no_direction() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(RetrievalError, match="no symbol that two of them have"):
         LatentIndex.build([ParsedFormula(None, None)], CONFIG)
+    with pytest.raises(RetrievalError, match="k=0"):
+        LatentIndex.build([parse_latex("x"), parse_latex("x")], CONFIG).search(parse_latex("x"), 0)
 
 
 @pytest.mark.parametrize(
