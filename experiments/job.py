@@ -123,7 +123,6 @@ def _run(
     row = ResultRow()
     row.add("the job", {**identity(job), "regime": topic_sets[0].regime, "years": job.config.data.years})
     row.add("the job", {"source": system.source(job.settings), **trained.origin})
-    row.add("the job", {"collection_hash": system.corpus.fingerprints().graphs[:16]})  # joined reports compare it
     row.add("the costs", {**trained.costs, **encoded.costs})
     pairs = system.pairs(job.settings)
     row.add("leak control", leak_control.counts(pairs))

@@ -68,6 +68,7 @@ class Job:
     model_key: str = ""
     run_key: str = ""
     condition_key: str = ""
+    collection_hash: str = ""
     needs: tuple[Job, ...] = ()
     record: Mapping[str, Any] = field(default_factory=dict)
 
@@ -139,6 +140,7 @@ def plan(config: DictConfig, data: Fingerprints) -> list[Job]:
                     model_key=model_key(own, data, made_of),
                     run_key=rankings,
                     condition_key=seedless[condition],
+                    collection_hash=data.graphs[:16],
                     needs=parts,
                     record={name: value for name, value in of_job.items() if name not in ("wandb", "experiment")},
                 )

@@ -52,6 +52,7 @@ def identity(job: Job) -> dict[str, Any]:
         "key": job.key,
         "condition_key": job.condition_key,
         "model_key": job.model_key,
+        "collection_hash": job.collection_hash,
         "code": code_version(),
         "machine": machine(),
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

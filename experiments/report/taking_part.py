@@ -31,7 +31,7 @@ def warnings(experiment: Experiment) -> list[Block]:
 def _of_other_posts(experiment: Experiment) -> list[str]:
     """Return a line if finished jobs, e.g. of two machines, searched different collections."""
     rows = [row for done in experiment.done().values() for row in done]
-    found = sorted({str(row["collection_hash"]) for row in rows if "collection_hash" in row})  # earlier versions: none
+    found = sorted({str(row["collection_hash"]) for row in rows if row.get("collection_hash")})
     if len(found) < 2:
         return []
     return [
