@@ -69,6 +69,8 @@ def chunk_sentences(sentences: Sequence[str], max_tokens: int) -> list[list[str]
     >>> chunk_sentences(["Let FORMULA_0 be a group.", "Is it finite?", "Why?"], max_tokens=10)
     [['Let FORMULA_0 be a group.', 'Is it finite?'], ['Why?']]
     """
+    if max_tokens < 1:
+        raise AMRError(f"max_tokens is {max_tokens}; a chunk holds at least one token", kind="chunk")
     chunks: list[list[str]] = []
     room = 0
     for sentence in sentences:

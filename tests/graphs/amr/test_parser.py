@@ -53,6 +53,8 @@ def test_a_sentence_beyond_the_bound_is_cut_between_words() -> None:
     assert " ".join(chunk[0] for chunk in chunks).split() == words
     assert max(2 * len(chunk[0].split()) for chunk in chunks) <= 15
     assert "".join(c[0] for c in chunk_sentences(["," * 40], 15)) == "," * 40
+    with pytest.raises(AMRError, match="at least one token"):
+        chunk_sentences(["a"], 0)
 
 
 def test_a_failing_batch_is_halved_until_the_bad_chunk_stands_alone() -> None:
