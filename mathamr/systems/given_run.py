@@ -86,12 +86,12 @@ class GivenRunSystem(System[GivenRunSettings]):
         self.console.say(
             f"  {title(topic_set.test_name)}: {count:,} of {len(results):,} results of the run are judged{warning}"
         )
-        if topic_set.regime == "mini":  # judgments of documents elsewhere do not count
+        if topic_set.regime == "mini" or not count:  # judgments of documents elsewhere do not count
             return
         found = frozenset(doc_id for _, doc_id in results)
         with self.post_files.headers() as headers:
             unknown = found - headers.known(found)
-        if unknown and count:
+        if unknown:
             self.console.say(
                 f"  {title(topic_set.test_name)}: {len(unknown):,} of {len(found):,} documents of the run are not in "
                 f"the collection, e.g. {min(unknown)}; judged ones count, although no other system can find them; "
