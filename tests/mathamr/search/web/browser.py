@@ -48,6 +48,9 @@ def open_chromium() -> Any:
     options.binary_location = str(CHROMIUM)
     for argument in ("--headless=new", "--disable-dev-shm-usage", "--window-size=1200,900"):
         options.add_argument(argument)
+    # One process shows all pages, without another one in reserve.
+    options.add_argument("--renderer-process-limit=1")
+    options.add_argument("--disable-features=IsolateOrigins,site-per-process,SpareRendererForSitePerProcess")
     if os.geteuid() == 0:
         options.add_argument("--no-sandbox")  # which Chromium cannot set up for root
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
