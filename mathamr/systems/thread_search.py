@@ -98,8 +98,8 @@ def searches_of(system: System[Any], settings: JobSettings, topic_sets: Sequence
     k = retrieval.k if isinstance(retrieval, RetrievalConfig) else MAX_PER_TOPIC
     limit = thread.results(k)
     cuts = [settings.cut_at(limit if one.task == 1 else k, one.task) for one in topic_sets]
-    pairs = zip(topic_sets, cuts, strict=True)
+    with_cuts = zip(topic_sets, cuts, strict=True)
     if thread.read != "question":
-        return [ThreadSearch(one, one, thread.depth, cut_at=cut) for one, cut in pairs]
+        return [ThreadSearch(one, one, thread.depth, cut_at=cut) for one, cut in with_cuts]
     threads = system.threads(topic_sets)
-    return [ThreadSearch(one, threads.questions(one), thread.depth, limit, threads, cut) for one, cut in pairs]
+    return [ThreadSearch(one, threads.questions(one), thread.depth, limit, threads, cut) for one, cut in with_cuts]
