@@ -78,10 +78,10 @@ def run_job(
             system.prepare(job.settings, topic_sets)
             with _logbook(job, folder, console) as book:
                 searches = searches_of(system, job.settings, topic_sets)
-                made = models.stage(job, system, [search.queries for search in searches], book.record)
-                if made is None:
+                staged = models.stage(job, system, [search.queries for search in searches], book.record)
+                if staged is None:
                     return Outcome.NEED_ELSEWHERE
-                result = _run(job, place, system, models, *made, searches, book, console)
+                result = _run(job, place, system, models, *staged, searches, book, console)
         except Interrupted:
             raise  # the next call goes on from the checkpoint
         except Exception as error:  # noqa: BLE001 - whatever one job dies of (no memory, a library), others go on
@@ -207,8 +207,8 @@ class _Rankings:
             visual_ids = self._system.visual_ids(job.settings) if topic_set.task == 2 else None
         self._costs[name] = costs
         if isinstance(self._encoded.vectors, EncodedPosts):
-            asked = (topic.post.post_id for topic in topic_set.topics)
-            self._vectors[name] = self._encoded.vectors.kept_identity(asked)
+            topic_ids = (topic.post.post_id for topic in topic_set.topics)
+            self._vectors[name] = self._encoded.vectors.kept_identity(topic_ids)
         return run, costs, visual_ids
 
     def record(self) -> dict[str, Any]:

@@ -168,8 +168,8 @@ class Models:
                 written(entry)
                 log(entry)
 
-            made = self._in_processes(job, folder, topic_sets, record) or system.train(job.settings, folder, record)
-        trained = check_step(job.settings.track, "train", made, Trained)
+            result = self._in_processes(job, folder, topic_sets, record) or system.train(job.settings, folder, record)
+        trained = check_step(job.settings.track, "train", result, Trained)
         origin = {"model_code": checkpoint.code_version(), "model_machine": machine()}
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         content = {"key": job.model_key, "finished": now, "origin": origin, "costs": dict(trained.costs)}

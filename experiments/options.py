@@ -107,9 +107,9 @@ def model_of(given: argparse.Namespace, *, max_tokens: int = 300) -> LanguageMod
 
 def check_needs(given: argparse.Namespace, needs: Mapping[str, str]) -> None:
     """Raise a ``ConfigError`` for an option without the other one that it needs."""
-    chosen = {name for name, value in vars(given).items() if value is not None and value is not False}
+    used = {name for name, value in vars(given).items() if value is not None and value is not False}
     for option, other in needs.items():
-        if option in chosen and other not in chosen:
+        if option in used and other not in used:
             raise ConfigError(f"--{option.replace('_', '-')} has no effect without --{other}; add it")
 
 

@@ -255,12 +255,12 @@ def select(jobs: Sequence[Job], part: str | None, only: Sequence[str] | None = N
 
 def with_needs(selected: Sequence[Job], jobs: Sequence[Job]) -> list[Job]:
     """Return the selected jobs and those of ``jobs`` that they need, directly or not, which come first."""
-    chosen = {job.name for job in selected}
-    wanted = set(chosen)
+    selected_names = {job.name for job in selected}
+    wanted = set(selected_names)
     for job in reversed(jobs):  # jobs follow those that they need
         if job.name in wanted:
             wanted |= {need.name for need in job.needs}
-    needed = [job for job in jobs if job.name in wanted - chosen]
+    needed = [job for job in jobs if job.name in wanted - selected_names]
     return sorted([*selected, *needed], key=lambda job: job.depth)
 
 

@@ -94,10 +94,10 @@ class Runner:
             try:
                 self._check(job.settings)
             except MathAMRError as error:
-                told = ConfigError(f"condition {condition}: {error}")
+                explained = ConfigError(f"condition {condition}: {error}")
                 if not isinstance(error, MissingEncoderError) or experiment.only:
-                    raise told from error
-                missing[condition] = told
+                    raise explained from error
+                missing[condition] = explained
         if set(missing) == set(experiment.conditions):
             raise next(iter(missing.values()))
         if missing:

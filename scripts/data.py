@@ -36,7 +36,7 @@ from graphs.counts import counted
 
 if TYPE_CHECKING:
     from graphs.corpus.download.web import Downloads, Offer, WebFile
-    from graphs.corpus.stock.opened import OpenedStock
+    from graphs.corpus.stock.collection import CollectionStock
     from graphs.corpus.stock.published import PublishedStock
     from mathamr.stages.console import Console
 
@@ -215,11 +215,11 @@ def check(given: argparse.Namespace, console: Console) -> int:
     return 1 if holdings.reason else 0
 
 
-def _stock(given: argparse.Namespace, console: Console) -> OpenedStock | PublishedStock:
+def _stock(given: argparse.Namespace, console: Console) -> CollectionStock | PublishedStock:
     """Return the counter of the collection; without ``--corpus``, the files in the folder decide its form."""
     from graphs.corpus.corpus import open_corpus
     from graphs.corpus.forms import forms_of, hint
-    from graphs.corpus.stock.opened import OpenedStock
+    from graphs.corpus.stock.collection import CollectionStock
     from graphs.corpus.stock.published import PublishedStock
     from graphs.errors import ConfigError, CorpusError
 
@@ -236,7 +236,7 @@ def _stock(given: argparse.Namespace, console: Console) -> OpenedStock | Publish
             raise ConfigError("--root is missing: name the folder of the collection")
         return PublishedStock(given.root)
     corpus = open_corpus(name, given.root, split=given.split, dataset_id=given.id, relevant=given.relevant_grade)
-    return OpenedStock(corpus, given.relevant_grade)
+    return CollectionStock(corpus, given.relevant_grade)
 
 
 def export(given: argparse.Namespace, console: Console) -> int:

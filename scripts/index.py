@@ -100,8 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
         out = out or Path(given.job[0]) / "indexes" / f"{finished.condition}-seed{finished.seed}"
     _settle(given, out)
     removed = frozenset() if given.remove is None else read_ids(given.remove)
-    chosen = {one.name: getattr(given, one.name) for one in fields(IndexBuild) if hasattr(given, one.name)}
-    settings = IndexBuild(**chosen, removed=removed, server=_server_options(given, parser))
+    values = {one.name: getattr(given, one.name) for one in fields(IndexBuild) if hasattr(given, one.name)}
+    settings = IndexBuild(**values, removed=removed, server=_server_options(given, parser))
     if given.folder is not None:
         from mathamr.stages.retrieval.folder_index import index_folder
 

@@ -101,7 +101,7 @@ def serve_alone(words: Sequence[str], worker: Place | None = None) -> int:
         raise ConfigError(f"start={settings.selection.start}: the page begins at the first result; leave start out")
     host, port = place(others)
 
-    def opened(own: Settings) -> SearchEngine:
+    def announced_engine(own: Settings) -> SearchEngine:
         engine, message = open_engine(own)
         print(message, file=sys.stderr, flush=True)
         return engine
@@ -115,7 +115,7 @@ def serve_alone(words: Sequence[str], worker: Place | None = None) -> int:
             end_with_parent()
         served = []
         for own in (settings, *(replace(settings, index=folder) for folder in folders)):
-            engine = ReloadableEngine(partial(opened, own))
+            engine = ReloadableEngine(partial(announced_engine, own))
             stack.callback(engine.close)
             served.append((engine, own))
         reload_on_signal([engine for engine, _ in served])

@@ -56,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
 
     encoder, config = read_settings(given.settings)
     graphs = GraphStore(given.tensors)
-    chosen = {"structure": given.structure, "connectivity": given.connectivity}
-    spec = replace(graphs.spec, **{name: value for name, value in chosen.items() if value is not None})
+    virtual_nodes = {"structure": given.structure, "connectivity": given.connectivity}
+    spec = replace(graphs.spec, **{name: value for name, value in virtual_nodes.items() if value is not None})
     data = TrainingData(
         GraphStore(given.tensors, spec),
         read_pairs(given.pairs),

@@ -95,7 +95,7 @@ def measure(
             content |= {"settings": settings, "run": of_run(run, qrels, config, topic_set.relevant)}
             content |= {"confidence": confidence.of_run(run, qrels, config, topic_set.relevant)}
         select, counts = sampler(qrels, config.posts, topic_set.relevant)
-        space = system.space(job.settings, encoded, topic_set, select)
+        space = system.embedding_space(job.settings, encoded, topic_set, select)
         if space is not None:
             content |= {"sampled": counts, "collapse": of_collapse(space)}
         if space is not None and whole:

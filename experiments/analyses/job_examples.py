@@ -115,7 +115,7 @@ def formula_examples(
     latex = {formula.formula_id: f"${formula.latex}$" for post in shown.values() for formula in post.text.formulas}
     built = []
     for name, hits in first.items():
-        asked = (one for one in extract(topics[name].post).formulas if one.formula_id == topics[name].formula_id)
+        queries = (one for one in extract(topics[name].post).formulas if one.formula_id == topics[name].formula_id)
         results = [
             (
                 hit,
@@ -126,7 +126,7 @@ def formula_examples(
             )
             for hit in hits
         ]
-        built.append(_example(name, "", "".join(f"${formula.latex}$" for formula in asked), results))
+        built.append(_example(name, "", "".join(f"${formula.latex}$" for formula in queries), results))
     return built
 
 

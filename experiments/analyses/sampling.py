@@ -51,5 +51,5 @@ def judged_space(
     """Return the space with every judged post, and others drawn at random; None of a system without sets of vectors."""
     judged = {topic: dict.fromkeys(grades, RELEVANT) for topic, grades in qrels.items()}
     select, _ = sampler(judged, job.config.geometry.posts)
-    space = system.space(job.settings, encoded, topic_set, select)
+    space = system.embedding_space(job.settings, encoded, topic_set, select)
     return None if space is None or len(space.documents.vectors) == len(space.documents) else space

@@ -46,7 +46,7 @@ def composed(
     # A group is converted once, unless it can depend on another.
     is_referring = refers(base)
     shared = {} if is_referring else plain(base)
-    made = {}
+    composed_values = {}
     for condition in conditions:
         changes = config.experiment.conditions[condition] or OmegaConf.create({})
         place = f"experiment.conditions.{condition}"
@@ -61,11 +61,11 @@ def composed(
                 if "train" in own:
                     own.train.seed = seed
                 values = {**shared, **plain(own)}
-                made[condition, seed] = {**values, "train": {**values["train"], "seed": seed}}
+                composed_values[condition, seed] = {**values, "train": {**values["train"], "seed": seed}}
         except OmegaConfBaseException as error:
             key = f"{place}.{error.full_key}" if error.full_key else place
             raise ConfigError(f"{key}: {str(error).splitlines()[0]}") from error
-    return made
+    return composed_values
 
 
 def refers(config: DictConfig) -> bool:

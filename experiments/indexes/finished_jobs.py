@@ -93,12 +93,12 @@ def finished_job(
             f"{folder.parent / 'shared'} has no model {key}; run the experiment again: {experiment['command']}"
         )
     shared = models[0].parents[1]
-    made, given = tensors or data.graphs, Path(data.formulas) if data.formulas else None
-    formulas = given or shared / "formulas.db"
-    collection = Path(data.collection) if data.collection else shared / file_name(settings, given)
-    if given is not None and not collection.exists():
+    given_tensors, given_formulas = tensors or data.graphs, Path(data.formulas) if data.formulas else None
+    formulas = given_formulas or shared / "formulas.db"
+    collection = Path(data.collection) if data.collection else shared / file_name(settings, given_formulas)
+    if given_formulas is not None and not collection.exists():
         raise ConfigError(
-            f"data.formulas={given} has changed since the job of condition {condition}: {shared} has no "
+            f"data.formulas={given_formulas} has changed since the job of condition {condition}: {shared} has no "
             f"{collection.name}, the graphs with its trees; run the experiment again: {experiment['command']}"
         )
     return FinishedJob(
@@ -108,7 +108,7 @@ def finished_job(
         described,
         shared,
         models[0] / "best",
-        (Path(made),) if made else _tensors(shared, settings.graph.spec(), record["source"]),
+        (Path(given_tensors),) if given_tensors else _tensors(shared, settings.graph.spec(), record["source"]),
         collection,
         formulas if formulas.exists() else None,
     )

@@ -116,12 +116,12 @@ class _Keeper:
                 f"the graphs have changed since {job.name} has finished; remove its result.json, and run it again"
             )
         searches = searches_of(system, job.settings, self._topic_sets)
-        made = models.stage(job, system, [one.queries for one in searches], lambda record: None)
-        if made is None:
+        staged = models.stage(job, system, [one.queries for one in searches], lambda record: None)
+        if staged is None:
             raise ConfigError(
                 f"the model of {job.name} is being trained by another process; wait until it has finished"
             )
-        trained, encoded = made
+        trained, encoded = staged
         working = place / "working"
         with closing(system.index(job.settings, encoded, search.queries, working)) as indexed:
             finished_search = FinishedSearch(

@@ -190,11 +190,11 @@ def rows(table: str) -> list[Expectation]:
         ConfigError: an unknown table, or an incomplete entry.
     """
     names = table_names()
-    chosen = [name for name in names if table in ("all", name) or name.startswith(f"{table}-")]
-    if not chosen:
+    matching = [name for name in names if table in ("all", name) or name.startswith(f"{table}-")]
+    if not matching:
         groups = dict.fromkeys(name.split("-")[0] for name in names if "-" in name)
         raise ConfigError(f"Unknown table {table}. Choose from: {', '.join([*names, *groups])}, all")
-    return [row for name in chosen for row in _rows(name, _content()["tables"][name])]
+    return [row for name in matching for row in _rows(name, _content()["tables"][name])]
 
 
 def _rows(name: str, entry: dict[str, Any]) -> list[Expectation]:

@@ -196,10 +196,13 @@ def results_table(
     table = [[*head, "Seeds"] if with_seeds else head]
     for condition in conditions:
         rows = scored.get(condition, [])
-        chosen = [best_row(rows, task, experiment.first_measure)] if best_seed and rows else rows
-        line = [_named(experiment, condition), *([str(chosen[0]["seed"]) if chosen else "–"] if best_seed else [])]
+        counted_rows = [best_row(rows, task, experiment.first_measure)] if best_seed and rows else rows
+        line = [
+            _named(experiment, condition),
+            *([str(counted_rows[0]["seed"]) if counted_rows else "–"] if best_seed else []),
+        ]
         for one in shown:
-            values = _values(chosen, one.key, one.unit)
+            values = _values(counted_rows, one.key, one.unit)
             cell = spread(values) if one.measure else amount(values)
             cell += stars.get((condition, one.measure), "") if values else ""
             line.append(cell if rows or one is not shown[0] else _without_result(experiment, condition))

@@ -52,8 +52,8 @@ def of_conditions(experiment: Experiment, task: TestName, *, best_seed: bool = F
     scores: Scores = {}
     measures = list(shared_measures(experiment, task))
     for condition, rows in measured(experiment, task).items():
-        chosen = [best_row(rows, task, experiment.first_measure)] if best_seed else rows
-        tables = [per_topic(experiment.place(row), task, measures) for row in chosen]
+        counted_rows = [best_row(rows, task, experiment.first_measure)] if best_seed else rows
+        tables = [per_topic(experiment.place(row), task, measures) for row in counted_rows]
         topics = sorted(set.intersection(*(set(table) for table in tables)))
         scores[condition] = {
             measure: {topic: statistics.fmean(table[topic][measure] for table in tables) for topic in topics}

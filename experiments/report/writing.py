@@ -24,7 +24,7 @@ from typing import Any
 from experiments.report import breakdowns, examples, learning_curves, page, results, taking_part, weight_tables, years
 from experiments.report.blocks import Block, Code, Folded, Heading, Text, markdown
 from experiments.report.figures import charts, heat_map
-from experiments.report.geometry import space
+from experiments.report.geometry import embedding_space
 from experiments.report.results import Experiment, Row
 from experiments.report.tables import (
     DEVELOPMENT,
@@ -115,7 +115,7 @@ def report_of(experiment: Experiment) -> list[Block]:
         parts: list[tuple[str, Callable[[], list[Block]]]] = [
             ("Learning curves", lambda: learning_curves.blocks(experiment)),
             ("MaxSim between virtual nodes", lambda: heat_map.blocks(experiment)),
-            ("The embedding space", lambda: space.blocks(experiment)),
+            ("The embedding space", lambda: embedding_space.blocks(experiment)),
             ("Other weights of virtual nodes", lambda: weight_tables.virtual_node_weights(experiment)),
             ("Learned weights", lambda: weight_tables.learned_weights(experiment)),
             ("First results", lambda: examples.blocks(experiment, "examples.json")),

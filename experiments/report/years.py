@@ -91,18 +91,18 @@ def _choices(experiment: Experiment, years: _Years) -> Table:
         for year, of_year in years.items():
             if year == _REPORTED:
                 continue
-            chosen = best(of_year, group)
+            winner = best(of_year, group)
             for other, elsewhere in years.items():
                 if other == year:
                     continue
-                test = paired_t_test(elsewhere[own], elsewhere[chosen])
+                test = paired_t_test(elsewhere[own], elsewhere[winner])
                 rows.append(
                     [
                         str(year),
-                        experiment.label(chosen),
-                        f"{statistics.fmean(of_year[chosen].values()):.3f}",
+                        experiment.label(winner),
+                        f"{statistics.fmean(of_year[winner].values()):.3f}",
                         str(other),
-                        f"{statistics.fmean(elsewhere[chosen].values()):.3f}",
+                        f"{statistics.fmean(elsewhere[winner].values()):.3f}",
                         f"{statistics.fmean(elsewhere[own].values()):.3f} ({experiment.label(own)})",
                         f"{test.difference:+.3f}",
                         p_value(test.p),

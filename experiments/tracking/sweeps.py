@@ -175,11 +175,11 @@ def dashboard(sweep: Mapping[str, Any], sweep_id: str, *, entity: str, project: 
     goal, parameters = str(sweep["metric"]["name"]), list(sweep["parameters"])
     axes: list[Any] = [*map(panels.Config, parameters), panels.SummaryMetric(goal)]
     columns = [panels.ParallelCoordinatesPlotColumn(metric=axis) for axis in axes]
-    chosen: list[Any] = [
+    parameter_panels: list[Any] = [
         panels.ParallelCoordinatesPlot(columns=columns),
         panels.ParameterImportancePlot(with_respect_to=goal),
     ]
-    chosen += [
+    parameter_panels += [
         panels.ScatterPlot(
             x=panels.Config(name),
             y=panels.SummaryMetric(goal),
@@ -194,7 +194,7 @@ def dashboard(sweep: Mapping[str, Any], sweep_id: str, *, entity: str, project: 
         project=project,
         name=f"Sweep {sweep.get('name', sweep_id)} ({sweep_id})",
         sections=[
-            views.Section(name="Parameters", panels=chosen, is_open=True),
+            views.Section(name="Parameters", panels=parameter_panels, is_open=True),
             views.Section(name="Learning curves", panels=curves, is_open=True),
             views.Section(name="Scores and costs", panels=results),
         ],

@@ -190,8 +190,8 @@ def open_corpus(
         ConfigError: an unknown name, a missing or superfluous root, or an option that the collection does not have.
         CorpusError: the folder is not such a collection; the message names the most similar form.
     """
-    opened = installed.opener(name, NAMES)
-    if name not in NAMES and opened is None:
+    installed_opener = installed.opener(name, NAMES)
+    if name not in NAMES and installed_opener is None:
         raise ConfigError(f"unknown collection {name!r}; known are {', '.join(sorted([*NAMES, *installed.names()]))}")
     for key, value, of in (
         ("judgments", None if judgments == OFFICIAL else judgments, "arqmath"),
@@ -200,11 +200,11 @@ def open_corpus(
     ):
         if value is not None and name != of:
             raise ConfigError(f"data.{key}={value}: collection {name!r} has no such choice, only {of!r}; leave it out")
-    if opened is not None:
+    if installed_opener is not None:
         folder = _folder(root) if root is not None else None
-        found = cast(Documents, opened(folder))
-        installed.check_members(found, name, opened.place, NAMES)
-        return opened.checked(found)
+        found = cast(Documents, installed_opener(folder))
+        installed.check_members(found, name, installed_opener.place, NAMES)
+        return installed_opener.checked(found)
     if not NAMES[name]:
         if root is not None:
             raise ConfigError(

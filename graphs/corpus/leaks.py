@@ -165,7 +165,7 @@ class _Topics:
             for digest in _digests(topic.post)[0 if parts else -1 :]:
                 self._equal.setdefault(digest, []).append(topic.topic_id)
             texts[topic.topic_id] = _text(topic.post)
-        self._near = NearTexts(texts)
+        self._near_texts = NearTexts(texts)
 
     def by(self, post: Post, known: QuestionMarks) -> Iterator[Leak]:
         """Yield the topics that a post asks, the surest first; a topic may come for several reasons."""
@@ -173,7 +173,7 @@ class _Topics:
             yield from (Leak(post.post_id, topic_id, "named") for topic_id in self._named.get(post.post_id, ()))
         for digest in known.digests:
             yield from (Leak(post.post_id, topic_id, "equal") for topic_id in self._equal.get(digest, ()))
-        for topic_id, similarity in self._near.similar(known.signature):
+        for topic_id, similarity in self._near_texts.similar(known.signature):
             yield Leak(post.post_id, topic_id, "near", round(similarity, 3))
 
 

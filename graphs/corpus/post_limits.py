@@ -43,9 +43,9 @@ def cut(markup: str, room: int) -> str:
     first = max(0, room - _WINDOW)
     ends = (_last(pattern, markup, first, room) for pattern in (_ENDS, _SENTENCE_ENDS, _SPACE))
     end = next((match.end() for match in ends if match is not None), room)
-    opened = _last(_OPEN_FORMULA, markup, first, end)
-    if opened is not None and markup.find("</span", opened.end(), end) < 0:
-        return markup[: opened.start()]
+    start_tag = _last(_OPEN_FORMULA, markup, first, end)
+    if start_tag is not None and markup.find("</span", start_tag.end(), end) < 0:
+        return markup[: start_tag.start()]
     tag = markup.rfind("<", first, end)
     within = tag >= 0 and _TAG.match(markup, tag, end) is not None and markup.find(">", tag, end) < 0
     return markup[: tag if within else end]

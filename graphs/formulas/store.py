@@ -115,10 +115,10 @@ def build(
         total = sum(source.size for source in sources)
         row_count = 0
         to_do = (piece for source, place in zip(sources, places, strict=True) for piece in pieces(source, place))
-        for made in ordered_map(_TreeMaker, (letters, posts), to_do, workers=workers):
-            _write(connection, made)
-            row_count += len(made.formulas)
-            offsets[made.piece.source.name] = made.piece.end.offset
+        for piece_trees in ordered_map(_TreeMaker, (letters, posts), to_do, workers=workers):
+            _write(connection, piece_trees)
+            row_count += len(piece_trees.formulas)
+            offsets[piece_trees.piece.source.name] = piece_trees.piece.end.offset
             if progress is not None:
                 done = sum(min(offsets[source.name], source.size) for source in sources)
                 progress(Progress(row_count, done, total))
@@ -198,12 +198,12 @@ class _TreeMaker:
         return _hash(data), data
 
     def __call__(self, piece: Piece) -> _PieceTrees:
-        made = _PieceTrees(replace(piece, data=None), {}, [], [], [])  # the bytes are not sent back
+        piece_trees = _PieceTrees(replace(piece, data=None), {}, [], [], [])  # the bytes are not sent back
         source = piece.source
         for line, row in rows(piece):
             if isinstance(row, str):
                 message = f"{source.file}:{line}: {row}"
-                made.failures.append((None, None, source.representation, "row", message))
+                piece_trees.failures.append((None, None, source.representation, "row", message))
                 continue
             if self._posts is not None and not source.prefix and row.post_id not in self._posts:
                 continue
@@ -214,54 +214,56 @@ class _TreeMaker:
                     raise FormulaError("no MathML", kind="missing")
                 packed = self._remembered if len(row.mathml) <= SHORT else self._packed
                 tree, data = packed(source.representation, row.mathml)
-                made.trees[tree] = data
+                piece_trees.trees[tree] = data
             except FormulaError as error:
                 message = f"{source.file}:{line}: {error}"
-                made.failures.append((formula_id, post_id, source.representation, error.kind, message))
-            made.lines.append(line)
-            made.formulas.append((formula_id, post_id, None if row.visual_id is None else key(row.visual_id), tree))
-        return made
+                piece_trees.failures.append((formula_id, post_id, source.representation, error.kind, message))
+            piece_trees.lines.append(line)
+            piece_trees.formulas.append(
+                (formula_id, post_id, None if row.visual_id is None else key(row.visual_id), tree)
+            )
+        return piece_trees
 
 
 def _hash(data: bytes) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 
-def _write(connection: sqlite3.Connection, made: _PieceTrees) -> None:
+def _write(connection: sqlite3.Connection, piece_trees: _PieceTrees) -> None:
     """Write the results of a piece, and the place in its file, in one transaction."""
-    source = made.piece.source
+    source = piece_trees.piece.source
     column = source.representation
-    connection.executemany("INSERT OR IGNORE INTO tree(hash, data) VALUES (?, ?)", made.trees.items())
+    connection.executemany("INSERT OR IGNORE INTO tree(hash, data) VALUES (?, ?)", piece_trees.trees.items())
     cursor = connection.executemany(
         f"INSERT INTO formula(formula_id, post_id, visual_id, {column}) "
         "VALUES (?, ?, ?, (SELECT id FROM tree WHERE hash = ?)) "
         f"ON CONFLICT(formula_id) DO UPDATE SET {column} = excluded.{column}, "
         "visual_id = coalesce(visual_id, excluded.visual_id) "
         f"WHERE {column} IS NULL OR {column} = excluded.{column}",
-        made.formulas,
+        piece_trees.formulas,
     )
     # A file that is read again, for other posts, replaces the failures of its formulas and of its broken rows.
-    read = [(formula_id, column, DUPLICATE) for formula_id, *_ in made.formulas]
+    read = [(formula_id, column, DUPLICATE) for formula_id, *_ in piece_trees.formulas]
     connection.executemany("DELETE FROM failure WHERE formula_id = ? AND representation = ? AND kind <> ?", read)
-    duplicates = _duplicates(connection, made) if cursor.rowcount < len(made.formulas) else []
-    with_tree = {row[0] for row in made.formulas if row[-1] is not None}.union(row[0] for row in duplicates)
-    made.failures = [failure for failure in made.failures if failure[0] not in with_tree] + duplicates
-    if made.piece.start.line == 1:
+    duplicates = _duplicates(connection, piece_trees) if cursor.rowcount < len(piece_trees.formulas) else []
+    with_tree = {row[0] for row in piece_trees.formulas if row[-1] is not None}.union(row[0] for row in duplicates)
+    piece_trees.failures = [failure for failure in piece_trees.failures if failure[0] not in with_tree] + duplicates
+    if piece_trees.piece.start.line == 1:
         of_rows = "(formula_id IS NULL OR kind = ?) AND representation = ? AND instr(message, ?) = 1"
         connection.execute(f"DELETE FROM failure WHERE {of_rows}", (DUPLICATE, column, f"{source.file}:"))
-    connection.executemany("INSERT INTO failure VALUES (?, ?, ?, ?, ?)", made.failures)
-    end = made.piece.end
+    connection.executemany("INSERT INTO failure VALUES (?, ?, ?, ?, ?)", piece_trees.failures)
+    end = piece_trees.piece.end
     place = (source.name, source.size, end.offset, end.line)
     connection.execute("INSERT OR REPLACE INTO source VALUES (?, ?, ?, ?)", place)
     connection.commit()
 
 
-def _duplicates(connection: sqlite3.Connection, made: _PieceTrees) -> list[tuple[int | str | None, ...]]:
+def _duplicates(connection: sqlite3.Connection, piece_trees: _PieceTrees) -> list[tuple[int | str | None, ...]]:
     """Return a failure for each row of a piece whose tree is not that of an earlier row of the formula."""
-    source = made.piece.source
+    source = piece_trees.piece.source
     query = f"SELECT hash FROM formula JOIN tree ON tree.id = {source.representation} WHERE formula_id = ?"
     found: list[tuple[int | str | None, ...]] = []
-    for line, (formula_id, post_id, _, tree) in zip(made.lines, made.formulas, strict=True):
+    for line, (formula_id, post_id, _, tree) in zip(piece_trees.lines, piece_trees.formulas, strict=True):
         kept = connection.execute(query, (formula_id,)).fetchone()
         if kept is not None and kept != (tree,):
             message = f"{source.file}:{line}: an earlier row of formula {formula_id} has another tree, which counts"

@@ -97,9 +97,9 @@ def _problem(known: Connectivity) -> str:
             counts = [connection.execute(f"SELECT {known.count.format(n=n)}").fetchone()[0] for n in _SAMPLE.tolist()]
     except (sqlite3.Error, LookupError, ValueError) as error:
         return f"count={known.count!r} is no SQL expression of {{n}}: {type(error).__name__}: {error}"
-    made = np.bincount(graph[sources], minlength=len(_SAMPLE)).tolist()
+    num_pairs = np.bincount(graph[sources], minlength=len(_SAMPLE)).tolist()
     wrong = [
-        (n, count, edges) for n, count, edges in zip(_SAMPLE.tolist(), counts, made, strict=True) if count != edges
+        (n, count, edges) for n, count, edges in zip(_SAMPLE.tolist(), counts, num_pairs, strict=True) if count != edges
     ]
     return "count gives {1} edges for {0} members, and the function makes {2}".format(*wrong[0]) if wrong else ""
 

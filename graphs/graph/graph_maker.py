@@ -135,28 +135,28 @@ class GraphMaker:
         self.parser_name = " ".join((self._parser.name, self._parser.version, self._parser.model))
 
     def __call__(self, posts: list[Post | Failure]) -> MadeGraphs:
-        made = MadeGraphs(self.parser_name, len(posts))
+        batch = MadeGraphs(self.parser_name, len(posts))
         texts: list[tuple[Post, PlaceholderText]] = []
         for post in posts:
             if isinstance(post, Failure):
-                made.failures.append(post)
+                batch.failures.append(post)
                 continue
             text = extract(post)
             if text.cut:
-                made.failures.append(Failure(post.post_id, "read", "too_long", text.cut))
+                batch.failures.append(Failure(post.post_id, "read", "too_long", text.cut))
             if text.sentences or text.formulas:
                 texts.append((post, text))
             else:
-                made.failures.append(Failure(post.post_id, "read", "empty", "the post has neither words nor formulas"))
-        parsed = parse_documents(self._parser, [(post.post_id, text.sentences) for post, text in texts])
-        for (post, text), amr in zip(texts, parsed, strict=True):
+                batch.failures.append(Failure(post.post_id, "read", "empty", "the post has neither words nor formulas"))
+        documents = parse_documents(self._parser, [(post.post_id, text.sentences) for post, text in texts])
+        for (post, text), amr in zip(texts, documents, strict=True):
             if isinstance(amr, Failure):
-                made.failures.append(amr)
+                batch.failures.append(amr)
                 if not text.formulas:
                     continue
                 graph = penman.Graph([("a", ":instance", "amr-empty")], top="a")  # its formulas hang from this root
             else:
-                made.failures.extend(amr.failures)
+                batch.failures.extend(amr.failures)
                 graph = amr.graph
             try:
                 formulas = text.formulas
@@ -166,19 +166,21 @@ class GraphMaker:
                 full = mathamr_plus.build(graph, formulas, self._trees.of(formulas, beyond))
             except (GraphError, AMRError, FormulaError) as error:
                 kind = getattr(error, "kind", "round_trip")
-                made.failures.append(Failure(post.post_id, "graph", kind, str(error)))
+                batch.failures.append(Failure(post.post_id, "graph", kind, str(error)))
                 continue
             except (StoreError, OSError):
                 raise  # no fault of this post: formulas.db is damaged, or the disk
             except Exception as error:  # noqa: BLE001 - our own mistake on one post of millions is a record, too
                 message = "".join(traceback.format_exception(error))
-                made.failures.append(Failure(post.post_id, "graph", f"bug: {type(error).__name__}", message))
+                batch.failures.append(Failure(post.post_id, "graph", f"bug: {type(error).__name__}", message))
                 continue
-            made.failures.extend(Failure(post.post_id, "formula", "too_large", text) for text in _first_records(beyond))
+            batch.failures.extend(
+                Failure(post.post_id, "formula", "too_large", text) for text in _first_records(beyond)
+            )
             parts = 0 if isinstance(amr, Failure) else amr.reattached
             row = StoredGraph(post.post_id, post.kind, full.penman, full.formula_map, full.attachments, parts)
-            made.graphs.append(row)
-        return made
+            batch.graphs.append(row)
+        return batch
 
 
 def _first_records(messages: list[str]) -> list[str]:

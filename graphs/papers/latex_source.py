@@ -212,8 +212,8 @@ def _main_file(papers: Mapping[str, str]) -> str:
     def weight(name: str, root: str, depth: int = 0) -> int:
         if name not in weights:
             weights[name] = len(papers[name])  # its weight if it includes itself
-            for asked in included_names(papers[name]) if depth < MAX_DEPTH else ():
-                found = find_included(papers, asked, root, posixpath.dirname(name))
+            for included in included_names(papers[name]) if depth < MAX_DEPTH else ():
+                found = find_included(papers, included, root, posixpath.dirname(name))
                 weights[name] += weight(found, root, depth + 1) if found is not None else 0
         return weights[name]
 
@@ -229,7 +229,7 @@ def _rank(papers: Mapping[str, str], name: str) -> int:
         return 2
     if r"\begin{document}" not in text:
         return 0
-    found = (find_included(papers, asked, here, here) for asked in included_names(text))
+    found = (find_included(papers, included, here, here) for included in included_names(text))
     return 2 * any(other is not None and _CLASS.search(papers[other]) for other in found)
 
 

@@ -134,12 +134,12 @@ def build(
                 give_up=worker_died,
                 apart=not alone,
             )
-            for made in results if first else ():
-                continue_only(connection, path, {"parser": made.parser})
-                _write(connection, made)
+            for batch in results if first else ():
+                continue_only(connection, path, {"parser": batch.parser})
+                _write(connection, batch)
                 connection.commit()
                 if progress is not None:
-                    progress(made.posts)
+                    progress(batch.posts)
         if whole:
             _add_selection(connection, SELECTION, selection)
         database.write_meta(connection, finished=whole or (was_finished and not first))
@@ -212,11 +212,11 @@ def _forget_failures(
     return int(posts)
 
 
-def _write(connection: sqlite3.Connection, made: MadeGraphs) -> None:
+def _write(connection: sqlite3.Connection, batch: MadeGraphs) -> None:
     """Write a batch; of equal records that cannot be read, which may be in two batches, the first counts."""
-    known = _ids_present(connection, [failure.post_id for failure in made.failures])
-    insert_graphs(connection, made.graphs)
-    insert_failures(connection, (failure for failure in made.failures if failure.post_id not in known))
+    known = _ids_present(connection, [failure.post_id for failure in batch.failures])
+    insert_graphs(connection, batch.graphs)
+    insert_failures(connection, (failure for failure in batch.failures if failure.post_id not in known))
 
 
 def _pending_batches(

@@ -134,16 +134,16 @@ def maxsim(queries: VectorSets, documents: VectorSets) -> Similarities:
 
     from mathamr.maxsim import VectorSets, scores
 
-    asked, found = (
+    unit_queries, unit_documents = (
         VectorSets(torch.from_numpy(unit_vectors(one.vectors.numpy(), name)), one.ptr)
         for one, name in ((queries, "queries"), (documents, "documents"))
     )
 
     @torch.no_grad()
     def rows(start: int, stop: int) -> Floats:
-        return scores(asked.select(torch.arange(start, stop)), found, normalize=True).numpy()
+        return scores(unit_queries.select(torch.arange(start, stop)), unit_documents, normalize=True).numpy()
 
-    return Similarities(len(asked), len(found), rows)
+    return Similarities(len(unit_queries), len(unit_documents), rows)
 
 
 def of_kind(sets: VectorSets, kinds: NDArray[np.integer], kind: int) -> tuple[VectorSets, NDArray[np.int64]]:

@@ -248,7 +248,7 @@ def _without_code(text: str) -> str:
         end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), -1)
         lines[: end + 1] = [""] * (end + 1)
     blocks = [("", "text")]  # fence and kind of the open blocks
-    opened, options, typed = 0, -2, list(lines)
+    fence_line, options, typed = 0, -2, list(lines)
     begun = 0  # environments of LaTeX; one without an end begins no block
     ends = {m["end"].lower(): number for number, line in enumerate(lines) if (m := _LATEX.match(line)) and m["end"]}
     for number, line in enumerate(lines):
@@ -267,7 +267,7 @@ def _without_code(text: str) -> str:
             elif latex["end"] and begun:
                 lines[number], begun = "# \x03", begun - 1
         elif kind == "text" and edge is not None:
-            opened, info, colons = number, edge["info"], edge["fence"][0] == ":"
+            fence_line, info, colons = number, edge["info"], edge["fence"][0] == ":"
             kind = "text" if colons or (edge["brace"] and not re.match(_NO_TEXT, info)) else "code"
             kind = "math" if info in ("math", "latex", "tex") else kind
             first = line.strip().lstrip(edge["fence"][0]).strip()
@@ -277,7 +277,7 @@ def _without_code(text: str) -> str:
                 kind = "gate" if kind == "text" and info.endswith(("-start", "-end")) else kind
                 blocks.append((":::" if colons else edge["fence"], kind))
     if blocks[-1][1] == "code":  # without an end, it may be in a formula: four spaces are ~~~~
-        lines[opened:] = typed[opened:]
+        lines[fence_line:] = typed[fence_line:]
     return "\n".join(lines)
 
 

@@ -41,8 +41,8 @@ class Preambles:
                 continue
             if _BEGIN in self._files[name]:
                 self._mains.setdefault(posixpath.dirname(name), []).append(name)
-            for asked in included_names(self._files[name]):
-                found = find_included(self._files, asked, "", posixpath.dirname(name))
+            for included in included_names(self._files[name]):
+                found = find_included(self._files, included, "", posixpath.dirname(name))
                 if found is not None and found != name:
                     self._above.setdefault(found, name)
         self._known: dict[str, str] = {}
@@ -74,8 +74,8 @@ class Preambles:
         seen.add(name)
         head = self._files[name].partition(_BEGIN)[0]
         here = posixpath.dirname(name)
-        for asked in [*self._declaring(head), *included_names(head)]:
-            found = find_included(self._files, asked, here, "") or self._style(asked, here)
+        for included in [*self._declaring(head), *included_names(head)]:
+            found = find_included(self._files, included, here, "") or self._style(included, here)
             if found is not None and found not in seen and len(seen) < 100:
                 yield from self._collected(found, seen)
         yield head
@@ -90,7 +90,7 @@ class Preambles:
             else:
                 yield f"{match['name'].strip()}.cls"
 
-    def _style(self, asked: str, here: str) -> str | None:
+    def _style(self, included: str, here: str) -> str | None:
         """Return the style file of this name that is closest to ``here``, in any folder."""
-        found = self._styles.get(posixpath.basename(asked), [])
+        found = self._styles.get(posixpath.basename(included), [])
         return max(found, key=lambda name: len(posixpath.commonprefix([name, f"{here}/"])), default=None)

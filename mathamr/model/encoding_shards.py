@@ -39,7 +39,7 @@ _VECTORS = "vectors.f32"  # float32, a row a vector
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedShards:
     """Encoded posts: ``sets``, one for each post, memory-mapped; ``resumed`` of them are from earlier runs."""
 
     sets: VectorSets
@@ -57,7 +57,7 @@ def encode_in_shards(
     max_nodes: int = MAX_NODES,
     max_edges: int = MAX_EDGES,
     progress: Callable[[int], None] | None = None,
-) -> Encoded:
+) -> EncodedShards:
     """Return the vectors of the posts, from existing shards in ``folder`` or from new ones.
 
     Args:
@@ -80,7 +80,7 @@ def in_shards(
     identity: str,
     posts_a_shard: int = POSTS_A_SHARD,
     resumed: Callable[[int], None] = lambda count: None,
-) -> Encoded:
+) -> EncodedShards:
     """Encode posts with ``encode_some``, a shard at a time; existing shards are reused.
 
     ``identity`` is a hash of all that the vectors depend on. ``resumed`` is called with the number of posts of each
@@ -126,7 +126,7 @@ def in_shards(
         mapped = np.memmap(path, dtype=np.float32, mode="c", shape=shape)
     except (OSError, SafetensorError) as error:  # the latter of a full disk
         raise StoreError(f"the vectors cannot be written: {error}; make room, and run it again", path=folder) from error
-    return Encoded(VectorSets.of_sizes(torch.from_numpy(mapped), all_sizes), written)
+    return EncodedShards(VectorSets.of_sizes(torch.from_numpy(mapped), all_sizes), written)
 
 
 def remove(folder: Path) -> None:

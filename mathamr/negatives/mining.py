@@ -136,8 +136,8 @@ def _mined(
             questions[post.post_id] = features(post)
     if by_tags:  # an answer has the tags of its question
         tagged = {answer: questions.get(parents.get(answer, ""), own) for answer, own in answers.items()}
-        asking = {question: tags for question, tags in questions.items() if question in known and question in available}
-        rankings = shared_tag_rankings(asking, tagged, k=config.negative_candidates, seed=config.seed)
+        usable = {question: tags for question, tags in questions.items() if question in known and question in available}
+        rankings = shared_tag_rankings(usable, tagged, k=config.negative_candidates, seed=config.seed)
     else:
         index = BM25Index.build(list(answers), answers.values())
         found = index.search(questions.values(), config.negative_candidates)

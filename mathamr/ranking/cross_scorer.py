@@ -103,8 +103,8 @@ def mine(
         right.setdefault(question, []).append(answer)
     found: dict[tuple[int, int], list[int]] = {}
     for some in batched(sorted(right), _QUESTIONS_AT_ONCE):
-        chosen = questions.select(torch.tensor(some, device=questions.ptr.device))
-        for question, scores in zip(some, maxsim.scores(chosen, answers, normalize=True), strict=True):
+        batch = questions.select(torch.tensor(some, device=questions.ptr.device))
+        for question, scores in zip(some, maxsim.scores(batch, answers, normalize=True), strict=True):
             for answer in right[question]:
                 row = scores.index_fill(0, torch.tensor(right[question], device=scores.device), -torch.inf)
                 if closest is not None:
@@ -157,11 +157,12 @@ def train_cross_scorer(
 def _loss(scorer: CrossScorer, questions: VectorSets, answers: VectorSets, examples: Sequence[Example]) -> Tensor:
     """Return the mean cross-entropy of the right answers, each among its negatives."""
     sizes = [1 + len(one.negatives) for one in examples]
-    asked = [one.question for one, size in zip(examples, sizes, strict=True) for _ in range(size)]
-    read = [place for one in examples for place in (one.answer, *one.negatives)]
+    question_rows = [one.question for one, size in zip(examples, sizes, strict=True) for _ in range(size)]
+    answer_rows = [place for one in examples for place in (one.answer, *one.negatives)]
     device = questions.ptr.device
     scores = scorer(
-        questions.select(torch.tensor(asked, device=device)), answers.select(torch.tensor(read, device=device))
+        questions.select(torch.tensor(question_rows, device=device)),
+        answers.select(torch.tensor(answer_rows, device=device)),
     )
     rows = [functional.log_softmax(own / _TEMPERATURE, dim=0)[0] for own in torch.split(scores, sizes)]
     return -torch.stack(rows).mean()

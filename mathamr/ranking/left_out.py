@@ -132,12 +132,12 @@ def _fitted(topics: Sequence[JudgedTopic], left_out: str | None, learner: str, r
     some = [topic for topic in topics if len(topic.grades)]
     if not some:
         raise RetrievalError(f"no judged document to learn from beside {left_out}; judgments are of other posts")
-    setting = _chosen(learner, some, relevant)
+    setting = _best_setting(learner, some, relevant)
     trained_on = tuple(sorted({topic.part for topic in topics}))
     return Fitted(trained_on, left_out, setting, len(some), _fit(learner, some, setting, relevant))
 
 
-def _chosen(learner: str, topics: Sequence[JudgedTopic], relevant: int) -> Mapping[str, Any]:
+def _best_setting(learner: str, topics: Sequence[JudgedTopic], relevant: int) -> Mapping[str, Any]:
     """Return the setting with the best nDCG' on topics that are held out inside training; the first of equals."""
     settings = _SETTINGS[learner]
     if len(settings) < 2 or len(topics) < 2:

@@ -97,8 +97,8 @@ def read_trees(record: Mapping[str, Any], features: int) -> TreeRanker:
     for tree in trees:
         size = len(tree.feature)
         sizes = {size, *(len(own) for own in (tree.threshold, tree.left, tree.right, tree.value))}
-        inner = [place for place, asked in enumerate(tree.feature) if asked >= 0]
-        whole = sizes == {size} and 0 < size <= _MOST_NODES and all(asked < features for asked in tree.feature)
+        inner = [place for place, feature in enumerate(tree.feature) if feature >= 0]
+        whole = sizes == {size} and 0 < size <= _MOST_NODES and all(feature < features for feature in tree.feature)
         children = [(place, child) for place in inner for child in (tree.left[place], tree.right[place])]
         if not whole or any(not place < child < size for place, child in children):
             raise RetrievalError(f"a tree does not fit {features} features, or a node of it comes before its parent")

@@ -268,11 +268,11 @@ def merged(query: Tensor, most: int) -> Tensor:
     if len(query) <= most:
         return query
     vectors = query.numpy()  # numpy needs no threads for products as small as these
-    chosen, nearest = [0], vectors @ vectors[0]
-    while len(chosen) < most:
-        chosen.append(int(nearest.argmin()))
-        nearest = np.maximum(nearest, vectors @ vectors[chosen[-1]])
-    centres = vectors[chosen]
+    rows, nearest = [0], vectors @ vectors[0]
+    while len(rows) < most:
+        rows.append(int(nearest.argmin()))
+        nearest = np.maximum(nearest, vectors @ vectors[rows[-1]])
+    centres = vectors[rows]
     for _ in range(4):  # Lloyd's algorithm; more steps change little
         groups = np.eye(most, dtype=np.float32)[(vectors @ centres.T).argmax(1)]  # (v, most)
         sums = groups.T @ vectors

@@ -41,14 +41,14 @@ def merge_by_visual_id(rankings: Sequence[Rankings], visual_ids: Mapping[str, st
     >>> merge_by_visual_id([{"B.1": [("f1", 2.0)]}, {"B.1": [("f2", 0.9), ("f1", 0.8)]}], {"f1": "v", "f2": "v"})
     [{'B.1': [('f1', 2.0)]}, {'B.1': [('f1', 0.9)]}]
     """
-    chosen: dict[str, str] = {}
+    representative: dict[str, str] = {}
     changed = []
     for run in rankings:
         own: dict[str, Ranking] = {}
         for topic, ranking in run.items():
             best: dict[str, float] = {}
             for name, score in ranking:
-                best.setdefault(chosen.setdefault(visual_ids.get(name, f"formula {name}"), name), score)
+                best.setdefault(representative.setdefault(visual_ids.get(name, f"formula {name}"), name), score)
             own[topic] = list(best.items())
         changed.append(own)
     return changed

@@ -183,11 +183,11 @@ class LexicalIndex:
     ) -> tuple[dict[str, Ranking] | dict[str, list[Hit]], float]:
         """Return at most ``k`` results for each topic but those that lack the query formula, and seconds of search."""
         tokens, posts = self.tokens, self.post_of is None
-        asked = {
+        parts = {
             topic.topic_id: tokens.of_post(topic.post) if posts else query_formula(topic, tokens.of_formulas)
             for topic in topics
         }
-        queries = {topic_id: query for topic_id, query in asked.items() if query is not None}
+        queries = {topic_id: query for topic_id, query in parts.items() if query is not None}
         with Stopwatch() as watch:
             rankings = dict(zip(queries, self.documents.search(queries.values(), k), strict=True))
         if self.post_of is None:

@@ -133,11 +133,11 @@ class ServerIndex:
     ) -> ServerIndex:
         """Return the collection behind the alias; with ``model_hash``, refuse one of another model."""
         server = connect(location, options, client)
-        opened = server.client
-        if not server(lambda: opened.collection_exists(options.alias)):
+        client = server.client
+        if not server(lambda: client.collection_exists(options.alias)):
             raise StoreError(f"there is no collection or alias {options.alias}; build the index first", path=location)
-        name = server(lambda: collection.collection_of(opened, options.alias)) or options.alias
-        metadata = server(lambda: opened.get_collection(name).config.metadata) or {}
+        name = server(lambda: collection.collection_of(client, options.alias)) or options.alias
+        metadata = server(lambda: client.get_collection(name).config.metadata) or {}
         if metadata.get("format") != FORMAT:
             raise StoreError(f"collection {options.alias} was not made by this program ({FORMAT})", path=location)
         if model_hash is not None and metadata["model_hash"] != model_hash:

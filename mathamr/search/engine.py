@@ -144,9 +144,9 @@ class Engine:
                 raise no_formula(query)
             (vectors,) = query.vectors
             (hits,) = self.catalog.formulas.search(vectors[:1], selection.depth(k))
-            chosen = selection.page(hits, k, post_of_hit, self.catalog.texts)
+            selected = selection.page(hits, k, post_of_hit, self.catalog.texts)
             searched = time.perf_counter()
-            page, best = chosen.with_results(formula_results(chosen.results, self.catalog.texts)), 1.0
+            page, best = selected.with_results(formula_results(selected.results, self.catalog.texts)), 1.0
         else:
             (ranking,) = self.catalog.search(query.vectors, strategy, selection.depth(k))
             ranked = selection.page(ranking, k, itemgetter(0), self.catalog.texts)

@@ -64,12 +64,12 @@ def overlaps(query: PlaceholderText, posts: Sequence[PlaceholderText]) -> list[O
     Formulas count as similar if at least half of the query's symbols match, up to renaming of variables.
     """
     trees, words = FormulaTrees(), _words(query)
-    asked, scoring = _read(trees, query, MAX_ASKED), Scoring.by_default()
+    of_query, scoring = _read(trees, query, MAX_ASKED), Scoring.by_default()
     found: list[Overlap] = []
     for post in posts:
         numbers = (number for formula in post.formulas for number in _NUMBER.findall(formula.latex))
         own = {*map(without_accents, _words(post)), *numbers}
-        formulas = _similar(asked, _read(trees, post, MAX_FORMULAS), scoring) if asked else ()
+        formulas = _similar(of_query, _read(trees, post, MAX_FORMULAS), scoring) if of_query else ()
         found.append(Overlap(tuple(word for word in words if without_accents(word) in own), formulas))
     return found
 
@@ -89,13 +89,13 @@ def _read(trees: FormulaTrees, text: PlaceholderText, most: int) -> list[tuple[s
 
 
 def _similar(
-    asked: Sequence[tuple[str, ParsedFormula]], own: Sequence[tuple[str, ParsedFormula]], scoring: Scoring
+    of_query: Sequence[tuple[str, ParsedFormula]], own: Sequence[tuple[str, ParsedFormula]], scoring: Scoring
 ) -> tuple[SimilarFormula, ...]:
     if not own:
         return ()
     index = StructureIndex.build((tree for _, tree in own), scoring)
     similar: list[SimilarFormula] = []
-    for latex, tree in asked:
+    for latex, tree in of_query:
         for number, _ in index.search(tree, 1):
             match = match_of(index, tree, number)
             if match is not None and 2 * match.matched >= match.symbols:

@@ -111,8 +111,8 @@ class QueryEncoder:
 
     def encode_typed(self, post: Post) -> EncodedQuery | Failure:
         """Encode the post of a typed query; its text and nodes are as typed, also if it is read with a full stop."""
-        made = self._read(post)
-        (encoded,) = self._encoded([post], {graph.post_id: graph for graph in made.graphs}, made.failures)
+        graph_batch = self._read(post)
+        (encoded,) = self._encoded([post], {graph.post_id: graph for graph in graph_batch.graphs}, graph_batch.failures)
         return encoded
 
     def encode_posts(self, posts: Sequence[Post], collection: Collection | None = None) -> list[EncodedQuery | Failure]:
@@ -125,9 +125,9 @@ class QueryEncoder:
             graphs: dict[str, StoredGraph] = {}
             if collection is not None:
                 graphs = {post.post_id: collection.get(post.post_id) for post in batch if post.post_id in collection}
-            made = self._make([post for post in batch if post.post_id not in graphs])
-            graphs |= {graph.post_id: graph for graph in made.graphs}
-            found += self._encoded(batch, graphs, made.failures)
+            graph_batch = self._make([post for post in batch if post.post_id not in graphs])
+            graphs |= {graph.post_id: graph for graph in graph_batch.graphs}
+            found += self._encoded(batch, graphs, graph_batch.failures)
         return found
 
     def _encoded(
@@ -153,12 +153,12 @@ class QueryEncoder:
 
     def _read(self, post: Post) -> MadeGraphs:
         """Return the graph of a typed query, or of the query with a full stop where that is the better reading."""
-        made = self._make([post])
+        graph_batch = self._make([post])
         body = post.body.rstrip()
-        if not made.graphs or len(body) > _SHORT or body.endswith(_STOPS):
-            return made
+        if not graph_batch.graphs or len(body) > _SHORT or body.endswith(_STOPS):
+            return graph_batch
         stopped = self._make([replace(post, body=f"{body}.")])
-        return stopped if stopped.graphs and self._is_better(stopped.graphs[0], made.graphs[0]) else made
+        return stopped if stopped.graphs and self._is_better(stopped.graphs[0], graph_batch.graphs[0]) else graph_batch
 
     def _is_better(self, stopped: StoredGraph, typed: StoredGraph) -> bool:
         """Return whether the concepts of ``stopped`` are no rarer than those of ``typed``, and it adds no command."""

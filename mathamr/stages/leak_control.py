@@ -165,10 +165,12 @@ class CollectionPairs:
         having = None if available is None else available.intersection
         kept = self(train).kept
         sample = sample_pairs(kept, having, train.max_pairs)
-        there = posts_of(sample) if available is None else available
+        available_ids = posts_of(sample) if available is None else available
         fraction = train.validation_fraction
         try:
-            return split_pairs(sample, there, validation_fraction=fraction, known=kept, positives=train.positives)
+            return split_pairs(
+                sample, available_ids, validation_fraction=fraction, known=kept, positives=train.positives
+            )
         except TrainingError as error:
             raise TrainingError(f"{error.message}, or use track=bm25, which trains nothing", path=error.path) from error
 

@@ -102,7 +102,7 @@ class Preparation:
         self._console = console
         self._learned = learned
         self._prepared: dict[Hashable, Prepared] = {}
-        self._parsed: dict[Hashable, dict[str, ParsedCollection]] = {}
+        self._collections: dict[Hashable, dict[str, ParsedCollection]] = {}
         self._sources: dict[str, Source] = {}
 
     def __call__(self, config: PreparationSettings, topic_sets: Sequence[TopicSet]) -> Prepared:
@@ -115,7 +115,7 @@ class Preparation:
             own = ParsedCollection(self._corpus, self._shared, self._console, needed)
             with own.alone():
                 self._prepared[key] = self._prepare(config, topic_sets, own, further)
-            self._parsed[key] = {"": own, **further}
+            self._collections[key] = {"": own, **further}
         return self._prepared[key]
 
     def _key(self, config: PreparationSettings) -> Hashable:
@@ -133,11 +133,11 @@ class Preparation:
 
     def counts(self, config: PreparationSettings) -> Counts:
         """Return the graphs behind a configuration's vocabulary: those of its collection and its sources together."""
-        return together([parsed.counts(config) for parsed in self.collections(config).values()])
+        return together([collection.counts(config) for collection in self.collections(config).values()])
 
     def collections(self, config: PreparationSettings) -> Mapping[str, ParsedCollection]:
         """Open the collection of a prepared configuration, under the name "", and its sources."""
-        return self._parsed[self._key(config)]
+        return self._collections[self._key(config)]
 
     def sources(self, config: PreparationSettings) -> dict[str, Source]:
         """Return the sources of a configuration; each is read once a process."""
@@ -146,11 +146,11 @@ class Preparation:
     def _parse(self, source: Source, config: PreparationSettings) -> ParsedCollection:
         """Make the graphs of a source."""
         folder = sources.folder_of(source, self._shared)
-        parsed = ParsedCollection(source, folder, self._console, is_source=True)
-        with parsed.alone():
-            parsed.make(config)
-            parsed.counts(config)
-        return parsed
+        collection = ParsedCollection(source, folder, self._console, is_source=True)
+        with collection.alone():
+            collection.make(config)
+            collection.counts(config)
+        return collection
 
     def _prepare(
         self,
@@ -162,7 +162,7 @@ class Preparation:
         texts = own.texts()
         formulas = own.make(config, [topic.post for topic_set in topic_sets for topic in topic_set.topics])
         graph, content = config.graph.stored_parts(), own.content(config)
-        contents = {name: parsed.content(config).learned for name, parsed in further.items()}
+        contents = {name: collection.content(config).learned for name, collection in further.items()}
         identity = _digest(content.learned, contents) if contents else content.learned
         needed = own.needed
         learned = None if needed is None else needed.learned
@@ -172,9 +172,12 @@ class Preparation:
         else:
             posts = self._shared / f"preprocessed-{_digest(graph, identity)}.db"
             if not is_done(posts.with_suffix(".done"), posts, self._console):
-                counted = [parsed.counts(config) for parsed in (own, *further.values())]
+                counted = [collection.counts(config) for collection in (own, *further.values())]
                 labels = build_vocabulary(counted, config.graph, self._console)
-                paths = {"": own.path(config), **{name: parsed.path(config) for name, parsed in further.items()}}
+                paths = {
+                    "": own.path(config),
+                    **{name: collection.path(config) for name, collection in further.items()},
+                }
                 self._build_tensors(posts, config, paths, POSTS, identity, labels, learned)
         tensors = GraphStore(posts, config.graph.spec())
         self._console.failures(
@@ -237,13 +240,13 @@ class Preparation:
         kinds: Sequence[str],
         content: str,
         labels: Vocabulary,
-        chosen: frozenset[str] | None = None,
+        wanted: frozenset[str] | None = None,
     ) -> None:
         """Make tensors of the graphs of some ``kinds``, unless they are finished.
 
         Args:
             graphs: collections, by the source that their ids begin with.
-            chosen: posts of the collection itself; None: all.
+            wanted: posts of the collection itself; None: all.
         """
         done = path.with_suffix(".done")
         if is_done(done, path, self._console):
@@ -252,18 +255,18 @@ class Preparation:
         total = 0
         for name, collection in graphs.items():
             with Collection(collection) as source:
-                total += sum(name != "" or chosen is None or post_id in chosen for post_id in source.post_ids(*kinds))
-        rows = _rows(graphs, kinds, chosen)
+                total += sum(name != "" or wanted is None or post_id in wanted for post_id in source.post_ids(*kinds))
+        rows = _rows(graphs, kinds, wanted)
         spec = VirtualNodeSpec(formulas=config.graph.spec().formulas)  # as any job makes the file
         build_tensors(rows, path, labels, spec, self._console, source=content, total=total, workers=config.workers)
         done.write_text(graphs_version(), encoding="utf-8")
 
 
-def _rows(graphs: Mapping[str, Path], kinds: Sequence[str], chosen: frozenset[str] | None) -> Iterator[Row]:
+def _rows(graphs: Mapping[str, Path], kinds: Sequence[str], wanted: frozenset[str] | None) -> Iterator[Row]:
     """Join the rows of several collections; the ids of a source have its name before them."""
     for name, path in graphs.items():
         with Collection(path) as source:
-            for post_id, penman, formula_map in chosen_rows(source.rows(*kinds), None if name else chosen):
+            for post_id, penman, formula_map in chosen_rows(source.rows(*kinds), None if name else wanted):
                 if not name and (taken := sources.source_of(post_id, graphs)):
                     raise ConfigError(
                         f"the collection has a post {post_id}, which looks like one of data.sources.{taken}; give this "

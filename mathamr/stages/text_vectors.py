@@ -89,22 +89,24 @@ def encode_texts(
     new_posts, new_topics = place.missing(posts.sides), place.missing(topics.sides)
     if not (new_posts or new_topics):
         return
-    opened, cut = encoder(), 0
+    model, cut = encoder(), 0
     with console.stage("encoding", len(new_posts) + len(new_topics), "posts") as shown:
         advance = giving_back_memory(shown)
 
         def encode(texts: TextsToEncode, side: Side, ids: Sequence[str]) -> VectorSets:
             nonlocal cut
             some = texts.read(ids)
-            own = opened.cut(some, side)
+            own = model.cut(some, side)
             place.count_cut(own, len(some))
             cut += own
             if tokens:
-                return opened.encode_tokens(some, side, progress=advance)
-            vectors = torch.from_numpy(opened.encode(some, side, progress=advance))
+                return model.encode_tokens(some, side, progress=advance)
+            vectors = torch.from_numpy(model.encode(some, side, progress=advance))
             return VectorSets.of_sizes(vectors, torch.ones(len(some), dtype=torch.int64))
 
-        def in_shards(texts: TextsToEncode, side: Side, ids: Sequence[str], working: Path) -> encoding_shards.Encoded:
+        def in_shards(
+            texts: TextsToEncode, side: Side, ids: Sequence[str], working: Path
+        ) -> encoding_shards.EncodedShards:
             return encoding_shards.in_shards(
                 partial(encode, texts, side),
                 ids,
@@ -119,13 +121,12 @@ def encode_texts(
                 ids = [name for name in place.missing(new) if texts.sides[name] == side]
                 place.extend(partial(in_shards, texts, side, ids), ids, kind)
 
-        with opened.spread([] if tokens else devices):
+        with model.spread([] if tokens else devices):
             add(topics, new_topics, "topics")  # first: what is added to is read into memory
             add(posts, new_posts, "posts")
     if cut:
         console.say(
-            f"  {cut:,} texts are longer than text.max_length={opened.model.max_seq_length} tokens; the rest "
-            "is not read"
+            f"  {cut:,} texts are longer than text.max_length={model.model.max_seq_length} tokens; the rest is not read"
         )
 
 
@@ -135,7 +136,7 @@ class LabelText:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._sound: set[str] = set()
-        self._made: dict[tuple[str, Path], str] = {}
+        self._kept: dict[tuple[str, Path], str] = {}
 
     def check(self, name: str) -> None:
         """Raise ConfigError where there is no such encoder, before anything runs."""
@@ -149,11 +150,11 @@ class LabelText:
         Args:
             counts: counts of the collection, by which stemmed labels become words.
         """
-        folder, asked = graphs.path.parent, (name, graphs.path)
-        if asked not in self._made:
+        folder, key = graphs.path.parent, (name, graphs.path)
+        if key not in self._kept:
             with locked(folder / ".label_text.lock", wait=True):
-                self._made[asked] = self._make(name, graphs, full_forms(counts()))
-        return self._made[asked]
+                self._kept[key] = self._make(name, graphs, full_forms(counts()))
+        return self._kept[key]
 
     def _make(self, name: str, graphs: GraphStore, forms: dict[str, str]) -> str:
         folder, vocabulary = graphs.path.parent, graphs.vocabulary
@@ -194,18 +195,18 @@ class SentenceText:
 
     def make(self, name: str, collections: Collections, topics: Iterable[Post], device: str) -> None:
         """Make the vectors of all posts of the collections and of these topics, as far as they are missing."""
-        for source, parsed in collections.items():
-            parsed.folder.mkdir(parents=True, exist_ok=True)
-            with locked(parsed.folder / ".sentence_vectors.lock", wait=True):
-                self._make(name, parsed, {} if source else {post.post_id: post for post in topics}, device)
+        for source, collection in collections.items():
+            collection.folder.mkdir(parents=True, exist_ok=True)
+            with locked(collection.folder / ".sentence_vectors.lock", wait=True):
+                self._make(name, collection, {} if source else {post.post_id: post for post in topics}, device)
 
-    def _make(self, name: str, parsed: ParsedCollection, topics: Mapping[str, Post], device: str) -> None:
+    def _make(self, name: str, collection: ParsedCollection, topics: Mapping[str, Post], device: str) -> None:
         known = identity(name)
-        path = _path(parsed, known)
+        path = _path(collection, known)
         digests_file = path.with_suffix(".topics.json")
         kept, digests = read_json(digests_file) or {}, {name: self.digest(topic) for name, topic in topics.items()}
-        with parsed.alone():
-            texts = parsed.texts()
+        with collection.alone():
+            texts = collection.texts()
         with PostTexts(texts) as posts:
             new_posts = sentence_vectors.missing(path, posts.post_ids())
             absent = frozenset(sentence_vectors.missing(path, topics))
@@ -227,8 +228,8 @@ class SentenceText:
         write_json(digests_file, kept | digests)
 
 
-def _path(parsed: ParsedCollection, known: str) -> Path:
-    return parsed.folder / "sentence_vectors" / f"{known}.db"
+def _path(collection: ParsedCollection, known: str) -> Path:
+    return collection.folder / "sentence_vectors" / f"{known}.db"
 
 
 def _sentences(posts: PostTexts, post_ids: Sequence[str], topics: Iterable[Post]) -> Iterator[tuple[str, list[str]]]:

@@ -186,13 +186,13 @@ def check_step(track: str, step: str, returned: Any, kind: type[Record]) -> Reco
         raise ConfigError(
             f"track={track}: {step}() returned {type(returned).__name__}; return {kind.__module__}.{kind.__qualname__}"
         )
-    made: Any = returned
-    given = getattr(made, "costs", {})
+    outcome: Any = returned
+    given = getattr(outcome, "costs", {})
     costs = {name: cost.item() if isinstance(cost, np.generic) else cost for name, cost in given.items()}
     for name, cost in costs.items():
         if not isinstance(cost, int | float):
             raise ConfigError(f"track={track}: {step}() returned the cost {name}={cost!r}; give a number")
-    return replace(made, costs=costs) if costs else returned
+    return replace(outcome, costs=costs) if costs else returned
 
 
 def speed(topics: int, seconds: float) -> dict[str, float]:

@@ -136,7 +136,7 @@ class EncodedPosts:
 
     def extend(
         self,
-        encode: Callable[[Path], encoding_shards.Encoded],
+        encode: Callable[[Path], encoding_shards.EncodedShards],
         post_ids: Sequence[str],
         kind: Literal["posts", "topics"],
     ) -> None:
@@ -196,15 +196,15 @@ def encode_missing(
     del in_stores  # of a large collection the memory is needed for encoding
     if not (any(new_posts) or new_topics):
         return num_posts
-    opened = encoder()
+    model = encoder()
     budgets = {"max_nodes": min(node_budget, MAX_NODES), "max_edges": min(edge_budget, MAX_EDGES)}
     with console.stage("encoding", sum(map(len, new_posts)) + len(new_topics), "posts") as advance:
 
         def add(store: GraphStore, ids: Ids, kind: Literal["posts", "topics"]) -> None:
-            def encode(working: Path) -> encoding_shards.Encoded:
+            def encode(working: Path) -> encoding_shards.EncodedShards:
                 identity = place.identity(ids)
                 return encoding_shards.encode_in_shards(
-                    opened, store, ids, working, identity=identity, progress=advance, **budgets
+                    model, store, ids, working, identity=identity, progress=advance, **budgets
                 )
 
             place.extend(encode, ids, kind)

@@ -143,12 +143,12 @@ def _take(
             gains[choices[child, parents] >= 0] = 0.0
             highest = np.maximum.reduceat(gains, starts)
             winners = np.flatnonzero((gains > 0) & (gains == highest[segment]))[::-1]
-            chosen = np.full(len(starts), -1)
-            chosen[segment[winners]] = winners  # the first winner is written last
-            chosen = chosen[chosen >= 0]
-            choices[child, parents[chosen]] = below[chosen]
-            total[parents[chosen]] += gains[chosen]
-            free[chosen] = False
+            first_winners = np.full(len(starts), -1)
+            first_winners[segment[winners]] = winners  # the first winner is written last
+            first_winners = first_winners[first_winners >= 0]
+            choices[child, parents[first_winners]] = below[first_winners]
+            total[parents[first_winners]] += gains[first_winners]
+            free[first_winners] = False
 
 
 def aligned_weights(

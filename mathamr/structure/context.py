@@ -90,8 +90,8 @@ def with_similar_posts(
     pool = pool[best_first(names[pool], left[pool])][: POOL * places]
     values = left[pool] + SHARE_OF_STRUCTURE * index.scores(query, pool)
     best = best_first(names[pool], values)[: k - len(kept)]
-    chosen = set(pool[best].tolist())
-    rest = [(number, score) for number, score in ranking[len(kept) :] if number not in chosen]
+    promoted = set(pool[best].tolist())
+    rest = [(number, score) for number, score in ranking[len(kept) :] if number not in promoted]
     kept += rest[: k - len(kept) - len(best)]
     scale = (kept[-1][1] if kept else 1.0) / (1 + SHARE_OF_STRUCTURE) * 0.999  # all are below the last one that is kept
     return [*kept, *((int(pool[place]), float(values[place]) * scale) for place in best)]

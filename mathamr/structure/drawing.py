@@ -142,8 +142,8 @@ class _Drawing:
         if rows > 1:
             width = max(columns, 1)
             lines = [cells[start : start + width] for start in range(0, len(cells), width)]
-            made = [Drawn("mtr", children=tuple(Drawn("mtd", children=own) for own in line)) for line in lines]
-            inner = (Drawn("mtable", children=tuple(made)),)
+            table_rows = [Drawn("mtr", children=tuple(Drawn("mtd", children=own) for own in line)) for line in lines]
+            inner = (Drawn("mtable", children=tuple(table_rows)),)
         opening = [Drawn("mo", role, sign) for sign in fences[:1]]
         closing = [Drawn("mo", role, sign) for sign in fences[1:]]
         return Drawn("mrow", children=(*opening, *inner, *closing))

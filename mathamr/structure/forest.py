@@ -113,10 +113,10 @@ class Forest:
 
     def take(self, formulas: Sequence[int] | npt.NDArray[np.integer]) -> Forest:
         """Return the trees of some formulas, in the order given."""
-        chosen = np.asarray(formulas, dtype=np.int64)
-        sizes = self.bounds[chosen + 1] - self.bounds[chosen]
+        numbers = np.asarray(formulas, dtype=np.int64)
+        sizes = self.bounds[numbers + 1] - self.bounds[numbers]
         bounds = np.concatenate([[0], np.cumsum(sizes)])
-        shift = np.repeat(self.bounds[chosen] - bounds[:-1], sizes)
+        shift = np.repeat(self.bounds[numbers] - bounds[:-1], sizes)
         nodes = np.arange(bounds[-1]) + shift
         parents = self.parents[nodes]
         parents = np.where(parents < 0, -1, parents - shift)

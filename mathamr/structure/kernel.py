@@ -34,23 +34,23 @@ SIGNATURE = (
 
 
 def weigh(
-    query: Query, trees: Forest, chosen: Integers, variable: int, scoring: Scoring
+    query: Query, trees: Forest, numbers: Integers, variable: int, scoring: Scoring
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """Return the aligned weight of each chosen tree, and which of them equal the query's under one renaming.
 
     Args:
-        chosen: numbers of trees (f,).
+        numbers: places of trees (f,).
         variable: number of the class of variables.
     """
     function = compiled(_kernel, SIGNATURE)
     if function is None:
-        return weigh_reference(query, trees, chosen, variable, scoring)
-    weights, equal = np.zeros(len(chosen)), np.zeros(len(chosen), dtype=bool)
+        return weigh_reference(query, trees, numbers, variable, scoring)
+    weights, equal = np.zeros(len(numbers)), np.zeros(len(numbers), dtype=bool)
     own, below = query.tree, [[child for _, group in groups for child in group] for groups in query.operands]
     children = np.array([child for group in below for child in group], dtype=np.int64)
     starts = np.cumsum([0, *(len(group) for group in below)])
     function(
-        trees.bounds, trees.symbols, trees.classes, trees.parents, trees.edges, chosen, own.symbols, own.classes,
+        trees.bounds, trees.symbols, trees.classes, trees.parents, trees.edges, numbers, own.symbols, own.classes,
         own.parents, own.edges, query.weights, query.credits, query.wholes, children, starts, variable, EQUAL,
         scoring.inconsistent, scoring.equal, weights, equal,
     )  # fmt: skip
@@ -58,28 +58,28 @@ def weigh(
 
 
 def weigh_reference(
-    query: Query, trees: Forest, chosen: Integers, variable: int, scoring: Scoring
+    query: Query, trees: Forest, numbers: Integers, variable: int, scoring: Scoring
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """Compute :func:`weigh` with numpy."""
-    own = trees.take(chosen)
+    own = trees.take(numbers)
     weights, _, equal = aligned_weights(query, own, align(query, own), variable, scoring)
     return weights, equal
 
 
 def _kernel(  # noqa: C901
-    bounds, symbols, classes, parents, edges, chosen, own_symbols, own_classes, own_parents, own_edges,
+    bounds, symbols, classes, parents, edges, numbers, own_symbols, own_classes, own_parents, own_edges,
     weights, credits, wholes, children, starts, variable, nearly, inconsistent, equal_credit, out, equal,
 ):  # fmt: skip
     """Weigh the chosen trees; ``children[starts[n]:starts[n + 1]]`` are those of node n of the query, edge by edge."""
     size, most = len(weights), 0
-    for tree in chosen:
+    for tree in numbers:
         most = max(most, bounds[tree + 1] - bounds[tree])
     scores, choices = np.empty((most, size)), np.empty((most, size), np.int32)
     heads, nexts, free = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.bool_)
     matches, pair_of = np.empty(size, np.int32), np.empty(size, np.int32)
     owns, others = np.empty(size, np.int32), np.empty(size, np.int32)
     sums, kept = np.empty(size), np.empty(size, np.bool_)
-    for place, tree in enumerate(chosen):
+    for place, tree in enumerate(numbers):
         first, count = bounds[tree], bounds[tree + 1] - bounds[tree]
         # The best pair of nodes to begin from. The children of a tree's node are a linked list: heads, then nexts.
         heads[:count] = -1

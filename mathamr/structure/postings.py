@@ -60,10 +60,10 @@ def keys_of(forest: Forest, kind: int) -> Keys:
     lower = np.flatnonzero(parents >= 0)
     upper = parents[lower]
     second = parents[upper] >= 0
-    far, near = lower[second], upper[second]
-    top = parents[near]
+    far, lower_node = lower[second], upper[second]
+    top = parents[lower_node]
     nodes, ancestors = np.concatenate([lower, far]), np.concatenate([upper, top])
-    paths = np.concatenate([edges[lower], edges[near] * MAX_EDGES + edges[far]])
+    paths = np.concatenate([edges[lower], edges[lower_node] * MAX_EDGES + edges[far]])
     symbols = symbol_keys(forest.symbols, kind)
     pairs = _key(kind, 1, forest.symbols[ancestors], forest.symbols[nodes], paths)
     class_pairs = _key(kind, 2, forest.classes[ancestors], forest.classes[nodes], paths)

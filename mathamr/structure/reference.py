@@ -43,11 +43,11 @@ def _below(
         return 0.0, {}
     total, nodes = weights[node] * (1 if own == label else scoring.credit(own)), {node: other}
     for edge in dict.fromkeys(query.edge_labels[child] for child in _children(query, node)):
-        asked = [child for child in _children(query, node) if query.edge_labels[child] == edge]
-        asked.sort(key=lambda child: -_whole(query, weights, child))
+        children = [child for child in _children(query, node) if query.edge_labels[child] == edge]
+        children.sort(key=lambda child: -_whole(query, weights, child))
         free = [child for child in _children(tree, other) if tree.edge_labels[child] == edge]
         for least in (1 - 1e-9, 0.0):
-            for child in [child for child in asked if child not in nodes]:
+            for child in [child for child in children if child not in nodes]:
                 ways = [(*_below(query, tree, weights, scoring, child, one), one) for one in free]
                 weight, below, taken = max(ways, key=lambda way: way[0], default=(0.0, {}, -1))
                 if weight > 0 and weight >= least * _whole(query, weights, child):

@@ -175,8 +175,8 @@ class GraphSystem(System[GraphSettings]):
         name = model.label_vectors
         if name is None or is_hash(name):
             return model
-        made = self._label_text(name, GraphStore(prepared.posts), lambda: self._preparation.counts(settings))
-        return replace(model, label_vectors=made)
+        label_vectors = self._label_text(name, GraphStore(prepared.posts), lambda: self._preparation.counts(settings))
+        return replace(model, label_vectors=label_vectors)
 
     def _graphs(self, settings: GraphSettings, path: Path) -> GraphStore:
         """Open the tensors in a file, as the model reads them."""
@@ -251,8 +251,8 @@ class GraphSystem(System[GraphSettings]):
         if further:
             searched = each_once(chain(searched, further))
         place = EncodedPosts(trained.folder.parent, checkpoint.weights_hash(trained.folder))
-        parsed = self._preparation.collections(settings)[""]
-        digests = parsed.digests(settings, prepared.added)
+        collection = self._preparation.collections(settings)[""]
+        digests = collection.digests(settings, prepared.added)
         if settings.model.sentence_vectors is not None:
             for topic in (topic.post for topic_set in topic_sets for topic in topic_set.topics):
                 digests[topic.post_id] = f"{digests.get(topic.post_id)} {self._sentence_text.digest(topic)}"
@@ -354,7 +354,7 @@ class GraphSystem(System[GraphSettings]):
             nodes_of(shown[post_id].text, maps[1], len(document), spec.structure),
         )
 
-    def space(
+    def embedding_space(
         self, settings: GraphSettings, encoded: Encoded, topic_set: TopicSet, select: SelectPosts
     ) -> EmbeddingSpace | None:
         """Return the vectors of all virtual nodes; None where graphs are threads."""

@@ -37,14 +37,14 @@ class LatentSystem(System[LatentSettings]):
         reset_peak_memory()
         with Stopwatch() as watch, self.console.stage("reading formula trees", unit="posts") as advance:
             read = formulas.read(posts, self._formulas_db, wanted=wanted, progress=advance)
-            made = LatentIndex.build(read, settings.latent)
-        costs = {"index_seconds": watch.seconds, "index_bytes": made.nbytes, "peak_memory_bytes": peak_memory()}
-        return Indexed((formulas, made), {**costs, "formulas": len(made)})
+            index = LatentIndex.build(read, settings.latent)
+        costs = {"index_seconds": watch.seconds, "index_bytes": index.nbytes, "peak_memory_bytes": peak_memory()}
+        return Indexed((formulas, index), {**costs, "formulas": len(index)})
 
     def retrieve(self, settings: LatentSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet) -> Retrieved:
         """Search the index with the query formulas; ``queries_per_second`` is of vectors and search."""
-        formulas, made = indexed.index
+        formulas, index = indexed.index
         found, k = formulas.queries(topic_set, self.console), settings.retrieval.k
         with Stopwatch() as watch:
-            rankings = {name: made.search(query, k, names=formulas.names) for name, query in found.items()}
+            rankings = {name: index.search(query, k, names=formulas.names) for name, query in found.items()}
         return Retrieved(formulas.hits(rankings), speed(len(found), watch.seconds), formulas.visual_ids)

@@ -69,40 +69,40 @@ class StructureSystem(System[StructureSettings]):
         reset_peak_memory()
         with Stopwatch() as watch, self.console.stage("reading formula trees", unit="posts") as advance:
             read = formulas.read(posts, self._formulas_db, wanted=wanted, note=note, progress=advance)
-            made = StructureIndex.build(read, settings.structure)
+            structures = StructureIndex.build(read, settings.structure)
             context = answers = None
             if topic_set.task == 1:
                 occurring = around.posts(formulas.places, formulas.visual_ids)
                 results = settings.thread.results(settings.retrieval.k)
-                structured = StructuredFormulas(made, formulas.places)
-                answers = StructureSearch(formulas.trees, made, occurring, around.names, results, structured)
+                structured = StructuredFormulas(structures, formulas.places)
+                answers = StructureSearch(formulas.trees, structures, occurring, around.names, results, structured)
             elif settings.structure.context:
                 context = around.context(formulas.places, formulas.visual_ids)
-        costs = {"index_seconds": watch.seconds, "index_bytes": made.nbytes, "peak_memory_bytes": peak_memory()}
-        return Indexed(_Searchable(formulas, made, context, answers), {**costs, "formulas": len(made)})
+        costs = {"index_seconds": watch.seconds, "index_bytes": structures.nbytes, "peak_memory_bytes": peak_memory()}
+        return Indexed(_Searchable(formulas, structures, context, answers), {**costs, "formulas": len(structures)})
 
     def retrieve(
         self, settings: StructureSettings, encoded: Encoded, indexed: Indexed, topic_set: TopicSet
     ) -> Retrieved:
         """Search the index with the query formulas; ``queries_per_second`` is of the search alone."""
         searchable: _Searchable = indexed.index
-        formulas, made, context, answers = searchable
+        formulas, structures, context, answers = searchable
         if answers is not None:
             queries = {topic.topic_id: answers.formulas(topic) for topic in topic_set.topics}
             with Stopwatch() as watch:
-                results = {topic_id: answers.of_formulas(asked) for topic_id, asked in queries.items()}
+                results = {topic_id: answers.of_formulas(own) for topic_id, own in queries.items()}
             return Retrieved(results, speed(len(queries), watch.seconds))
         found = formulas.queries(topic_set, self.console)
         words = {topic.topic_id: tokens_of_post(topic.post) for topic in topic_set.topics}
         k, places = settings.retrieval.k, settings.structure.context
         with Stopwatch() as watch:
             names = formulas.names
-            rankings = {name: made.search(query, k, names=names) for name, query in found.items()}
+            rankings = {name: structures.search(query, k, names=names) for name, query in found.items()}
             if context is not None:
                 for name, query in found.items():
                     similar = context.scores(words[name])
                     few = min(places, k)
-                    rankings[name] = with_similar_posts(rankings[name], similar, made, query, few, k, names)
+                    rankings[name] = with_similar_posts(rankings[name], similar, structures, query, few, k, names)
         return Retrieved(formulas.hits(rankings), speed(len(found), watch.seconds), formulas.visual_ids)
 
     def keep(self, job: FinishedSearch[StructureSettings], folder: Path) -> Mapping[str, Any]:
@@ -188,7 +188,7 @@ class _Searchable(NamedTuple):
     """Formulas with their ids, and their trees; in Task 1 ``answers`` finds posts by them."""
 
     formulas: IndexedFormulas
-    made: StructureIndex
+    structures: StructureIndex
     context: Context | None
     answers: StructureSearch | None
 

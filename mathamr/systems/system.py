@@ -246,7 +246,7 @@ class System(ABC, Generic[Settings]):
         """Return the similarities of the parts of a topic and of a post; None if one of them has no vectors."""
         return None
 
-    def space(
+    def embedding_space(
         self, settings: Settings, encoded: Encoded, topic_set: TopicSet, select: SelectPosts
     ) -> EmbeddingSpace | None:
         """Return vectors of the topics and of some posts; None for a system without vectors.
@@ -285,9 +285,9 @@ class System(ABC, Generic[Settings]):
         wanted = set(post_ids)
         outlines = (post for post in self.post_files.outlines() if isinstance(post, Post))
         parents = {post.post_id: post.parent_id for post in outlines if post.post_id in wanted and post.parent_id}
-        asked = wanted.union(parents.values())
+        with_parents = wanted.union(parents.values())
         outlines = (post for post in self.post_files.outlines() if isinstance(post, Post))  # again: all would not fit
-        own = {post.post_id: post.tags for post in outlines if post.post_id in asked and post.tags}
+        own = {post.post_id: post.tags for post in outlines if post.post_id in with_parents and post.tags}
         return {post: tags for post in wanted if (tags := own.get(post) or own.get(parents.get(post, "")))}
 
     def texts(self, post_ids: Sequence[str]) -> Mapping[str, PostText]:

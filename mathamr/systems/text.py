@@ -85,7 +85,7 @@ class TextSystem(System[TextSettings]):
         self._texts = shared / "posts.db"
         self._tiny = shared / "tiny-encoder"
         self._collection_pairs = CollectionPairs(corpus, self.post_files, console)
-        self._opened: set[tuple[str, int | None, Opening]] = set()
+        self._checked: set[tuple[str, int | None, Opening]] = set()
         self._missing: dict[tuple[str, Opening], MissingEncoderError] = {}
 
     # -- before anything runs ----------------------------------------------------------------------------------------
@@ -102,12 +102,12 @@ class TextSystem(System[TextSettings]):
                 f"track=text learns from the pairs of the collection alone, not from {', '.join(training.collections)};"
                 " use train.pairs=null train.pretrain_pairs=null, or text.epochs=0"
             )
-        if text.encoder != "tiny" and (text.encoder, text.max_length, text.opening) not in self._opened:
+        if text.encoder != "tiny" and (text.encoder, text.max_length, text.opening) not in self._checked:
             encoder = self._look_for(text.encoder, text.opening)
             limit_length(encoder, text.max_length)
             if encoder.notice:
                 self.console.say(f"  {encoder.notice}")
-            self._opened.add((text.encoder, text.max_length, text.opening))
+            self._checked.add((text.encoder, text.max_length, text.opening))
         if text.epochs and text.guide is not None:
             self._look_for(text.guide, Opening())
 
@@ -242,10 +242,10 @@ class TextSystem(System[TextSettings]):
             if (warning := split.warning()) is not None:
                 self.console.once(f"  {warning}")
 
-            def write(name: str, chosen: Sequence[Pair]) -> PairFile:
-                known = further_pairs(chosen, self._collection_pairs(settings.train).kept)
+            def write(name: str, own_pairs: Sequence[Pair]) -> PairFile:
+                known = further_pairs(own_pairs, self._collection_pairs(settings.train).kept)
                 further = (replace(pair, learned=False) for pair in of_answers(known, texts, written))
-                return write_pairs(folder / name, chain(of_answers(chosen, texts, written), further))
+                return write_pairs(folder / name, chain(of_answers(own_pairs, texts, written), further))
 
             return write("pairs.jsonl", split.train), write("validation.jsonl", split.validation)
 
@@ -330,7 +330,7 @@ class TextSystem(System[TextSettings]):
         """Open the vectors of the posts, and the encoder."""
         return open_vectors(kept.record, kept.folder, encode_query(kept.record, kept.folder, kept.device))
 
-    def space(
+    def embedding_space(
         self, settings: TextSettings, encoded: Encoded, topic_set: TopicSet, select: SelectPosts
     ) -> EmbeddingSpace | None:
         """Return the vectors of whole texts; None with late interaction, whose vectors are of tokens."""
@@ -342,14 +342,14 @@ class TextSystem(System[TextSettings]):
         document = KINDS.index("document")
 
         @cache  # opening reads all weights
-        def opened() -> TextEncoder:
+        def open_encoder() -> TextEncoder:
             return self._open(settings, vectors.folder / "best" if settings.is_trained else None)
 
         def lengths(post_ids: Sequence[str]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-            return opened().lengths(self._read(post_ids, _written(settings)), "document")
+            return open_encoder().lengths(self._read(post_ids, _written(settings)), "document")
 
         def encode(texts: Sequence[str]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-            encoder = opened()
+            encoder = open_encoder()
             return encoder.encode(texts, "document"), encoder.lengths(texts, "document")[0]
 
         return EmbeddingSpace(

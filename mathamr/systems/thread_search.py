@@ -53,8 +53,8 @@ class ThreadSearch:
             RetrievalError: an installed system finds posts that are not in the collection.
         """
         check_searched(system, encoded, self.queries)
-        made = check_step(settings.track, "index", system.index(settings, encoded, self.queries, folder), Indexed)
-        with closing(made) as indexed:
+        index = check_step(settings.track, "index", system.index(settings, encoded, self.queries, folder), Indexed)
+        with closing(index) as indexed:
             own = system.retrieve(settings, encoded, indexed, self.queries)
         found = check_step(settings.track, "retrieve", own, Retrieved)
         check_results(settings.track, found, self.queries.task)
@@ -71,11 +71,11 @@ class ThreadSearch:
 
     def answers(self, rankings: Retrieved) -> Retrieved:
         """Return the rankings of answers, made from those of questions where these were searched, and which are cut."""
-        made = rankings if self.threads is None else self.threads.answers(rankings, self.topic_set, self.limit)
+        answers = rankings if self.threads is None else self.threads.answers(rankings, self.topic_set, self.limit)
         most = most_left(self.depth if self.topic_set.task == 1 else None, self.limit)
         found = rankings.results
-        cut = {topic for topic, own in made.results.items() if len(found[topic]) >= self.cut_at or len(own) >= most}
-        return replace(made, cut=frozenset(cut))
+        cut = {topic for topic, own in answers.results.items() if len(found[topic]) >= self.cut_at or len(own) >= most}
+        return replace(answers, cut=frozenset(cut))
 
     def searchable(self, system: System[Any], encoded: Encoded, answers: Sequence[str]) -> Sequence[str]:
         """Return those of the answers that can be found."""

@@ -286,31 +286,31 @@ def of_graph(
     return _checked(Benchmark({"answers": texts}, train, related, tests, Counter()))
 
 
-def write(made: Benchmark, folder: Path) -> None:
+def write(benchmark: Benchmark, folder: Path) -> None:
     """Write the files of the collection ``pairs`` into ``folder``; ``about.json`` counts their contents."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, texts in made.answers.items():
+    for name, texts in benchmark.answers.items():
         _write_lines(folder / f"{name}.jsonl", ({"post_id": k, "body": v, "markup": "text"} for k, v in texts.items()))
-    write_pairs(folder / "train.jsonl", made.train)
-    if made.related is not None:
-        write_pairs(folder / "related.jsonl", made.related)
-    for name, test in made.tests.items():
+    write_pairs(folder / "train.jsonl", benchmark.train)
+    if benchmark.related is not None:
+        write_pairs(folder / "related.jsonl", benchmark.related)
+    for name, test in benchmark.tests.items():
         tags = {"tags": ["document"]} if test.swapped else {}
         lines = ({"post_id": k, "body": v, "markup": "text"} | tags for k, v in test.queries.items())
         _write_lines(folder / f"topics-{name}.jsonl", lines)
         qrels = "".join(f"{one.topic_id}\t0\t{one.doc_id}\t{one.grade}\n" for one in test.judgments)
         write_whole(folder / f"qrels-{name}.tsv", qrels)
-    write_whole(folder / "about.json", json.dumps(about(made), indent=1) + "\n")
+    write_whole(folder / "about.json", json.dumps(about(benchmark), indent=1) + "\n")
 
 
-def about(made: Benchmark) -> dict[str, Any]:
+def about(benchmark: Benchmark) -> dict[str, Any]:
     """Count documents, pairs, queries, and what was left out."""
     return {
-        "answers": {name: len(texts) for name, texts in made.answers.items()},
-        "train": len(made.train),
-        "related": len(made.related or ()),
-        "tests": {name: len(test.queries) for name, test in made.tests.items()},
-        "left_out": dict(made.left_out),
+        "answers": {name: len(texts) for name, texts in benchmark.answers.items()},
+        "train": len(benchmark.train),
+        "related": len(benchmark.related or ()),
+        "tests": {name: len(test.queries) for name, test in benchmark.tests.items()},
+        "left_out": dict(benchmark.left_out),
     }
 
 
@@ -339,17 +339,17 @@ def folded(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(".:;,")
 
 
-def _checked(made: Benchmark) -> Benchmark:
+def _checked(benchmark: Benchmark) -> Benchmark:
     """Drop tests without queries for formula sizes; raise if no training pair or no query is left."""
     for name in ("short", "long"):
-        if name in made.tests and not made.tests[name].queries:
-            del made.tests[name]
-    for name, test in made.tests.items():
+        if name in benchmark.tests and not benchmark.tests[name].queries:
+            del benchmark.tests[name]
+    for name, test in benchmark.tests.items():
         if not test.judgments:
             raise ConfigError(f"test {name} has no queries; use more sources, or a larger share (--test-share)")
-    if not made.train:
+    if not benchmark.train:
         raise CorpusError("no training pair is left; use more sources, or a smaller share (--test-share)")
-    return made
+    return benchmark
 
 
 def _write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:

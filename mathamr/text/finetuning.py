@@ -188,11 +188,11 @@ class ValidationPairs:
     """Validation pairs of an encoder: at most the first ``most``, kept in memory."""
 
     def __init__(self, pairs: PairFile, rows: Rows, most: int = MRR_PAIRS) -> None:
-        chosen = [pairs[row] for row in rows[:most]]
-        self.queries = list(dict.fromkeys(pair.query for pair in chosen))
-        self.documents = list(dict.fromkeys(pair.document for pair in chosen))
+        sampled = [pairs[row] for row in rows[:most]]
+        self.queries = list(dict.fromkeys(pair.query for pair in sampled))
+        self.documents = list(dict.fromkeys(pair.document for pair in sampled))
         others = (pairs[row] for row in np.setdiff1d(np.arange(len(pairs)), pairs.learned))
-        self.pairs = [(pair.query, pair.document) for pair in chosen]
+        self.pairs = [(pair.query, pair.document) for pair in sampled]
         self.positives = answers_of(self.pairs, ((other.query, other.document) for other in others))
 
     def score(self, queries: VectorSets, documents: VectorSets, scale: float) -> ValidationScore:
@@ -204,11 +204,11 @@ class ValidationPairs:
         column_of = {text: i for i, text in enumerate(self.documents)}
         loss, reciprocal = 0.0, 0.0
         for some in batched(self.pairs, QUERIES_AT_ONCE):
-            asked = [query for query, _ in some]
-            rows = torch.tensor([row_of[query] for query in asked], device=queries.ptr.device)
+            some_queries = [query for query, _ in some]
+            rows = torch.tensor([row_of[query] for query in some_queries], device=queries.ptr.device)
             scores = maxsim.scores(queries.select(rows), documents, normalize=True)
             own = torch.tensor([column_of[document] for _, document in some], device=scores.device)
-            known = known_positives(asked, self.documents, self.positives).to(scores.device)
+            known = known_positives(some_queries, self.documents, self.positives).to(scores.device)
             temperature = torch.tensor(1 / scale, device=scores.device)
             loss += len(some) * float(info_nce(scores, temperature, targets=own, known_positives=known))
             reciprocal += float((1 / rank_of(scores, own, known)).sum())

@@ -175,8 +175,8 @@ def pairs(graph: KnowledgeGraph, chunks: Mapping[str, Sequence[str]], *, seed: i
                 found.update(((anchor, chunk), None) for chunk in of_concept[concept.name])
     for edge in graph.edges:
         for anchor, other in ((edge.source, edge.target), (edge.target, edge.source)):
-            chosen = _some(of_concept[other], CHUNKS_AN_EDGE, generator)
-            found.update(((anchor, chunk), None) for chunk in chosen)
+            sample = _some(of_concept[other], CHUNKS_AN_EDGE, generator)
+            found.update(((anchor, chunk), None) for chunk in sample)
     return list(found)
 
 

@@ -108,13 +108,13 @@ def _switched(found: list[str]) -> list[str]:
     ('{\\mathbf{ x }& y}z', '\\sqrt[\\mathbf{ 3}]{x}')
     """
     out: list[str] = []
-    opened, switched = [""], [False]  # for each open group
+    groups, switched = [""], [False]  # for each open group
     before = ""
     for token in found:
-        while token in _CLOSING and opened[-1] == "[":  # an index without an end ends with its group
+        while token in _CLOSING and groups[-1] == "[":  # an index without an end ends with its group
             out += ["}"] * switched.pop()
-            opened.pop()
-        closes = token in _CLOSING or (token == "]" and opened[-1] == "[")
+            groups.pop()
+        closes = token in _CLOSING or (token == "]" and groups[-1] == "[")
         if switched[-1] and (closes or token in _SWITCHES or token in _CELL_ENDS):
             out.append("}")
             switched[-1] = False
@@ -124,10 +124,10 @@ def _switched(found: list[str]) -> list[str]:
         else:
             out.append(token)
         if token in _OPENING or (token == "[" and before == r"\sqrt"):
-            opened.append(token)
+            groups.append(token)
             switched.append(False)
-        elif closes and len(opened) > 1:
-            opened.pop()
+        elif closes and len(groups) > 1:
+            groups.pop()
             switched.pop()
         before = before if token.isspace() else token
     return out + ["}"] * sum(switched)
@@ -186,11 +186,11 @@ def _after_spaces(found: list[str], position: int) -> int:
 def _ends_of_groups(found: list[str]) -> dict[int, int]:
     """Return the place of the closing brace of each group that ends within :data:`_LONGEST_NAME` tokens."""
     ends: dict[int, int] = {}
-    opened: list[int] = []
+    braces: list[int] = []
     for position, token in enumerate(found):
         if token == "{":
-            opened.append(position)
-        elif token == "}" and opened and position - (start := opened.pop()) < _LONGEST_NAME:
+            braces.append(position)
+        elif token == "}" and braces and position - (start := braces.pop()) < _LONGEST_NAME:
             ends[start] = position
     return ends
 

@@ -244,24 +244,24 @@ class _Masked(Task):
         return Pretraining(model=self.model, args=arguments(TrainingArguments), data_collator=self._collated)
 
 
-def logits_at(model: Any, inputs: Mapping[str, Tensor], asked: Tensor, decoder: Any) -> Tensor:
+def logits_at(model: Any, inputs: Mapping[str, Tensor], positions: Tensor, decoder: Any) -> Tensor:
     """Compute ``model(**inputs).logits[asked]`` (asked tokens, vocabulary) only there, which halves MiniLM's products.
 
     Args:
-        asked: mask of these tokens (texts, tokens).
+        positions: mask of these tokens (texts, tokens).
         decoder: last module of the model, which makes the logits.
     """
 
     def those(module: torch.nn.Module, states: tuple[Tensor]) -> tuple[Tensor]:
         [state] = states
-        return (state[asked],) if state.shape[:-1] == asked.shape else states
+        return (state[positions],) if state.shape[:-1] == positions.shape else states
 
     hook = decoder.register_forward_pre_hook(those)
     try:
         logits: Tensor = model(**inputs).logits
     finally:
         hook.remove()
-    return logits[asked] if logits.shape[:-1] == asked.shape else logits
+    return logits[positions] if logits.shape[:-1] == positions.shape else logits
 
 
 def _with_head(transformer: Any) -> Any:

@@ -203,8 +203,8 @@ def environment_kinds(*texts: str) -> dict[str, Kind | None]:
     for _ in opening:  # one may open another that is defined later
         before = dict(kinds)
         for name, begin in opening.items():
-            opened = (edge["name"].strip() for edge in _EDGE.finditer(begin))
-            for one in islice((one for one in opened if one in kinds or _kind(one, kinds)), 1):
+            names = (edge["name"].strip() for edge in _EDGE.finditer(begin))
+            for one in islice((one for one in names if one in kinds or _kind(one, kinds)), 1):
                 kinds[name] = _kind(one, kinds)
         if kinds == before:
             break

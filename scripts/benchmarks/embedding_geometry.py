@@ -44,11 +44,11 @@ class Table:
     def __call__(self, name: str, part: Callable[[], Any]) -> Any:
         before = time.process_time()
         with Stopwatch() as watch:
-            made = part()
+            result = part()
         cpu, memory = time.process_time() - before, peak_memory() / 1e9
         self.result |= {f"{name}_seconds": watch.seconds, f"{name}_cpu_seconds": cpu, f"{name}_memory_gb": memory}
         print(f"{name:24} {watch.seconds:8.2f} s {cpu:8.2f} s of CPU   memory {memory:5.2f} GB", flush=True)
-        return made
+        return result
 
 
 def embeddings(count: int, dimension: int) -> Floats:
@@ -78,12 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
     vectors = embeddings(documents, dimension)
     generator = np.random.default_rng(2)
     right = generator.choice(documents, queries, replace=False)
-    asked = vectors[right] + generator.standard_normal((queries, dimension), dtype=np.float32)
+    query_vectors = vectors[right] + generator.standard_normal((queries, dimension), dtype=np.float32)
     correct = [[int(number)] for number in right]
     reset_peak_memory()
     table = Table()
     begin = time.perf_counter()
-    found = table("survey", lambda: survey(cosine(asked, vectors), correct, 10))
+    found = table("survey", lambda: survey(cosine(query_vectors, vectors), correct, 10))
     table("thresholds", lambda: threshold_curve(found, 10))
     table("overlap", lambda: overlap(found, psi=25))
     table("density", lambda: density(found.top, np.linspace(-1, 1, 201)))
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
         moved = table(f"{name}_apply", partial(move, vectors))
         table(f"{name}_i_a", partial(partition_isotropy, moved))
         table(f"{name}_isoscore", partial(isoscore, moved))
-        again = survey(cosine(move(asked), moved), correct, 10)
+        again = survey(cosine(move(query_vectors), moved), correct, 10)
         print(f"    accuracy@10 {accuracy(found, 10).mean():.3f}, {name} {accuracy(again, 10).mean():.3f}")
         del moved
     posts = documents // PER_POST

@@ -304,13 +304,13 @@ class Tree:
                 f"&lt;span class=&quot;math-container&quot; id=&quot;q_{at}&quot;&gt;${formula.latex}$&lt;/span&gt;"
                 for at, formula in enumerate(formulas, own)
             ]
-            asked = f"      <Formula_Id>q_{own}</Formula_Id>\n      <Latex>{formulas[0].latex}</Latex>\n"
+            formula_rows = f"      <Formula_Id>q_{own}</Formula_Id>\n      <Latex>{formulas[0].latex}</Latex>\n"
             question = (
                 f"      <Title>Why is {spans[0]} so</Title>\n"
                 f"      <Question>&lt;p&gt;{self._text[:400]} {' and '.join(spans[1:])}&lt;/p&gt;</Question>\n"
                 "      <Tags>calculus</Tags>\n   </Topic>\n"
             )
-            for topics, task, start in zip(of_tasks, (1, 2), ("", asked), strict=True):
+            for topics, task, start in zip(of_tasks, (1, 2), ("", formula_rows), strict=True):
                 if number < first + TOPICS[year][task - 1]:
                     topics.append(f'   <Topic number="{"AB"[task - 1]}.{number}">\n{start}{question}')
                     self.counts[f"topics.task{task}.{year}"] += 1

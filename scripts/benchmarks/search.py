@@ -93,11 +93,11 @@ def repeated(
     return VectorSets.of_sizes(torch.from_numpy(packed), sizes)
 
 
-def judgments(chosen: Sequence[int], originals: int, posts: int, generator: torch.Generator) -> Qrels:
+def judgments(sampled: Sequence[int], originals: int, posts: int, generator: torch.Generator) -> Qrels:
     """Return judgments of queries from originals ``chosen[i]``: copies graded 3, 2, 1 by their noise, others
     0."""
     qrels: Qrels = {}
-    for number, original in enumerate(chosen):
+    for number, original in enumerate(sampled):
         copies = range(original, posts, originals)
         others = torch.randint(posts, (10 * len(copies),), generator=generator).tolist()
         grades = {str(post): 0 for post in others}
@@ -132,7 +132,7 @@ def race(documents: int, repeats: int, device: str, generator: torch.Generator) 
     many = functional.normalize(torch.randn(20 * size, DIM, generator=generator), dim=1)
     queries = VectorSets(many, torch.arange(21) * size)
     one = queries.select(torch.tensor([0]))
-    dense, query = vectors.numpy().reshape(documents, size, DIM), one.vectors.numpy()
+    matrix, query = vectors.numpy().reshape(documents, size, DIM), one.vectors.numpy()
 
     def best(scores: np.ndarray) -> np.ndarray:
         places = np.argpartition(-scores, K)[:K]
@@ -141,10 +141,10 @@ def race(documents: int, repeats: int, device: str, generator: torch.Generator) 
     runners: dict[str, Callable[[], Any]] = {
         "exact": lambda: index.search(one, Strategy(), K),
         "exact_batch": lambda: index.search(queries, Strategy(), K),
-        "numpy": lambda: best((dense @ query.T).max(1).sum(1)),
+        "numpy": lambda: best((matrix @ query.T).max(1).sum(1)),
     }
     if (other := peer("maxsim_cpu", "maxsim-cpu")) is not None:
-        runners["maxsim_cpu"] = lambda: best(other.maxsim_scores(query, dense))
+        runners["maxsim_cpu"] = lambda: best(other.maxsim_scores(query, matrix))
     right = [int(post_id) for post_id, _ in runners["exact"]()[0]]
     for name, runner in runners.items():
         if not name.startswith("exact") and len(set(right) & set(runner().tolist())) < K - 1:
@@ -178,9 +178,9 @@ class Bench:
         with console.stage("making vectors", total=posts, unit="posts") as advance:
             self.documents = repeated(originals, posts, file, generator, advance)
         self.post_ids = [str(i) for i in range(posts)]
-        chosen = torch.randperm(min(posts, len(originals)), generator=generator)[:queries]
-        self.queries = with_noise(originals.select(chosen), NOISE[0], generator)
-        self.qrels = judgments(chosen.tolist(), len(originals), posts, generator)
+        sampled = torch.randperm(min(posts, len(originals)), generator=generator)[:queries]
+        self.queries = with_noise(originals.select(sampled), NOISE[0], generator)
+        self.qrels = judgments(sampled.tolist(), len(originals), posts, generator)
 
     def measure(self, index: Index, exact: Index, name: str, strategies: Sequence[Strategy]) -> Result:
         """Print and return the cost and the results of each strategy."""
@@ -255,13 +255,13 @@ def full_scale(bench: Bench, folder: Path, pool: int, device: str) -> Result:
     vectors = len(bench.documents.vectors)
     bench.documents = bench.documents.select(torch.tensor([0]))  # release the source, so that only the index counts
     reset_peak_memory()
-    opened = ExactIndex.open(path, device=device)
+    reopened = ExactIndex.open(path, device=device)
     strategies = [Strategy("single_vector"), Strategy("doc_vn_maxsim", pool=pool), Strategy("maxsim")]
-    search(opened, bench.queries.select(torch.tensor([0])), strategies[-1], K)  # reads the file
-    result |= bench.measure(opened, opened, "full-scale", strategies)
+    search(reopened, bench.queries.select(torch.tensor([0])), strategies[-1], K)  # reads the file
+    result |= bench.measure(reopened, reopened, "full-scale", strategies)
     memory = peak_memory()
     each = [bench.queries.select(torch.tensor([number])) for number in range(len(bench.queries))]
-    cpu = [timed(partial(search, opened, one, strategies[-1], K))[1] for one in each]
+    cpu = [timed(partial(search, reopened, one, strategies[-1], K))[1] for one in each]
     cpu_seconds = float(np.median(cpu)) / 1000
     print(f"full-scale         a query of exact maxsim takes {cpu_seconds:.2f} s of CPU, the median")
     print(f"full-scale         {vectors:,} vectors, {memory / 2**30:.2f} GiB of memory at most while searching")
@@ -273,7 +273,7 @@ def full_scale(bench: Bench, folder: Path, pool: int, device: str) -> Result:
         "full_scale_queries_per_second": 1000 / (result["full_scale_exact_maxsim_ms"] or 1.0),
         "full_scale_batch_queries_per_second": result["full_scale_exact_maxsim_queries_per_second"],
     }
-    opened.close()
+    reopened.close()
     return result
 
 

@@ -81,9 +81,11 @@ def main(arguments: Sequence[str] | None = None) -> str:
     scores = read_scores(given.job / "per_topic-task2.csv")
     ordered = sorted(scores, key=lambda topic: (scores[topic], topic))
     count = min(given.topics, len(ordered))
-    chosen = [ordered[round(place * (len(ordered) - 1) / max(count - 1, 1))] for place in range(count)]
+    shown_scores = [ordered[round(place * (len(ordered) - 1) / max(count - 1, 1))] for place in range(count)]
     files = given.formulas, given.job / "run-task2.tsv"
-    topics = shown_topics(corpus_of(given), given.years, *files, {name: scores[name] for name in chosen}, given.results)
+    topics = shown_topics(
+        corpus_of(given), given.years, *files, {name: scores[name] for name in shown_scores}, given.results
+    )
     given.out.write_text(page(topics, given.job.name), encoding="utf-8")
     return f"{given.out}: {len(topics)} topics"
 
@@ -100,13 +102,18 @@ def read_scores(path: Path) -> dict[str, float]:
 
 
 def shown_topics(
-    corpus: Corpus, years: Sequence[int], formulas_db: Path | None, run: Path, chosen: dict[str, float], results: int
+    corpus: Corpus,
+    years: Sequence[int],
+    formulas_db: Path | None,
+    run: Path,
+    shown_scores: dict[str, float],
+    results: int,
 ) -> list[ShownTopic]:
     """Return the topics with the first results of a run.
 
     Args:
         formulas_db: trees and visual ids; None: trees come from the LaTeX, and each formula has its own visual id.
-        chosen: nDCG' of each topic, in the order of the page.
+        shown_scores: nDCG' of each topic, in the order of the page.
         results: number of formulas of each topic.
     """
     from graphs.corpus.corpus import benchmark
@@ -126,10 +133,10 @@ def shown_topics(
     queries = {
         topic.topic_id: query_formula(topic, trees.of)
         for topic in published.topics(2, years)
-        if topic.topic_id in chosen
+        if topic.topic_id in shown_scores
     }
     rankings = read_run(run, task=2).rankings
-    found = {topic: rankings.get(topic, [])[:results] for topic in chosen}
+    found = {topic: rankings.get(topic, [])[:results] for topic in shown_scores}
     names = list(dict.fromkeys(hit.doc_id for hits in found.values() for hit in hits))
     places = {hit.post_id for hits in found.values() for hit in hits}
     known: dict[str, ParsedFormula] = {}
@@ -145,7 +152,7 @@ def shown_topics(
     index = StructureIndex.build(indexed, StructureConfig(**values("structure")))
     qrels = qrels_of(published.judgments(2, years))
     shown = []
-    for topic, ndcg in chosen.items():
+    for topic, ndcg in shown_scores.items():
         query = queries.get(topic)
         own = [
             FoundFormula(

@@ -87,7 +87,7 @@ class OneAnswer:
         node = VirtualNode("formula", 0, "x")
         return Explanation([node], [node], torch.ones(1, 1))
 
-    def space(self, settings: Any, encoded: Encoded, topic_set: TopicSet, select: Any) -> None:
+    def embedding_space(self, settings: Any, encoded: Encoded, topic_set: TopicSet, select: Any) -> None:
         return None
 
     def searchable(self, encoded: Encoded, post_ids: Any) -> Any:

@@ -15,7 +15,7 @@ from graphs.corpus.corpus import Benchmark, Completed, Documents, TrainingPairs,
 from graphs.corpus.pairs import Linked, Related
 from graphs.corpus.post import Pair, Post
 from graphs.corpus.queries.collection import NamedTests
-from graphs.corpus.stock.opened import OpenedStock
+from graphs.corpus.stock.collection import CollectionStock
 from graphs.corpus.stock.table import table
 from graphs.errors import ConfigError, MathAMRError
 from graphs.extensions import COLLECTIONS
@@ -91,7 +91,7 @@ def test_an_answer_with_a_bad_id_is_a_counted_failure(
     settings = ["data=jsonl", "data.name=faq", f"data.root={faq}", "data.regime=full", f"track={track}"]
     ended = run(trial(*SMALL, "train.device=cpu", "index=exact", *settings, f"outputs={tmp_path / 'out'}"), "command")
     assert ended.failed == 0, ended.table
-    stock = OpenedStock(open_corpus("faq", faq))
+    stock = CollectionStock(open_corpus("faq", faq))
     for step in stock.steps():
         step.run(lambda number: None)
     assert table(stock.holdings(), "faq").startswith("faq, data=jsonl data.name=faq\n")

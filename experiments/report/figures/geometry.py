@@ -74,8 +74,10 @@ def _grid(
 
 def thresholds(panels: Mapping[str, Content], k: int) -> Figure:
     """Plot accuracy over the threshold, and the share removed, one line for each condition."""
-    chosen = {label: one["thresholds"][one["chosen"]] for label, one in panels.items()}
-    summaries = [f"{label}: {best['tau']:.3f}, which removes {best['removed']:.0%}" for label, best in chosen.items()]
+    best_thresholds = {label: one["thresholds"][one["chosen"]] for label, one in panels.items()}
+    summaries = [
+        f"{label}: {best['tau']:.3f}, which removes {best['removed']:.0%}" for label, best in best_thresholds.items()
+    ]
     alt = f"Accuracy@{k} over the threshold. The chosen thresholds: {'; '.join(summaries)}."
     caption = (
         "Results less similar than the threshold are removed. Left: accuracy with its 95 % interval; right: the share "
@@ -91,8 +93,8 @@ def thresholds(panels: Mapping[str, Content], k: int) -> Figure:
                 taus = [point["tau"] for point in curve]
                 plots.line_with_interval(left, number, names[label], taus, [point["metric"] for point in curve])
                 plots.line_with_interval(right, number, names[label], taus, [[point["removed"]] * 3 for point in curve])
-                plots.ring(left, number, chosen[label]["tau"], chosen[label]["metric"][0])
-                plots.ring(right, number, chosen[label]["tau"], chosen[label]["removed"])
+                plots.ring(left, number, best_thresholds[label]["tau"], best_thresholds[label]["metric"][0])
+                plots.ring(right, number, best_thresholds[label]["tau"], best_thresholds[label]["removed"])
             left.set_ylabel(f"Accuracy@{k}")
             right.set_ylabel(f"Removed of the first {k}")
             for ax in (left, right):

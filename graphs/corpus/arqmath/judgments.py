@@ -109,10 +109,12 @@ class Judgments:
     def _single_files(self) -> dict[tuple[int, int], Recognised]:
         """Files by task and year, where there is exactly one."""
         places = {key: self._choose(key) for key in self._places}
-        chosen = {key: place.candidates[0] for key, place in places.items() if place and len(place.candidates) == 1}
+        sole_candidates = {
+            key: place.candidates[0] for key, place in places.items() if place and len(place.candidates) == 1
+        }
         return {
             key: next(found for found in self._layout.judgments[key] if found.file == file)
-            for key, file in chosen.items()
+            for key, file in sole_candidates.items()
         }
 
     def _file(self, task: int, year: int) -> Recognised:

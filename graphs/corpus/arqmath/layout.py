@@ -138,9 +138,9 @@ class Layout:
             by_name: dict[str, list[Recognised]] = defaultdict(list)
             for file in files:
                 by_name[file.file.name].append(file)
-            chosen = [self.settle(same).one("formulas") for same in by_name.values()]  # 1.tsv beside 1.tsv.gz
+            index_files = [self.settle(same).one("formulas") for same in by_name.values()]  # 1.tsv beside 1.tsv.gz
             version = max(file.version for file in files)
-            candidates[representation].append(FormulaFolder(version, tuple(sorted(chosen, key=_order))))
+            candidates[representation].append(FormulaFolder(version, tuple(sorted(index_files, key=_order))))
         return {
             name: Place(self.root, tuple(self._newest(candidates[name], _same_folder)))
             for name in get_args(Representation)

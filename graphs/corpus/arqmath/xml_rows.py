@@ -172,7 +172,7 @@ class _Rows:
     def _read(self, rows: bytes, line: int) -> Iterator[tuple[int, dict[str, str] | Failure]]:
         """Parse the rows in ``rows``, together if they are intact, else one by one."""
         try:
-            yield from self._parsed(rows, line)
+            yield from self._parse(rows, line)
             return
         except _Damaged as error:
             starts = [match.start() for match in _STARTS.finditer(rows)]
@@ -183,7 +183,7 @@ class _Rows:
             yield from self._read(rows[start:end], line)
             line += rows.count(b"\n", start, end)
 
-    def _parsed(self, rows: bytes, line: int) -> list[tuple[int, dict[str, str] | Failure]]:
+    def _parse(self, rows: bytes, line: int) -> list[tuple[int, dict[str, str] | Failure]]:
         try:
             root = etree.fromstring(b"<rows>" + rows + b"</rows>", self._parser)
         except etree.XMLSyntaxError as error:
@@ -202,7 +202,7 @@ class _Rows:
         whole = _WHOLE.match(row)
         if whole is not None and whole.end() < len(row):
             try:
-                yield from self._parsed(whole[0], line)
+                yield from self._parse(whole[0], line)
             except _Damaged:
                 whole = None
         lost = len(row) - (whole.end() if whole else 0)

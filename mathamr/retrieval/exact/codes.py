@@ -95,14 +95,14 @@ class Codes:
         scale = max(longest, 1e-12) / LARGEST
         error = length = 0.0
         for slab, (start, size) in enumerate(zip(slabs.starts.tolist(), slabs.counts.tolist(), strict=True)):
-            turned = vectors[start : start + size].float() @ axes
-            codes = torch.round(turned / scale).clamp_(-LARGEST, LARGEST)
+            rotated = vectors[start : start + size].float() @ axes
+            codes = torch.round(rotated / scale).clamp_(-LARGEST, LARGEST)
             for part, numbers in ((first, codes[:, :used]), (rest, codes[:, used:])):
                 for tile, some in zip(slabs.tiles(part, slab), numbers.split(LANES), strict=True):
                     tile.copy_(some.T)
             codes *= scale
             length = max(length, float(codes.norm(dim=1).max()))
-            error = max(error, float(turned.sub_(codes).norm(dim=1).max()))
+            error = max(error, float(rotated.sub_(codes).norm(dim=1).max()))
         return cls(first, rest, axes, slabs, scale, error, length)
 
     @classmethod
@@ -141,13 +141,13 @@ class Codes:
         """Round query vectors (v, p), turned: all their numbers, or only the first."""
         # In numpy: for products as small as these, torch would wake its threads, which then spin beside the scan.
         dim = len(self.axes) if whole else first_numbers(len(self.axes))
-        turned = vectors.numpy().astype(np.float64) @ self.axes.numpy()[:, :dim].astype(np.float64)
+        rotated = vectors.numpy().astype(np.float64) @ self.axes.numpy()[:, :dim].astype(np.float64)
         # A rounded query vector is longer than the vector by at most half the diagonal of a unit cube.
         room = LARGEST_PRODUCT / max(self.length / self.scale, 1.0) - 0.5 * dim**0.5 - 1
-        lengths = np.linalg.norm(turned, axis=1)
+        lengths = np.linalg.norm(rotated, axis=1)
         scales = np.maximum(lengths, 1e-30) / room
-        codes = np.rint(turned / scales[:, None])
-        lost = np.linalg.norm(turned - codes * scales[:, None], axis=1)
+        codes = np.rint(rotated / scales[:, None])
+        lost = np.linalg.norm(rotated - codes * scales[:, None], axis=1)
         errors = lost * self.length + lengths * (self.error + ROUNDING * dim * self.length)
         return CodedQuery(codes.astype(np.int16), (scales * self.scale).astype(np.float32), errors)
 

@@ -56,21 +56,21 @@ def _works(device: torch.device, dim: int) -> bool:
     return False
 
 
-def largest(queries: Tensor, vectors: Tensor, chosen: Sequence[Block]) -> Iterator[Tensor]:
+def largest(queries: Tensor, vectors: Tensor, blocks: Sequence[Block]) -> Iterator[Tensor]:
     """Yield, for each block, the largest similarity of each query vector with each document -> (n, v) float32.
 
     Args:
         queries: query vectors (v, p) float32, on the device of the vectors.
         vectors: rows of the layout (V, p) float16.
-        chosen: blocks of the layout.
+        blocks: blocks of the layout.
     """
     kernel: Any = _kernel()
     width, dim = queries.shape
     high, low = (half.contiguous() for half in halves(queries))
-    rows = [[start, count] for block in chosen for start, count in zip(block.starts, block.counts, strict=True)]
-    positions = torch.tensor(rows, device=vectors.device).split([len(block.starts) for block in chosen])
+    rows = [[start, count] for block in blocks for start, count in zip(block.starts, block.counts, strict=True)]
+    positions = torch.tensor(rows, device=vectors.device).split([len(block.starts) for block in blocks])
     at_once = min(QUERY_VECTORS, max(SHORTEST, _power(width)))
-    for block, of_block in zip(chosen, positions, strict=True):
+    for block, of_block in zip(blocks, positions, strict=True):
         out = queries.new_empty(block.counts[0], width)
         grid = (-(-len(out) // DOCUMENTS), -(-width // at_once))
         sizes = (len(out), width, len(of_block))
@@ -101,9 +101,9 @@ def _kernel() -> Any:
         document = first + tl.arange(0, tall)
         query = tl.program_id(1) * wide + tl.arange(0, wide)
         number = tl.arange(0, padded)
-        there = (query < width)[None, :] & (number < dim)[:, None]
-        high_part = tl.load(high + query[None, :] * dim + number[:, None], mask=there, other=0.0)  # (padded, wide)
-        low_part = tl.load(low + query[None, :] * dim + number[:, None], mask=there, other=0.0)
+        inside = (query < width)[None, :] & (number < dim)[:, None]
+        high_part = tl.load(high + query[None, :] * dim + number[:, None], mask=inside, other=0.0)  # (padded, wide)
+        low_part = tl.load(low + query[None, :] * dim + number[:, None], mask=inside, other=0.0)
         best = tl.full((tall, wide), float("-inf"), tl.float32)
         for position in range(positions):
             start = tl.load(rows + 2 * position)

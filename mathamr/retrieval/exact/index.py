@@ -80,7 +80,7 @@ class ExactIndex:
         self._codes: Codes | None = None  # of the vectors, once they are needed
         self._files: list[Path] = []
         self._places = Places(post_ids)
-        self._chosen: np.ndarray | None = None  # places of the documents that are searched, ascending; None: all
+        self._searched: np.ndarray | None = None  # places of the documents that are searched, ascending; None: all
 
     @classmethod
     def build(
@@ -182,7 +182,7 @@ class ExactIndex:
         Raises :class:`RetrievalError` for a document that the index does not hold.
         """
         part = copy(self)
-        part._chosen = np.unique(self._places.of(post_ids))
+        part._searched = np.unique(self._places.of(post_ids))
         return part
 
     def without(self, post_ids: Sequence[str]) -> ExactIndex:
@@ -193,7 +193,7 @@ class ExactIndex:
         if not len(post_ids):
             return self
         part = copy(self)
-        part._chosen = np.setdiff1d(np.arange(self.total), self._places.of(post_ids))
+        part._searched = np.setdiff1d(np.arange(self.total), self._places.of(post_ids))
         return part
 
     @property
@@ -202,17 +202,17 @@ class ExactIndex:
         return len(self._sizes)
 
     def __len__(self) -> int:
-        return len(self._sizes) if self._chosen is None else len(self._chosen)
+        return len(self._sizes) if self._searched is None else len(self._searched)
 
     @property
     def num_vectors(self) -> int:
         """Number of vectors, those of all documents together."""
-        return len(self._vectors) if self._chosen is None else int(self._sizes[self._chosen].sum())
+        return len(self._vectors) if self._searched is None else int(self._sizes[self._searched].sum())
 
     @property
     def nbytes(self) -> int:
         """Bytes of the vectors and the ids, on disk or in memory."""
-        if self._files and self._chosen is None:
+        if self._files and self._searched is None:
             return sum(file.stat().st_size for file in self._files)
         of_vectors = self.num_vectors * self.dim * self._vectors.element_size()
         return of_vectors + len(self) * (self._post_ids.itemsize + self._sizes.itemsize)
@@ -221,17 +221,17 @@ class ExactIndex:
         """Release the vectors."""
         self._vectors, self._codes = self._vectors.new_empty(0, self.dim), None
         self._post_ids, self._sizes = self._post_ids[:0].copy(), self._sizes[:0].copy()
-        self._blocks, self._chosen = [], None
+        self._blocks, self._searched = [], None
         self._places = Places(self._post_ids)
 
     def post_ids(self) -> list[str]:
         """Ids of all documents, in the order of the layout."""
-        return list(map(str, self._post_ids if self._chosen is None else self._post_ids[self._chosen]))
+        return list(map(str, self._post_ids if self._searched is None else self._post_ids[self._searched]))
 
     def holds(self, post_ids: Sequence[str]) -> np.ndarray:
         """Return which of these documents the index has: booleans, (len(post_ids),)."""
         places, found = self._places.find(post_ids)
-        return found if self._chosen is None else found & np.isin(places, self._chosen)
+        return found if self._searched is None else found & np.isin(places, self._searched)
 
     def vectors_of(self, post_ids: Sequence[str]) -> VectorSets:
         """Return the vectors of these documents in float32, as :meth:`build` received them.
@@ -303,9 +303,9 @@ class ExactIndex:
         if self._codes is None:
             self._codes = Codes.of(self._vectors, self._slabs)
         scores, errors = self._codes.scores(queries, whole)
-        if self._chosen is not None:
+        if self._searched is not None:
             others = np.ones(self.total, dtype=np.bool_)
-            others[self._chosen] = False
+            others[self._searched] = False
             scores[:, others] = -np.inf
         return scores, errors
 
@@ -332,12 +332,12 @@ class ExactIndex:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Places and scores of the best ``k`` documents of each query, and of all that equal the last."""
         scores = scorer(queries)
-        if self._chosen is None:
+        if self._searched is None:
             yield from scan.best(scores, k)
             return
-        chosen = torch.from_numpy(self._chosen).to(scores.device)
-        for places, values in scan.best(scores.index_select(1, chosen), k):
-            yield self._chosen[places], values
+        searched = torch.from_numpy(self._searched).to(scores.device)
+        for places, values in scan.best(scores.index_select(1, searched), k):
+            yield self._searched[places], values
 
     def _groups(self, queries: VectorSets) -> Iterator[VectorSets]:
         """Queries in groups that bound the memory of similarities and of scores; at least one query a group."""

@@ -59,8 +59,8 @@ def scores_reference(
     vectors: Tensor, rows: np.ndarray, ptr: np.ndarray, query: Tensor, dtype: torch.dtype = torch.float64
 ) -> np.ndarray:
     """Compute :func:`scores` with torch, on any device."""
-    chosen = vectors.index_select(0, torch.from_numpy(rows).to(vectors.device)).to(dtype)
-    similarities = chosen @ query.T.to(dtype)  # (rows, v)
+    candidates = vectors.index_select(0, torch.from_numpy(rows).to(vectors.device)).to(dtype)
+    similarities = candidates @ query.T.to(dtype)  # (rows, v)
     lengths = torch.from_numpy(np.diff(ptr)).to(vectors.device)
     return np.asarray(torch.segment_reduce(similarities, "max", lengths=lengths, axis=0).sum(1).float().cpu())
 
@@ -75,9 +75,9 @@ def best(vectors: Tensor, rows: np.ndarray, ptr: np.ndarray, query: Tensor, k: i
     numbers = np.arange(len(ptr) - 1)
     if len(numbers) > k:
         rough = scores(vectors, rows, ptr, query, torch.float32)
-        near = rough >= np.partition(rough, -k)[-k] - margin(query)
-        numbers, sizes = np.flatnonzero(near), np.diff(ptr)
-        rows, ptr = rows[np.repeat(near, sizes)], np.concatenate([[0], np.cumsum(sizes[near])])
+        possible = rough >= np.partition(rough, -k)[-k] - margin(query)
+        numbers, sizes = np.flatnonzero(possible), np.diff(ptr)
+        rows, ptr = rows[np.repeat(possible, sizes)], np.concatenate([[0], np.cumsum(sizes[possible])])
     return numbers, scores(vectors, rows, ptr, query)
 
 

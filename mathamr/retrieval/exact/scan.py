@@ -30,32 +30,32 @@ GPU_SIMILARITIES = 1 << 28
 SAMPLED = 64  # every so many numbers, one tells where the largest begin
 
 
-def scores(queries: VectorSets, vectors: Tensor, chosen: Sequence[Block]) -> Tensor:
+def scores(queries: VectorSets, vectors: Tensor, blocks: Sequence[Block]) -> Tensor:
     """Return MaxSim of each query with the documents of the blocks, one block after the other -> (num_queries, N).
 
     Args:
         queries: queries in float32, on the device of the vectors.
         vectors: rows of the layout (V, p), in float32 or float16.
-        chosen: blocks of the layout.
+        blocks: blocks of the layout.
     """
     transposed = queries.vectors.T.contiguous()  # (p, v)
     width = transposed.shape[1]
     member = _member(queries)
-    found = queries.vectors.new_empty(len(queries), sum(block.counts[0] for block in chosen))
+    found = queries.vectors.new_empty(len(queries), sum(block.counts[0] for block in blocks))
     if gpu.usable(vectors):
-        parts = found.split([block.counts[0] for block in chosen], dim=1)
-        for part, reached in zip(parts, gpu.largest(queries.vectors, vectors, chosen), strict=True):
+        parts = found.split([block.counts[0] for block in blocks], dim=1)
+        for part, reached in zip(parts, gpu.largest(queries.vectors, vectors, blocks), strict=True):
             torch.mm(member, reached.T, out=part)
         return found
-    most = max((block.counts[0] for block in chosen), default=0)
+    most = max((block.counts[0] for block in blocks), default=0)
     limit = CPU_SIMILARITIES if vectors.device.type == "cpu" else GPU_SIMILARITIES
-    rows = max(most, min(limit // width, max((sum(block.counts) for block in chosen), default=0)))
+    rows = max(most, min(limit // width, max((sum(block.counts) for block in blocks), default=0)))
     space = queries.vectors.new_empty(rows, vectors.shape[1])
     similarities = queries.vectors.new_empty(rows, width)
     highest = queries.vectors.new_empty(most, width)
     best = queries.vectors.new_empty(most, width)
     done = 0
-    for block in chosen:
+    for block in blocks:
         for start, runs in products(block, rows):
             total = sum(count * run for count, run in runs)
             part = vectors[start : start + total]

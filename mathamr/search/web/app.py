@@ -215,50 +215,50 @@ def create_app(  # noqa: C901
         ]
         return {**_about(*_find(by_name, name)), "name": name, "indexes": listed}
 
-    def strategy_of(asked: _Settings) -> Strategy:
-        exact = usual.exact if asked.exact is None else asked.exact
-        return Strategy(usual.name if asked.strategy is None else asked.strategy, exact, usual.pool, usual.ef)
+    def strategy_of(body: _Settings) -> Strategy:
+        exact = usual.exact if body.exact is None else body.exact
+        return Strategy(usual.name if body.strategy is None else body.strategy, exact, usual.pool, usual.ef)
 
-    def read(asked: _Settings) -> tuple[str, dict[str, Any]]:
+    def read(body: _Settings) -> tuple[str, dict[str, Any]]:
         """Return the text of a query and the other arguments of a search, without its strategy."""
-        filters = asked.model_dump(include={"kind", "formulas", "start"}, exclude_none=True)
-        text, selection = typed(asked.query, replace(settings.selection, **filters))
-        given = asked.model_dump(include={"task", "k"}, exclude_none=True)
+        filters = body.model_dump(include={"kind", "formulas", "start"}, exclude_none=True)
+        text, selection = typed(body.query, replace(settings.selection, **filters))
+        given = body.model_dump(include={"task", "k"}, exclude_none=True)
         return text, {"task": settings.task, "k": settings.k, **given, "selection": selection}
 
-    def found(asked: SearchRequest) -> Answer:
-        text, arguments = read(asked)
-        own = engine_of(asked.index)
-        given = [name for name in ("strategy", "exact") if getattr(asked, name) is not None]
+    def found(body: SearchRequest) -> Answer:
+        text, arguments = read(body)
+        own = engine_of(body.index)
+        given = [name for name in ("strategy", "exact") if getattr(body, name) is not None]
         if given and not own.about()["strategies"]:
             raise ConfigError(f"an index of {own.about()['system']} has no strategies; leave out {' and '.join(given)}")
-        return own.answer(text, strategy=strategy_of(asked), **arguments)
+        return own.answer(text, strategy=strategy_of(body), **arguments)
 
-    def compared(asked: CompareRequest) -> dict[str, Any]:
-        text, arguments = read(asked)
-        wanted = {name: _find(by_name, name)[0] for name in (by_name if asked.indexes is None else asked.indexes)}
-        found = compare(wanted, text, strategy=strategy_of(asked), **arguments)
+    def compared(body: CompareRequest) -> dict[str, Any]:
+        text, arguments = read(body)
+        wanted = {name: _find(by_name, name)[0] for name in (by_name if body.indexes is None else body.indexes)}
+        found = compare(wanted, text, strategy=strategy_of(body), **arguments)
         return answers.comparison(found, {name: own.about()["system"] for name, own in wanted.items()})
 
     @app.post("/api/search", summary="Search an index")
-    async def search(asked: SearchRequest, request: Request) -> dict[str, Any]:
-        return await turns(request, lambda: answers.answer(found(asked)))
+    async def search(body: SearchRequest, request: Request) -> dict[str, Any]:
+        return await turns(request, lambda: answers.answer(found(body)))
 
     @app.post("/api/compare", summary="Search several indexes")
-    async def compare_(asked: CompareRequest, request: Request) -> dict[str, Any]:
-        return await turns(request, lambda: compared(asked))
+    async def compare_(body: CompareRequest, request: Request) -> dict[str, Any]:
+        return await turns(request, lambda: compared(body))
 
     @app.post("/api/export", summary="Write the results to a file", responses={200: {"content": export.CONTENT}})
-    async def export_(asked: ExportRequest, request: Request) -> Response:
-        name = export.check_format(asked.format)
-        text = await turns(request, lambda: export.exported(asked.query, found(asked), name))
+    async def export_(body: ExportRequest, request: Request) -> Response:
+        name = export.check_format(body.format)
+        text = await turns(request, lambda: export.exported(body.query, found(body), name))
         headers = {"Content-Disposition": f'attachment; filename="results.{name}"'}
         return Response(text, media_type=export.FORMATS[name], headers=headers)
 
     @app.post("/api/heat-map", summary="Compare the virtual nodes of a query and a post")
-    async def heat_map(asked: HeatMapRequest, request: Request) -> dict[str, Any]:
-        own = engine_of(asked.index)
-        return await turns(request, lambda: answers.heat_map(own.explain(typed(asked.query)[0], asked.post_id)))
+    async def heat_map(body: HeatMapRequest, request: Request) -> dict[str, Any]:
+        own = engine_of(body.index)
+        return await turns(request, lambda: answers.heat_map(own.explain(typed(body.query)[0], body.post_id)))
 
     @app.get("/api/posts/{post_id:path}", summary="Return the text of a post")
     async def post(post_id: str, request: Request, index: str | None = None) -> dict[str, Any]:

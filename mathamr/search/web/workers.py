@@ -27,7 +27,7 @@ from mathamr.search.web.operation import SLOT
 
 FLAG = "--worker"
 GRACE = 30.0  # seconds to answer what was asked, before a worker is killed
-_LOOK = 0.2  # seconds between two looks at the workers
+_POLL_SECONDS = 0.2  # seconds between two looks at the workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Workers:
                     return worker.process.wait() or 1
         self._started(self._workers[0].home)
         while not self._ending:
-            time.sleep(_LOOK)
+            time.sleep(_POLL_SECONDS)
             for number, worker in list(self._workers.items()):
                 code = worker.process.poll()
                 if code is None:

@@ -36,14 +36,16 @@ def count_labels(
 
 def build_vocabulary(counted: Sequence[Counts], graph: GraphConfig, console: Console) -> Vocabulary:
     """Return the vocabulary of several collections together, and say how much of them it covers."""
-    made = Vocabulary.build(together(counted), size=graph.vocabulary_size, number_threshold=graph.number_threshold)
-    facts = made.statistics
+    vocabulary = Vocabulary.build(
+        together(counted), size=graph.vocabulary_size, number_threshold=graph.number_threshold
+    )
+    facts = vocabulary.statistics
     console.say(
         f"  vocabulary: {facts['raw_labels']:,} labels, {facts['normalized_labels']:,} normalised, "
-        f"{made.num_labels:,} kept with the reserved ones, {facts['coverage']:.2%} of nodes; "
-        f"{made.num_relations} relations"
+        f"{vocabulary.num_labels:,} kept with the reserved ones, {facts['coverage']:.2%} of nodes; "
+        f"{vocabulary.num_relations} relations"
     )
-    return made
+    return vocabulary
 
 
 def together(counted: Sequence[Counts]) -> Counts:
@@ -79,6 +81,6 @@ def build_tensors(
     check_workers(workers)
     with console.stage("graphs to tensors", total=total, unit="graphs") as advance:
         store.build(out, rows, mathamr_plus.decode, spec, labels, source=source, workers=workers, progress=advance)
-    made = GraphStore(out)
-    console.failures("graphs without tensors", Counter((lost.stage, lost.kind) for lost in made.failures()))
-    return made
+    tensors = GraphStore(out)
+    console.failures("graphs without tensors", Counter((lost.stage, lost.kind) for lost in tensors.failures()))
+    return tensors

@@ -30,12 +30,12 @@ def is_done(done: Path, path: Path, console: Console) -> bool:
     return True
 
 
-def is_news(told: Path, version: str) -> bool:
-    """Return whether the file ``told`` names another version than ``version``, and write this one into it."""
+def is_news(record: Path, version: str) -> bool:
+    """Return whether the file ``record`` names another version than ``version``, and write this one into it."""
     with suppress(OSError):  # in a folder that may only be read, it is said each time
-        if told.exists() and told.read_text(encoding="utf-8") == version:
+        if record.exists() and record.read_text(encoding="utf-8") == version:
             return False
-        told.write_text(version, encoding="utf-8")
+        record.write_text(version, encoding="utf-8")
     return True
 
 

@@ -58,7 +58,8 @@ def teacher(
         return open_encoder(name, device=device)
 
     vectors = {
-        source: _vectors(name, known, sides[source], parsed, encoder, console) for source, parsed in collections.items()
+        source: _vectors(name, known, sides[source], collection, encoder, console)
+        for source, collection in collections.items()
     }
 
     def vectors_of(post_ids: Sequence[str]) -> VectorSets:
@@ -85,24 +86,24 @@ def _vectors(
     name: str,
     known: str,
     sides: Mapping[Side, Sequence[str]],
-    parsed: ParsedCollection,
+    collection: ParsedCollection,
     encoder: Callable[[], TextEncoder],
     console: Console,
 ) -> EncodedPosts:
     """Return the vectors of some posts of one collection."""
-    place = parsed.folder / "teachers" / known
+    place = collection.folder / "teachers" / known
     place.mkdir(parents=True, exist_ok=True)
     with locked(place / ".lock", wait=True):
         vectors = EncodedPosts(place, known)
         missing = {side: vectors.missing(post_ids) for side, post_ids in sides.items()}
         if not any(missing.values()):
             return vectors
-        with parsed.alone():
-            path = parsed.texts()
+        with collection.alone():
+            path = collection.texts()
         count = sum(map(len, missing.values()))
         with PostTexts(path) as texts, console.stage(f"vectors of {name}", count, "posts") as advance:
 
-            def encode(side: Side, working: Path) -> encoding_shards.Encoded:
+            def encode(side: Side, working: Path) -> encoding_shards.EncodedShards:
                 def some(post_ids: Sequence[str]) -> VectorSets:
                     posts = texts.get(post_ids)
                     read = [as_text(posts[post_id].text) for post_id in post_ids]

@@ -81,7 +81,7 @@ def index_folder(
             return "\n".join([*summary(found, place), "nothing has changed since the last index"])
         forget_model(place)  # a kill between the two writes below would leave the old state
         keeps = settings.update and (out / HEADER).exists() and _is_parsed_by(parser, out, state["model"], console)
-        files = _parsed(place, found, model, console, settings.update, workers, parser)
+        files = _parse_folder(place, found, model, console, settings.update, workers, parser)
         settings = replace(settings, update=keeps)
         built = build_search_index(files, open_corpus("jsonl", place), out, settings, console)
         record_files(found, place)
@@ -102,13 +102,13 @@ def documents(folder: Path, out: Path, console: Console, *, update: bool = False
         StoreError: another process builds this index.
     """
     place = out / DOCUMENTS
-    made = [path for path in (place, *place.parents) if not path.exists()]
+    new_folders = [path for path in (place, *place.parents) if not path.exists()]
     with only_writer(place, "building this index"):
         try:
             with console.stage("reading files", unit="files") as advance:
                 found = read_folder(folder, place, update=update, without=[out], progress=advance)
         except CorpusError:
-            _remove_new(made)
+            _remove_new(new_folders)
             raise
         write_table(found.failures, place / "failures.tsv")
         yield found
@@ -119,15 +119,15 @@ def forget_model(place: Path) -> None:
     (place / _INDEXED).unlink(missing_ok=True)
 
 
-def _remove_new(made: Sequence[Path]) -> None:
+def _remove_new(new_folders: Sequence[Path]) -> None:
     """Remove the folders that this call has made, innermost first; only the first has a file, its lock."""
     with suppress(OSError):  # another process has written there
-        for folder in made:
+        for folder in new_folders:
             (folder / ".lock").unlink(missing_ok=True)
             folder.rmdir()
 
 
-def _parsed(
+def _parse_folder(
     place: Path,
     found: FolderPosts,
     model: FolderModel,
@@ -152,10 +152,10 @@ def _parsed(
 
 def files_for(model: FolderModel, graphs: Path, tensors: Path, console: Console, *, workers: int = 1) -> IndexedFiles:
     """Make ``tensors`` of all ``graphs`` with the vocabulary of ``model``; an earlier file of this model is resumed."""
-    with Collection(graphs) as made:
-        source, rows = str(made.meta["source"]), made.rows()
+    with Collection(graphs) as collection:
+        source, rows = str(collection.meta["source"]), collection.rows()
         build_tensors(
-            rows, tensors, model.vocabulary, model.spec, console, source=source, total=len(made), workers=workers
+            rows, tensors, model.vocabulary, model.spec, console, source=source, total=len(collection), workers=workers
         )
     return IndexedFiles((tensors,), graphs, model.checkpoint)
 

@@ -170,12 +170,12 @@ def keep_formulas(formulas_db: Path, topics: Iterable[Topic], target: Path) -> N
         with database.writer(target, SCHEMA, purpose=PURPOSE) as connection:
             database.write_meta(connection, letters=database.read_meta(source).get("letters", "plain"))
             for some in batched(ids, database.IDS_PER_QUERY):
-                chosen = f"IN ({', '.join('?' * len(some))})"
-                formulas = f"FROM formula WHERE formula_id {chosen}"
+                of_formulas = f"IN ({', '.join('?' * len(some))})"
+                formulas = f"FROM formula WHERE formula_id {of_formulas}"
                 for table, query, times in (
                     ("tree", f"SELECT * FROM tree WHERE id IN (SELECT slt {formulas} UNION SELECT opt {formulas})", 2),
                     ("formula", f"SELECT * {formulas}", 1),
-                    ("failure", f"SELECT * FROM failure WHERE formula_id {chosen}", 1),
+                    ("failure", f"SELECT * FROM failure WHERE formula_id {of_formulas}", 1),
                 ):
                     rows = source.execute(query, some * times).fetchall()
                     if rows:

@@ -8,7 +8,7 @@
 ...         yield from ((i, Answer(one[-1]["content"].upper())) for i, one in enumerate(conversations))
 >>> kept = KeptAnswers(Path(tempfile.mkdtemp()) / "answers.jsonl")
 >>> question = Question("p1/0", [{"role": "user", "content": "why?"}])
->>> kept.ask(Echo(), [question]), kept.ask(Echo(), [question]), kept.asked
+>>> kept.ask(Echo(), [question]), kept.ask(Echo(), [question]), kept.num_asked
 (['WHY?'], ['WHY?'], 1)
 
 An answer is found again by the model's name and a hash of the conversation, so a kill loses none, and a changed prompt
@@ -68,14 +68,14 @@ class Estimate:
 
 
 class KeptAnswers:
-    """Answers in the file ``path``, which is resumed if it exists; ``asked`` counts answers of this run.
+    """Answers in the file ``path``, which is resumed if it exists; ``num_asked`` counts answers of this run.
 
     Raises:
         CorpusError: names the line that is no answer.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.asked = path, 0
+        self.path, self.num_asked = path, 0
         self._texts: dict[tuple[str, str], str] = {}
         self._size = 0  # bytes of the lines that were read or written
         if path.exists():
@@ -116,7 +116,7 @@ class KeptAnswers:
                         file.flush()
                         os.fsync(file.fileno())
                         self._texts[model.name, question.prompt_hash] = answer.text
-                        self.asked += 1
+                        self.num_asked += 1
                     else:
                         failed[question.prompt_hash] = answer
                     if progress is not None:

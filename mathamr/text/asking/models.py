@@ -217,10 +217,10 @@ class LocalModel:
             prompts: list[Any] = ["\n\n".join(one["content"] for one in own) + "\n\n" for own in conversations]
         else:
             prompts = conversations
-        outputs = self._pipeline(
+        generated = self._pipeline(
             prompts, batch_size=_AT_ONCE, do_sample=False, max_new_tokens=self._max_tokens, return_full_text=False
         )
-        return [str(output[0]["generated_text"]) for output in outputs]
+        return [str(output[0]["generated_text"]) for output in generated]
 
     def _load(self) -> Any:
         place = Path(self.name)

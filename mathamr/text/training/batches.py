@@ -75,8 +75,8 @@ class KnownPairs:
     def mask(self, queries: Rows, documents: Rows) -> npt.NDArray[np.bool_]:
         """Return a mask of known answers, bool (B, C), for queries of pairs (B,) and documents of pairs (C,)."""
         answered = np.zeros((len(queries), len(documents)), np.bool_)
-        for asking, answers, known in self._columns:
-            candidates = _joined(asking[queries][:, None], answers[documents][None])
+        for query_column, answers, known in self._columns:
+            candidates = _joined(query_column[queries][:, None], answers[documents][None])
             places = np.searchsorted(known, candidates).clip(max=len(known) - 1)
             answered |= known[places] == candidates
         return answered

@@ -209,8 +209,11 @@ class GuidedPairs(KnownPairs):
             self._vectors.clear()
         self._encode(queries, "query")
         self._encode(np.union1d(queries, documents), "document")
-        asking, own = self._stacked(queries, "query"), self._stacked(queries, "document")
-        above = asking @ self._stacked(documents, "document").T > (asking * own).sum(axis=1, keepdims=True) + _ROUNDING
+        query_vectors, own = self._stacked(queries, "query"), self._stacked(queries, "document")
+        above = (
+            query_vectors @ self._stacked(documents, "document").T
+            > (query_vectors * own).sum(axis=1, keepdims=True) + _ROUNDING
+        )
         return super().mask(queries, documents) | above
 
     def _encode(self, rows: Rows, side: Side) -> None:

@@ -270,7 +270,7 @@ class _Checkpoints:
 def _arguments(task: Task, out: Path, kind: Callable[..., Any]) -> Any:
     """Return the trainer's arguments, of the class ``kind``."""
     config, world = task.config, task.world
-    made = kind(
+    arguments = kind(
         output_dir=str(out / _WRITING),
         num_train_epochs=config.epochs,
         per_device_train_batch_size=task.batch_size // world.size,
@@ -291,12 +291,12 @@ def _arguments(task: Task, out: Path, kind: Callable[..., Any]) -> Any:
         report_to="none",
         disable_tqdm=True,
     )
-    made.mixed_precision = "bf16" if made.bf16 else "no"  # overrides ACCELERATE_MIXED_PRECISION
+    arguments.mixed_precision = "bf16" if arguments.bf16 else "no"  # overrides ACCELERATE_MIXED_PRECISION
     if world.size == 1 and world.device.type == "cuda":
-        made._n_gpu = 1  # without ranks one GPU is used, the model's own, not all of them
-        vars(made)["__cached__setup_devices"] = world.device
+        arguments._n_gpu = 1  # without ranks one GPU is used, the model's own, not all of them
+        vars(arguments)["__cached__setup_devices"] = world.device
         torch.cuda.set_device(world.device)
-    return made
+    return arguments
 
 
 def _trained(model: nn.Module) -> dict[str, nn.Parameter]:

@@ -104,13 +104,13 @@ def curriculum(config: TrainConfig, split: PairSplit) -> Curriculum:
         )
 
     def stage(name: str, names: Sequence[str] | None, weights: Sequence[float] | None, epochs: int) -> Stage:
-        chosen = [split.train] if names is None else [split.sources.get(name, split.train) for name in names]
-        shares = weights or [1.0] * len(chosen)
-        draws = tuple(round(share * len(pairs)) for share, pairs in zip(shares, chosen, strict=True))
+        sources = [split.train] if names is None else [split.sources.get(name, split.train) for name in names]
+        shares = weights or [1.0] * len(sources)
+        draws = tuple(round(share * len(pairs)) for share, pairs in zip(shares, sources, strict=True))
         for i, drawn in enumerate(draws):
             if drawn < config.batch_size:
                 source = "the training set of" if names is None else f"an epoch's share of {names[i]},"
-                more = split.more_held_out() if chosen[i] is split.train else None
+                more = split.more_held_out() if sources[i] is split.train else None
                 rest = f" {more}" if more else " or less"
                 # a batch has two pairs at least; a third of the pairs makes three batches
                 smaller = f"train.batch_size={max(2, drawn // 3)}{rest}, or " if drawn > 1 else ""
@@ -118,7 +118,7 @@ def curriculum(config: TrainConfig, split: PairSplit) -> Curriculum:
                 raise ConfigError(
                     f"train.batch_size={config.batch_size} is larger than {source} {counted}; use {smaller}more pairs"
                 )
-        return Stage(name, tuple(chosen), draws, epochs)
+        return Stage(name, tuple(sources), draws, epochs)
 
     stages = [stage("training", config.pairs, config.pair_weights, config.epochs)]
     if config.pretrain_pairs is not None:

@@ -199,8 +199,8 @@ class TrainingBatches:
         for question in questions:
             passed_over = self._split.positives[question] | self._held_out
             candidates = [post_id for post_id in self.negatives.get(question, ()) if post_id not in passed_over]
-            chosen = rng.choice(len(candidates), size=min(wanted, len(candidates)), replace=False)
-            drawn.append([candidates[i] for i in chosen])
+            sample = rng.choice(len(candidates), size=min(wanted, len(candidates)), replace=False)
+            drawn.append([candidates[i] for i in sample])
         return drawn
 
 

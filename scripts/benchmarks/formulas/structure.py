@@ -91,8 +91,8 @@ def main() -> dict[str, Any]:
         "pairs": lambda formula, k: [int(name) for name, _ in pairs.search([list(tokens_of_formula(formula))], k)[0]],
     }
     if given.latent:
-        dense = LatentIndex.build(formulas, LatentConfig(**values("latent")))
-        searches["latent"] = lambda formula, k: [number for number, _ in dense.search(formula, k)]
+        latent_index = LatentIndex.build(formulas, LatentConfig(**values("latent")))
+        searches["latent"] = lambda formula, k: [number for number, _ in latent_index.search(formula, k)]
     known = [formula for formula in formulas[:distinct] if formula.slt is not None and formula.opt is not None]
     queries = [generator.choice(known) for _ in range(given.queries)]
     result: dict[str, Any] = {"formulas": len(formulas), "distinct": distinct, "k": given.k, "build_seconds": built}
@@ -138,17 +138,17 @@ def proofs(
     """Return the shares of renamed formulas that are found first, and of enclosed ones among the first ten."""
     shapes = [canonical(formula) for formula in formulas]
     able = [number for number, formula in enumerate(formulas) if is_asked(formula)]
-    chosen = generator.sample(able, min(count, len(able)))
-    asked = {
-        "renamed": [renamed(formulas[number], generator) for number in chosen],
-        "enclosed": [enclosed(formulas[number], generator) for number in chosen],
-        "beside": [beside(formulas[number], formulas[generator.choice(able)]) for number in chosen],
+    sampled = generator.sample(able, min(count, len(able)))
+    query_sets = {
+        "renamed": [renamed(formulas[number], generator) for number in sampled],
+        "enclosed": [enclosed(formulas[number], generator) for number in sampled],
+        "beside": [beside(formulas[number], formulas[generator.choice(able)]) for number in sampled],
     }
-    found: dict[str, float] = {"asked": len(chosen)}
-    for kind, queries in asked.items():
+    found: dict[str, float] = {"asked": len(sampled)}
+    for kind, queries in query_sets.items():
         for name, search in searches.items():
             ranks = []
-            for number, query in zip(chosen, queries, strict=True):
+            for number, query in zip(sampled, queries, strict=True):
                 places = [place for place, other in enumerate(search(query, 10)) if shapes[other] == shapes[number]]
                 ranks.append(places[0] if places else 10)
             found[f"{kind}_{name}_first"] = float(np.mean(np.array(ranks) == 0))

@@ -104,13 +104,13 @@ def measure(formulas: Sequence[PublishedFormula], rounds: int) -> dict[str, floa
     best: dict[str, float] = {}
     for _ in range(rounds):
         for name, (run, _) in WAYS.items():
-            chosen = inputs[name]
+            own = inputs[name]
             start = cpu_seconds()
-            for formula in chosen:
+            for formula in own:
                 run(formula)
             seconds = max(cpu_seconds() - start, 1e-9)
-            if chosen:
-                best[name] = max(best.get(name, 0.0), len(chosen) / seconds)
+            if own:
+                best[name] = max(best.get(name, 0.0), len(own) / seconds)
     return best
 
 

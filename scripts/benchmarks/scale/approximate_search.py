@@ -51,17 +51,17 @@ def like(originals: VectorSets, posts: int, file: Path, generator: torch.Generat
     means /= sizes.unsqueeze(1)
     deviations = originals.vectors - means[owner]
     between, within = _root(torch.cov(means.T)), _root(deviations.T @ deviations / len(deviations))
-    chosen = sizes[torch.randint(len(sizes), (posts,), generator=generator)]
-    shape = (int(chosen.sum()), originals.vectors.shape[1])
+    drawn_sizes = sizes[torch.randint(len(sizes), (posts,), generator=generator)]
+    shape = (int(drawn_sizes.sum()), originals.vectors.shape[1])
     packed = np.lib.format.open_memmap(file, mode="w+", dtype=np.dtype("float16"), shape=shape)
     row = 0
-    for part in chosen.split(POSTS_AT_A_TIME):
+    for part in drawn_sizes.split(POSTS_AT_A_TIME):
         centres = means.mean(0) + torch.randn(len(part), shape[1], generator=generator) @ between
         vectors = centres.repeat_interleave(part, 0)
         vectors += torch.randn(vectors.shape, generator=generator) @ within
         packed[row : row + len(vectors)] = functional.normalize(vectors, dim=1).half().numpy()
         row += len(vectors)
-    return VectorSets.of_sizes(torch.from_numpy(packed), chosen)
+    return VectorSets.of_sizes(torch.from_numpy(packed), drawn_sizes)
 
 
 def _root(covariance: Tensor) -> Tensor:
@@ -192,8 +192,8 @@ def main() -> Result:
             source, path, qrels = Path(folder) / "vectors.npy", Path(folder) / "index", None
             if name == "like":
                 documents = like(originals, given.posts, source, generator)
-                chosen = torch.randint(given.posts, (given.queries,), generator=generator)
-                few = documents.select(chosen)
+                sampled = torch.randint(given.posts, (given.queries,), generator=generator)
+                few = documents.select(sampled)
                 queries = with_noise(VectorSets(few.vectors.float(), few.ptr), NOISE[0], generator)
             else:
                 bench = Bench(originals, given.posts, given.queries, source, generator, Console())

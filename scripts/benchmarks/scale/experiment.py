@@ -138,9 +138,11 @@ def generate(folder: Path, posts: int, seed: int) -> None:
 
 def repeat(parsed: Path, files: PostFiles, out: Path, source: str, console: Console) -> None:
     """Give each post the next graph of its kind in ``parsed``; posts that ``out`` has keep theirs."""
-    with Collection(parsed) as made:
-        parser = str(made.meta["parser"])
-        graphs = {kind: cycle(list(made.graphs(kind)) or list(made.graphs())) for kind in POSTS}
+    with Collection(parsed) as parsed_collection:
+        parser = str(parsed_collection.meta["parser"])
+        graphs = {
+            kind: cycle(list(parsed_collection.graphs(kind)) or list(parsed_collection.graphs())) for kind in POSTS
+        }
     known = set[str]()
     if out.exists():
         with Collection(out) as begun:

@@ -13,7 +13,7 @@ from experiments.analyses import confidence
 from experiments.configuration.config import GeometryConfig
 from experiments.report import results
 from experiments.report.blocks import Figure, markdown
-from experiments.report.geometry import space as space_report
+from experiments.report.geometry import embedding_space
 from mathamr.analysis.confidence import EVIDENCE
 from mathamr.evaluation.runs import Qrels, Run
 from mathamr.ranking.judged import year_of
@@ -98,7 +98,7 @@ def test_the_report_has_the_tests_and_a_reliability_plot(tmp_path: Path) -> None
     folder = write_plan(tmp_path / "asked", ["words", "few"], [1])
     for condition, names in (("words", TWO_YEARS), ("few", TWO_YEARS[:5])):
         (finish(folder, condition, 1, 0.5) / "geometry.json").write_text(json.dumps(content(names)))
-    built = space_report.blocks(results.read(folder))
+    built = embedding_space.blocks(results.read(folder))
     text = markdown(built)
     assert "*Confidence of single topics, tested on topics outside the fit*" in text
     assert "| words | 2021 | 2020 | 60 |" in text
@@ -118,6 +118,6 @@ def test_a_confidence_is_shown_if_the_errors_of_all_years_are_small(
     for one, error in zip(found["confidence"]["tested"], errors, strict=True):
         one["error"] = error
     (finish(folder, "words", 1, 0.5) / "geometry.json").write_text(json.dumps(found))
-    lines = markdown(space_report.blocks(results.read(folder))).splitlines()
+    lines = markdown(embedding_space.blocks(results.read(folder))).splitlines()
     tested = [line for line in lines if line.startswith("| words | 202") and line.endswith(f"| {shown} |")]
     assert len(tested) == 2

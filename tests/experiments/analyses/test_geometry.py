@@ -19,7 +19,7 @@ from experiments.plan import plan
 from experiments.report import results, writing
 from experiments.report.blocks import Figure, markdown
 from experiments.report.figures import geometry as figures
-from experiments.report.geometry import space as space_report
+from experiments.report.geometry import embedding_space
 from graphs.corpus.files import Fingerprints
 from graphs.corpus.post import Post, Topic
 from graphs.errors import ConfigError, StoreError
@@ -149,7 +149,7 @@ def test_a_space_of_judged_posts_has_those_of_any_grade(bench: Any) -> None:
     one = bench.job(analyses=("weighting",))
     one = replace(one, config=replace(one.config, geometry=replace(SETTINGS, posts=1)))
     taken: list[str] = []
-    bench.track.space = lambda *given: taken.extend(given[-1](POSTS))
+    bench.track.embedding_space = lambda *given: taken.extend(given[-1](POSTS))
     sampling.judged_space(bench.track, one, None, None, {"A.1": {"p3": 0, "p9": 1, "p7": 3}})  # type: ignore[arg-type]
     assert taken == ["p3", "p7", "p9"]
 
@@ -190,7 +190,7 @@ def test_a_job_without_vectors_has_what_its_run_says(bench: Any) -> None:
 def test_no_measure_can_have_a_column_of_a_job(bench: Any) -> None:
     one = bench.job(analyses=("collapse", "geometry"))
     whole = space()
-    bench.track.space = lambda *_: EmbeddingSpace(
+    bench.track.embedding_space = lambda *_: EmbeddingSpace(
         ["A.1"],
         whole.queries.select(torch.tensor([0])),
         whole.query_kinds[:3],
@@ -209,7 +209,7 @@ def test_places_of_posts_go_from_the_job_to_a_map(bench: Any, tmp_path: Path) ->
     one = replace(one, config=replace(one.config, geometry=replace(SETTINGS, projections=["pca"])))
     whole = space(single=True)
     asked = {"queries": whole.queries.select(torch.tensor([0])), "query_kinds": whole.query_kinds[:1]}
-    bench.track.space = lambda *of: replace(whole, topics=["A.1"], posts=of[-1](["a", *POSTS[1:]]), **asked)
+    bench.track.embedding_space = lambda *of: replace(whole, topics=["A.1"], posts=of[-1](["a", *POSTS[1:]]), **asked)
     bench.track.tags = lambda posts: {"p2": ("rings", "fields"), "p3": ("fields",)}
     bench.run(one)
     content = json.loads((bench.place(one) / "geometry.json").read_text())
@@ -220,7 +220,7 @@ def test_places_of_posts_go_from_the_job_to_a_map(bench: Any, tmp_path: Path) ->
     assert np.asarray(shown["places"]["pca"]).shape == (24, 2)
     folder = write_plan(tmp_path / "spaces", ["text"], [1])
     (finish(folder, "text", 1, 0.5) / "geometry.json").write_text(json.dumps(content))
-    built = space_report.blocks(results.read(folder))
+    built = embedding_space.blocks(results.read(folder))
     assert "24 posts as points in a plane, by PCA. Colours are tags: fields 1, rings 1, no tag 22." in markdown(built)
 
 
@@ -228,7 +228,7 @@ def test_what_cannot_be_measured_is_said_and_the_job_has_its_result(bench: Any) 
     one = bench.job(analyses=("geometry",))
     broken = space(single=True)
     broken.documents.vectors[3] = 0
-    bench.track.space = lambda *_: EmbeddingSpace(["A.1"], *_after(broken))
+    bench.track.embedding_space = lambda *_: EmbeddingSpace(["A.1"], *_after(broken))
     bench.run(one)
     content = json.loads((bench.place(one) / "geometry.json").read_text())
     assert content["left_out"] == "no topic has a right document among the posts with vectors: nothing to measure"
@@ -260,7 +260,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_report_has_the_tables_of_the_paper(folder: Path) -> None:
-    built = space_report.blocks(results.read(folder))
+    built = embedding_space.blocks(results.read(folder))
     text = markdown(built)
     for title in ("Table II ", "Table III "):
         assert f"In the form of {title}of the paper" in text
@@ -284,14 +284,14 @@ def test_distances_from_posts_without_formulas_are_compared_with_the_baseline(fo
     near = content_of(space(single=True)) | {"words": {"distances": [0.001] * 16, "with_formulas": 16, "without": 8}}
     for seed in (1, 2):
         (folder / "jobs" / f"text-seed{seed}" / "geometry.json").write_text(json.dumps(near))
-    text = markdown(space_report.blocks(results.read(folder)))
+    text = markdown(embedding_space.blocks(results.read(folder)))
     assert "| Condition | Mean distance | Baseline | D | p |" in text
     assert "| text | 0.001 | graph | 1.000 | < 0.001 |" in text
 
 
 def test_thresholds_are_those_of_the_paper_and_the_best(folder: Path) -> None:
     content = content_of(space(single=True, moved=2.0))
-    head, line = space_report._thresholds(results.read(folder), {"text": [content]}, 3).rows
+    head, line = embedding_space._thresholds(results.read(folder), {"text": [content]}, 3).rows
     shown = dict(zip(head, line, strict=True))
     for rule, name in (("paper", "of_paper"), ("best", "chosen")):
         one = content["thresholds"][content[name]]
@@ -329,7 +329,7 @@ def test_correlations_are_over_conditions(folder: Path) -> None:
     for seed in (1, 2):
         content["ways"]["maxsim"]["accuracy"][0], content["ways"]["maxsim"]["coe"][0] = 0.4 + seed / 10, 0.2
         (folder / "jobs" / f"words-seed{seed}" / "geometry.json").write_text(json.dumps(content))
-    text = markdown(space_report.blocks(results.read(folder)))
+    text = markdown(embedding_space.blocks(results.read(folder)))
     assert "In the form of Table I of the paper" in text
     assert "| Accuracy and COE | +0.9" in text or "| Accuracy and COE | +1.0" in text
     assert "| 3 |" in text
@@ -340,7 +340,7 @@ def test_collapse_alone_is_one_table(folder: Path) -> None:
     for place in (folder / "jobs").iterdir():
         path = place / "geometry.json"
         path.write_text(json.dumps({"collapse": json.loads(path.read_text()).get("collapse", {})}))
-    text = markdown(space_report.blocks(results.read(folder)))
+    text = markdown(embedding_space.blocks(results.read(folder)))
     assert text.startswith("*How alike the vectors of a post are*")
     assert "###" not in text
 
@@ -348,16 +348,16 @@ def test_collapse_alone_is_one_table(folder: Path) -> None:
 def test_a_file_that_is_not_complete_is_named(folder: Path) -> None:
     (folder / "jobs" / "graph-seed1" / "geometry.json").write_text('{"run": {}, "ways": {}, "collapse": {}}')
     with pytest.raises(StoreError, match="is not complete"):
-        space_report.blocks(results.read(folder))
+        embedding_space.blocks(results.read(folder))
     (folder / "jobs" / "graph-seed1" / "geometry.json").write_text('{"left_out": "no right document"}')
-    text = markdown(space_report.blocks(results.read(folder)))
+    text = markdown(embedding_space.blocks(results.read(folder)))
     assert "graph: not everything could be measured: no right document" in text
 
 
 def test_other_weights_are_scored_on_the_judged_posts(bench: Any) -> None:
     one = bench.job(analyses=("weighting",))
     seen = space()
-    bench.track.space = lambda *given: seen
+    bench.track.embedding_space = lambda *given: seen
     bench.run(one)
     place = bench.place(one)
     found = json.loads((place / "weighting.json").read_text())
@@ -369,7 +369,7 @@ def test_other_weights_are_scored_on_the_judged_posts(bench: Any) -> None:
 
 def test_one_vector_a_post_has_no_weights_and_lifts(bench: Any) -> None:
     one = bench.job(analyses=("weighting", "failures"))
-    bench.track.space = lambda *given: space(single=True)
+    bench.track.embedding_space = lambda *given: space(single=True)
     bench.run(one)
     assert not (bench.place(one) / "failures.md").exists()
     assert json.loads((bench.place(one) / "weighting.json").read_text()) == {}
@@ -386,7 +386,7 @@ def test_failures_name_what_lifts_a_post_and_what_is_missed(bench: Any) -> None:
         sets = list(seen.queries)[seen.topics.index(topic.topic_id)], list(seen.documents)[seen.posts.index(post)]
         return explain(sets[0], nodes, sets[1], nodes)
 
-    bench.track.space, bench.track.explain = lambda *given: seen, why
+    bench.track.embedding_space, bench.track.explain = lambda *given: seen, why
     bench.run(one)
     assert (bench.place(one) / "failures.md").exists()
 

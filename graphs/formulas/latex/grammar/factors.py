@@ -41,7 +41,7 @@ class Factors(Fences):
                 return Dual(Named("cases", [self.items[at]]), Row(self.items[at : at + 2]))
             return self.named()
         if role == "OPEN":
-            return self.opened(at) or (self._odd_factor(at) if self.lenient else None)
+            return self.open_fence(at) or (self._odd_factor(at) if self.lenient else None)
         if role in LARGE:
             self.at = at + 1
             return self._large_applied(self.scripted(self.items[at]), role == "INTOP")

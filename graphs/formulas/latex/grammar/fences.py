@@ -51,7 +51,7 @@ class Fences(Cursor):
         self.at += 1
         return self.scripted(fence([opening, *inner, self.items[self.at - 1]]))
 
-    def opened(self, at: int) -> Node | None:
+    def open_fence(self, at: int) -> Node | None:
         items, roles = self.items, self.roles
         opening = items[at]
         if roles[at + 1] == "ARRAY":

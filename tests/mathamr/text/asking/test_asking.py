@@ -252,7 +252,7 @@ def test_a_kill_after_any_answer_loses_none(at: int, tmp_path: Path) -> None:
     assert len(path.read_text().splitlines()) == at
     again = KeptAnswers(path)
     assert again.ask(Script(), [question(f"w{i}") for i in range(4)]) == ["W0", "W1", "W2", "W3"]
-    assert again.asked == 4 - at
+    assert again.num_asked == 4 - at
 
 
 def test_a_line_that_a_kill_has_cut_is_asked_again(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_an_answer_that_another_process_writes_meanwhile_is_kept(tmp_path: Path)
     assert KeptAnswers(path).estimate("script", [question("a"), question("b")]).questions == 1
     assert path.read_bytes() == whole + b'{"name": '
     assert own.ask(Script(), [question("a"), question("b")]) == ["A", "B"]
-    assert own.asked == 1
+    assert own.num_asked == 1
     assert other.ask(Script(), [question("b"), question("c")]) == ["B", "C"]
     assert [json.loads(line)["text"] for line in path.read_text().splitlines()] == ["A", "B", "C"]
 
@@ -288,7 +288,7 @@ def test_another_model_and_another_prompt_are_asked_and_no_answer_is_not_kept(tm
     [answer, nothing, same] = kept.ask(Script(), [question(), question(""), question()])
     assert (answer, same) == ("WHY?", "WHY?")
     assert isinstance(nothing, NoAnswer)
-    assert kept.asked == 1
+    assert kept.num_asked == 1
     kept.ask(Script("other"), [question()])
     kept.ask(Script(), [question("how?")])
     records = [json.loads(line) for line in kept.path.read_text().splitlines()]

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from graphs.corpus.corpus import open_corpus
+from graphs.corpus.stock.collection import CollectionStock
 from graphs.corpus.stock.holdings import Holdings
-from graphs.corpus.stock.opened import OpenedStock
 from graphs.corpus.stock.table import table
 from tests.graphs.corpus.small_forms import write_form
 
 
 def holdings(name: str, root: Path) -> Holdings:
-    stock = OpenedStock(open_corpus(name, root))
+    stock = CollectionStock(open_corpus(name, root))
     for step in stock.steps():
         step.run(lambda number: None)
     return stock.holdings()

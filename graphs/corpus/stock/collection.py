@@ -1,7 +1,7 @@
 """Holdings of any collection as experiments open it: posts, training pairs, topics and judgments, counted.
 
 >>> from graphs.corpus.corpus import open_corpus
->>> stock = OpenedStock(open_corpus("mathdocs"))
+>>> stock = CollectionStock(open_corpus("mathdocs"))
 >>> for step in stock.steps():
 ...     step.run(lambda number: None)
 >>> found = stock.holdings()
@@ -50,7 +50,7 @@ class _Test:
     works: bool = False
 
 
-class OpenedStock:
+class CollectionStock:
     """Counts of a collection.
 
     Args:
