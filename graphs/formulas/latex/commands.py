@@ -1,6 +1,10 @@
 r"""Commands of LaTeX: definitions, commands without output, delimiters, and the registration of all others.
 
 Importing this module registers the commands of its neighbours with the reader.
+
+>>> [part] = read(r"\left(2x\right)")
+>>> part.items
+[Token(OPEN, '(', 'V!('), Token(NUMBER, 'N!2', 'N!2'), Token(UNKNOWN, 'V!x', 'V!x'), Token(CLOSE, ')', 'V!)')]
 """
 
 from __future__ import annotations

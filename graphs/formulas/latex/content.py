@@ -1,4 +1,9 @@
-r"""A parsed formula -> operator tree (OPT), by the rules of :mod:`graphs.formulas.operators`."""
+r"""A parsed formula -> operator tree (OPT), by the rules of :mod:`graphs.formulas.operators`.
+
+>>> from graphs.formulas.latex.parser import parse_latex
+>>> parse_latex(r"2x<\frac{1}{y}").opt.tangent_string()
+'[O!lt,0[U!times,0[N!2],1[V!x]],1[O!divide,0[N!1],1[V!y]]]'
+"""
 
 from __future__ import annotations
 

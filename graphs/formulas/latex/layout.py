@@ -1,4 +1,9 @@
-r"""A parsed formula -> symbol layout tree (SLT), by the rules of :mod:`graphs.formulas.layout`."""
+r"""A parsed formula -> symbol layout tree (SLT), by the rules of :mod:`graphs.formulas.layout`.
+
+>>> from graphs.formulas.latex.parser import parse_latex
+>>> parse_latex(r"2x<\frac{1}{y}").slt.tangent_string()
+'[N!2[V!x[<[O!divide,o[N!1],u[V!y]]]]]'
+"""
 
 from __future__ import annotations
 

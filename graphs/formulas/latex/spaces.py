@@ -1,4 +1,8 @@
-r"""Spaces of a given width: ``\hspace{1cm}``, ``\kern 3pt``, ``\phantom{x}``."""
+r"""Spaces of a given width: ``\hspace{1cm}``, ``\kern 3pt``, ``\phantom{x}``.
+
+>>> points("1.5em"), points("1cm")
+(15.0, 28.45)
+"""
 
 from __future__ import annotations
 

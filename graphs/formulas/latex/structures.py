@@ -1,4 +1,11 @@
-r"""Commands that build: scripts, fractions, roots, accents, arrows, boxes, negations, moduli."""
+r"""Commands that build: scripts, fractions, roots, accents, arrows, boxes, negations, moduli.
+
+>>> from graphs.formulas.latex.parser import parse_latex
+>>> parse_latex(r"\sqrt[3]{\bar{x}}").opt.tangent_string()
+'[O!root,0[F! ̄,0[V!x]],1[N!3]]'
+>>> parse_latex(r"\frac12+\binom{n}{k}").opt.tangent_string()
+'[U!plus,0[O!divide,0[N!1],1[N!2]],1[O!binomial,0[V!n],1[V!k]]]'
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-r"""Environments and other tables: matrices, cases, arrays, aligned equations."""
+r"""Environments and other tables: matrices, cases, arrays, aligned equations.
+
+>>> from graphs.formulas.latex.parser import parse_latex
+>>> parse_latex(r"\begin{pmatrix}1&2\\3&4\end{pmatrix}").slt.tangent_string()
+'[M!()2x2,w[N!1,e[N!2,e[N!3,e[N!4]]]]]'
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-r"""Commands for fonts, words and names: ``\mathbf``, ``\text``, ``\operatorname``."""
+r"""Commands for fonts, words and names: ``\mathbf``, ``\text``, ``\operatorname``.
+
+>>> from graphs.formulas.latex.parser import parse_latex
+>>> parse_latex(r"x\text{ if }\operatorname{rank} A").slt.tangent_string()
+'[V!x[T!if[V!rank[V!A]]]]'
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-r"""Grammar of factors: names and numbers with their scripts, functions with their arguments, large operators."""
+r"""Grammar of factors: names and numbers with their scripts, functions with their arguments, large operators.
+
+>>> from graphs.formulas.latex.parser import parse_latex
+>>> parse_latex(r"\sin^2 x").opt.tangent_string()
+'[+!F!sin,0[O!SUP,0[F!sin],1[N!2]],1[V!x]]'
+>>> parse_latex(r"\sum_i x_i").opt.tangent_string()
+'[+!O!sum,0[O!SUB,0[O!sum],1[V!i]],1[O!SUB,0[V!x],1[V!i]]]'
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-r"""Grammar of fences: parentheses, intervals and sets, bars and angles."""
+r"""Grammar of fences: parentheses, intervals and sets, bars and angles.
+
+>>> from graphs.formulas.latex.parser import parse_latex
+>>> parse_latex("[0,1)").opt.tangent_string()
+'[O!interval(C-O),0[N!0],1[N!1]]'
+>>> parse_latex("|x|").opt.tangent_string()
+'[F!abs,0[V!x]]'
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-r"""Grammar of sums and products: terms, the signs between them, annotations, and evaluation bars."""
+r"""Grammar of sums and products: terms, the signs between them, annotations, and evaluation bars.
+
+>>> from graphs.formulas.latex.parser import parse_latex
+>>> parse_latex("a-2b").opt.tangent_string()
+'[O!minus,0[V!a],1[U!times,0[N!2],1[V!b]]]'
+"""
 
 from __future__ import annotations
 
