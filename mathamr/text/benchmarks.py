@@ -105,9 +105,9 @@ def of_answers(pairs: Iterable[TextPair], *, test_share: float = 0.2, seed: int 
     train = [pair for pair in pairs if pair.group not in held_out]
     train = _without(train, {folded(pair.document) for pair in tested}, _document, "document", left_out)
     train = _without(train, {folded(pair.query) for pair in tested}, lambda pair: folded(pair.query), "query", left_out)
-    test, asked = QuerySet(), dict[str, str]()  # text of a query -> its id
+    test, query_ids = QuerySet(), dict[str, str]()  # text of a query -> its id
     for pair in tested:
-        query = asked.setdefault(folded(pair.query), pair.query_id)
+        query = query_ids.setdefault(folded(pair.query), pair.query_id)
         test.add(query, pair.query, [pair.document_id])
     answers = {"answers": {pair.document_id: pair.document for pair in pairs}}
     return _checked(Benchmark(answers, train, None, {"unseen": test}, left_out))
@@ -159,13 +159,13 @@ def of_statements(
                 own.append(one)
     texts = {f"{paper.paper_id}/{i}": one.text for paper in papers for i, one in enumerate(paper.statements)}
     tested = [pair for part in ("regular", "unseen") for pair in parts[part]]
-    asked = QuerySet()
+    written_test = QuerySet()
     for name, query, documents in found_in(written, papers):
-        asked.add(name, query, documents)
-    if left := len(written) - len(asked.queries):
+        written_test.add(name, query, documents)
+    if left := len(written) - len(written_test.queries):
         left_out["written questions without their statement"] = left
     documents_of_tests = {folded(pair.document) for pair in tested} | {
-        folded(texts[one.doc_id]) for one in asked.judgments
+        folded(texts[one.doc_id]) for one in written_test.judgments
     }
     train = _without(parts["train"], documents_of_tests, _document, "document", left_out)
     trained_queries = {folded(pair.query) for pair in train}
@@ -174,7 +174,7 @@ def of_statements(
         of_paper.setdefault(document.rpartition("/")[0], []).append(document)
     tests = {part: _query_set(parts[part], trained_queries, of_paper, left_out) for part in ("regular", "unseen")}
     if written:
-        tests["written"] = asked
+        tests["written"] = written_test
     return _checked(Benchmark({"answers": texts}, train, None, tests, left_out))
 
 
@@ -183,7 +183,7 @@ def _query_set(
 ) -> QuerySet:
     """Return the first query of each statement that neither training asks nor the statement contains."""
     done: set[str] = set()
-    asking: dict[str, list[TextPair]] = {}  # one query may belong to several statements
+    by_query: dict[str, list[TextPair]] = {}  # one query may belong to several statements
     for pair in pairs:
         if pair.document_id in done:
             continue
@@ -193,9 +193,9 @@ def _query_set(
             left_out["queries that stand in their statement"] += 1
         else:
             done.add(pair.document_id)
-            asking.setdefault(folded(pair.query), []).append(pair)
+            by_query.setdefault(folded(pair.query), []).append(pair)
     test = QuerySet()
-    for same in asking.values():
+    for same in by_query.values():
         grades = {document: SAME_GROUP for pair in same for document in of_paper[pair.group]}
         grades |= {pair.document_id: OWN for pair in same}
         test.queries[same[0].query_id] = same[0].query
