@@ -1,5 +1,9 @@
 """Second step from dependencies to AMR: nodes over a word, before its head attaches it.
 
+>>> from graphs.amr.embedded.parser import EmbeddedParser
+>>> EmbeddedParser().parse([["Why is this set not compact?"]])
+['(c / compact :polarity - :ARG1-of (c2 / cause-01 :ARG0 (a / amr-unknown)) :domain (s / set :mod (t / this)))']
+
 Copulas give way to their complements; modal verbs, negation, moods and connectives go over their verb;
 conjunctions join. Words are taken deepest first, so that the node of a word is known when its head is read.
 """

@@ -1,4 +1,9 @@
-"""First step from dependencies to AMR: concepts of words."""
+"""First step from dependencies to AMR: concepts of words.
+
+>>> from graphs.amr.embedded.parser import EmbeddedParser
+>>> EmbeddedParser().parse([["We know the proof of this theorem."]])
+['(k / know-01 :ARG0 (w / we) :ARG1 (p / prove-01 :ARG1 (t2 / theorem :mod (t / this))))']
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Last step from dependencies to AMR: edges from heads to their words."""
+"""Last step from dependencies to AMR: edges from heads to their words.
+
+>>> from graphs.amr.embedded.parser import EmbeddedParser
+>>> EmbeddedParser().parse([["Every continuous function on FORMULA_0 is bounded."]])
+['(b / bounded :domain (f / function :mod (e / every) :mod (c / continuous) :location (f2 / FORMULA_0)))']
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 """Third step from dependencies to AMR: the role between a word and its head, and clauses below nouns and verbs.
 
+>>> from graphs.amr.embedded.parser import EmbeddedParser
+>>> EmbeddedParser().parse([["If FORMULA_0 holds, then FORMULA_1 converges."]])
+['(c / converge-01 :condition (h / hold-01 :ARG0 (f / FORMULA_0)) :time (t / then) :ARG0 (f2 / FORMULA_1))']
+
 The role tables of the lexicon come first, then what a frame's description says of a preposition, then a rule for the
 dependency label. Clauses are relative clauses, participles, infinitives, "if", "because", "such that".
 """
