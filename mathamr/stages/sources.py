@@ -1,8 +1,10 @@
 """Further collections to learn from: ``data.sources`` describes them, ``train.pairs`` and
 ``train.pretrain_pairs`` name those in use.
 
->>> described = {"math": SourceSettings("problems", "/data/math-train")}
->>> open_sources("arqmath", described, pairs=["maths"])
+>>> from types import SimpleNamespace as Group
+>>> from mathamr.stages.settings import SourceSettings
+>>> data = Group(name="arqmath", sources={"math": SourceSettings("problems", "/data/math-train")})
+>>> sources_of(Group(data=data, train=Group(pairs=["maths"], pretrain_pairs=None)))
 Traceback (most recent call last):
     ...
 graphs.errors.ConfigError: train.pairs names maths: it is neither the collection arqmath nor of data.sources: math
@@ -20,16 +22,11 @@ from graphs.corpus.corpus import OFFICIAL, Corpus, open_corpus
 from graphs.corpus.post import Pair
 from graphs.corpus.sources import Source
 from graphs.errors import ConfigError
-from mathamr.stages.settings import DataSettings, PreparationSettings, SourceSettings
+from mathamr.stages.settings import DataSettings, PreparationSettings
 
 
 def open_data(data: DataSettings) -> Corpus:
-    """Open the collection that the group ``data`` names.
-
-    Raises:
-        ConfigError: settings that this collection does not have.
-        CorpusError: there is no such collection.
-    """
+    """Open the collection that the group ``data`` names; errors as :func:`graphs.corpus.corpus.open_corpus`."""
     return open_corpus(
         data.name,
         data.root,
@@ -41,36 +38,20 @@ def open_data(data: DataSettings) -> Corpus:
 
 
 def sources_of(config: PreparationSettings) -> dict[str, Source]:
-    """Return the sources that a job learns from, as :func:`open_sources`."""
-    data, train = config.data, config.train
-    return open_sources(data.name, data.sources, pairs=train.pairs, pretrain_pairs=train.pretrain_pairs)
-
-
-def open_sources(
-    collection: str,
-    described: Mapping[str, SourceSettings],
-    *,
-    pairs: Iterable[str] | None = None,
-    pretrain_pairs: Iterable[str] | None = None,
-) -> dict[str, Source]:
-    """Return the sources that are trained on, by name; nothing of them is read yet.
-
-    Args:
-        collection: name of the collection itself, which is no source.
-        pairs: names in ``train.pairs``.
-        pretrain_pairs: names in ``train.pretrain_pairs``.
+    """Return the sources that a job learns from, by name; nothing of them is read yet.
 
     Raises:
         ConfigError: a name that is unknown, that two collections have, or that cannot begin post ids; or
             a source that cannot be opened.
     """
+    collection, described = config.data.name, config.data.sources
     for name in described:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
             raise ConfigError(f"data.sources: {name!r} would begin post ids; use letters, digits and . _ - only")
         if name == collection:
             raise ConfigError(f"data.sources: {name} is the name of the collection itself; choose another one")
     by_name: dict[str, Source] = {}
-    for key, names in (("pairs", pairs), ("pretrain_pairs", pretrain_pairs)):
+    for key, names in (("pairs", config.train.pairs), ("pretrain_pairs", config.train.pretrain_pairs)):
         for name in names or ():
             if name == collection:
                 continue
