@@ -63,10 +63,7 @@ class Guard:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(raw=message["headers"])
-                for name, value in (EDITOR_HEADERS if scope["path"] == EDITOR else HEADERS).items():
-                    headers[name] = value
-                message["headers"] = headers.raw
+                MutableHeaders(scope=message).update(EDITOR_HEADERS if scope["path"] == EDITOR else HEADERS)
             await send(message)
 
         refusal = self._refusal(scope["method"], Headers(scope=scope))
