@@ -135,7 +135,18 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
     trained_on = checkpoint.load(files.model).info.config_hash
     stores = [GraphStore(path, config_hash=trained_on) for path in files.tensors]
     model_hash, graphs = checkpoint.weights_hash(files.model), stores[0]
-    post_ids, formula_ids, visual_ids, parser = _select(files, stores, corpus, settings, console)
+    with Collection(files.collection) as source:
+        check_same_posts(source, corpus)
+        post_ids = _select(files, stores, source, settings, console)
+        formula_ids: dict[str, list[str]] = {}
+        if graphs.spec.formulas != "none":
+            wanted, ids = set(post_ids), source.formula_ids(*settings.kinds)
+            formula_ids = {post_id: names for post_id, names in ids if post_id in wanted}
+        parser = str(source.meta.get("parser", ""))
+    visual_ids: dict[str, str] = {}
+    if files.formulas_db is not None:
+        with FormulaStore.open(files.formulas_db) as formulas:
+            visual_ids = formulas.visual_ids(name for names in formula_ids.values() for name in names)
     vectors = _kept(out, settings.update, post_ids, model_hash, graphs.config_hash, parser)
     device = device_of(settings.device)
     encoder = checkpoint.load_encoder(files.model, config_hash=graphs.config_hash, device=device)
@@ -179,28 +190,20 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
 
 
 def _select(
-    files: IndexedFiles, stores: Sequence[GraphStore], corpus: Corpus, settings: IndexBuild, console: Console
-) -> tuple[list[str], dict[str, list[str]], dict[str, str], str]:
-    """Return the posts to index, ids of their formulas, visual ids of these, and the parser of the graphs."""
+    files: IndexedFiles, stores: Sequence[GraphStore], source: Collection, settings: IndexBuild, console: Console
+) -> list[str]:
+    """Return the posts to index; print the ids to remove that are of none of them."""
     available = {post_id for store in stores for post_id in store.post_ids()}
     if files.posts is not None:
         available.intersection_update(files.posts)
-    with Collection(files.collection) as source:
-        check_same_posts(source, corpus)
-        present = [post_id for post_id in source.post_ids(*settings.kinds) if post_id in available]
-        _say_unknown(settings.removed, present, console)
-        removed = frozenset(settings.removed)
-        post_ids = [post_id for post_id in present if post_id not in removed]
-        formula_ids: dict[str, list[str]] = {}
-        if stores[0].spec.formulas != "none":
-            wanted, ids = set(post_ids), source.formula_ids(*settings.kinds)
-            formula_ids = {post_id: names for post_id, names in ids if post_id in wanted}
-        parser = str(source.meta.get("parser", ""))
-    visual_ids: dict[str, str] = {}
-    if files.formulas_db is not None:
-        with FormulaStore.open(files.formulas_db) as formulas:
-            visual_ids = formulas.visual_ids(name for names in formula_ids.values() for name in names)
-    return post_ids, formula_ids, visual_ids, parser
+    present = [post_id for post_id in source.post_ids(*settings.kinds) if post_id in available]
+    removed = frozenset(settings.removed)
+    if unknown := sorted(removed.difference(present)):
+        shown = ", ".join(unknown[:_SHOWN]) + (" ..." if len(unknown) > _SHOWN else "")
+        console.say(
+            f"{len(unknown):,} of {len(settings.removed):,} ids to remove are not in the index: {shown}; check the ids"
+        )
+    return [post_id for post_id in present if post_id not in removed]
 
 
 @dataclass(slots=True)
@@ -279,13 +282,6 @@ def _structured(
             formulas_db=formulas_db,
             progress=advance,
         )
-
-
-def _say_unknown(removed: Some[str], present: Sequence[str], console: Console) -> None:
-    """Print the ids to remove that are of no post of the index."""
-    if unknown := sorted(set(removed).difference(present)):
-        shown = ", ".join(unknown[:_SHOWN]) + (" ..." if len(unknown) > _SHOWN else "")
-        console.say(f"{len(unknown):,} of {len(removed):,} ids to remove are not in the index: {shown}; check the ids")
 
 
 def _checked(index: Catalog, writing: float) -> list[str]:

@@ -1,7 +1,7 @@
 """Posts and topics as vectors: the index and the search of every track that has some.
 
 options = index_options(settings, folder, model_hash)                # of mathamr.retrieval.build
-indexed = index_posts(settings, vectors, post_ids, folder)           # vectors: mathamr.stages.vectors.EncodedPosts
+indexed = index_posts(settings, vectors, post_ids, folder, {})       # vectors: mathamr.stages.vectors.EncodedPosts
 found = search_posts(settings, vectors, indexed, topics)             # Retrieved, with the queries a second
 """
 
@@ -75,17 +75,17 @@ def index_posts(
     vectors: EncodedPosts,
     post_ids: Sequence[str],
     folder: Path,
-    questions: Mapping[str, str] | None = None,
+    questions: Mapping[str, str],
 ) -> Indexed:
     """Return an index of the posts, which all have vectors.
 
     Args:
         folder: place of the index, where it lies on disk.
-        questions: question of each post that is in one set of vectors with its question; None: no post is.
+        questions: question of each post that is in one set of vectors with its question.
     """
     options = index_options(settings, folder, vectors.model_hash)
     shares = options["backend"] == "exact" and options["path"] is None and not questions
-    documents = None if shares else with_question_vectors(vectors, post_ids, questions or {})
+    documents = None if shares else with_question_vectors(vectors, post_ids, questions)
     with Stopwatch() as watch:
         index: Index
         if documents is None:
