@@ -79,11 +79,16 @@ def formula_points(
 
 
 def query_vectors(topics: VectorSets, formula_ids: Sequence[Sequence[str]], query_formulas: Sequence[str]) -> Tensor:
-    """Return the query formula's vector for each topic, by the topic's formula map, which has it -> (num_topics, p)."""
+    """Return the query formula's vector for each topic, by the topic's formula map -> (num_topics, p).
+
+    Raises :class:`RetrievalError` for a topic whose formula map lacks the query formula.
+    """
     rows = []
     bounds = pairwise(topics.ptr.tolist())
     for (start, end), formulas, wanted in zip(bounds, formula_ids, query_formulas, strict=True):
         _check_formulas(f"the topic of formula {wanted}", end - start, formulas)
+        if wanted not in formulas:
+            raise RetrievalError(f"the topic of formula {wanted} has a graph without it; leave the topic out")
         rows.append(start + list(formulas).index(wanted))
     return topics.vectors.detach()[torch.tensor(rows, dtype=torch.int64, device=topics.vectors.device)]
 

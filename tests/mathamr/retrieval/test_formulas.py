@@ -27,6 +27,8 @@ def test_formulas_are_the_first_vectors_of_a_post() -> None:
     assert torch.equal(points.vectors, unit(0, 10, 20))
     queries = query_vectors(sets.select(torch.tensor([1])), [["f1", "f2"]], ["f2"])
     assert torch.equal(queries, unit(20))
+    with pytest.raises(RetrievalError, match="the topic of formula f9 has a graph without it"):
+        query_vectors(sets.select(torch.tensor([1])), [["f1", "f2"]], ["f9"])
     with pytest.raises(RetrievalError, match="post c has 2 formulas but 1 vectors"):
         formula_points(["a", "b", "c"], sets, [[], [], ["x", "y"]], {})
 
