@@ -204,13 +204,11 @@ def read_run(path: str | os.PathLike[str], *, task: Task) -> Run:
     name = ""
     rankings: dict[str, list[Hit]] = {}
     for line, columns in _rows(path):
-        trec = len(columns) == 6 and (columns[1].upper() == "Q0" or (task == 1 and columns[1] == "0"))
-        if trec:
+        post_id = None
+        if len(columns) == 6 and (columns[1].upper() == "Q0" or (task == 1 and columns[1] == "0")):  # TREC's
             topic_id, _, doc_id, _, score, name = columns
-            post_id = None
         elif task == 1 and len(columns) == 5:
             topic_id, doc_id, _, score, name = columns
-            post_id = None
         elif task == 2 and len(columns) == 6:
             topic_id, doc_id, post_id, _, score, name = columns
         else:

@@ -19,8 +19,9 @@ from collections.abc import Mapping, Sequence, Set
 from graphs.corpus.post import Post
 from graphs.corpus.text.placeholders import extract
 from graphs.errors import ConfigError
+from mathamr.evaluation.metrics import judged_results
 from mathamr.evaluation.result_names import title
-from mathamr.evaluation.runs import Hit, Run, decreasing, official_order, read_run, repeated_lines
+from mathamr.evaluation.runs import Hit, Run, decreasing, official_order, qrels_of, read_run, repeated_lines
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.registry import system
 from mathamr.systems.settings.built_in import GivenRunSettings
@@ -79,16 +80,15 @@ class GivenRunSystem(System[GivenRunSettings]):
         """Print how many results are judged, 0 of which suggests other ids, and how many documents are unknown."""
         if topic_set.task == 2:  # judged by visual id
             return
-        judged = {(judgment.topic_id, judgment.doc_id) for judgment in topic_set.judgments}
-        results = [(topic, hit.doc_id) for topic, hits in run.rankings.items() for hit in hits]
-        count = sum(result in judged for result in results)
+        results = [hit.doc_id for hits in run.rankings.values() for hit in hits]
+        count = judged_results(run, qrels_of(topic_set.judgments))
         warning = "; are its ids those of this collection?" if not count else ""
         self.console.say(
             f"  {title(topic_set.test_name)}: {count:,} of {len(results):,} results of the run are judged{warning}"
         )
         if topic_set.regime == "mini" or not count:  # judgments of documents elsewhere do not count
             return
-        found = frozenset(doc_id for _, doc_id in results)
+        found = frozenset(results)
         with self.post_files.headers() as headers:
             unknown = found - headers.known(found)
         if unknown:
