@@ -33,11 +33,7 @@ _NEIGHBOURS = 15  # umap-learn's default
 
 
 def check(methods: Iterable[str]) -> None:
-    """Raise for a projection that cannot be made.
-
-    Raises:
-        ConfigError: an unknown method, or one whose package is not installed.
-    """
+    """Raise ConfigError for an unknown method of projection, or one whose package is not installed."""
     for method in methods:
         if method not in METHODS:
             raise ConfigError(f"Unknown projection {method!r}. Choose from: {', '.join(METHODS)}.")

@@ -49,11 +49,7 @@ def reliability(confidences: ArrayLike, success: ArrayLike, bins: int = BINS) ->
 
 
 def calibration_error(confidences: ArrayLike, success: ArrayLike, bins: int = BINS) -> float:
-    """Return the expected calibration error, from 0 (calibrated) to 1.
-
-    Raises:
-        AnalysisError: the errors of :func:`reliability`.
-    """
+    """Return the expected calibration error, from 0 (calibrated) to 1; errors as :func:`reliability`."""
     points = reliability(confidences, success, bins)
     total = sum(count for *_, count in points)
     return sum(count / total * abs(confidence - share) for confidence, share, count in points)

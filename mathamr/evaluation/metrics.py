@@ -222,11 +222,7 @@ def measure_of(name: str) -> Measure:
 
 
 def check_measures(measures: Mapping[str, Measure]) -> None:
-    """Compute measures for a topic with two results.
-
-    Raises:
-        EvaluationError: names the first measure that cannot be computed.
-    """
+    """Compute measures for a topic with two results; raise EvaluationError, which names the first that fails."""
     import ir_measures
 
     judged = [ir_measures.Qrel("1", doc, grade) for doc, grade in (("1", 2), ("2", 0))]

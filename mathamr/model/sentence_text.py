@@ -30,11 +30,7 @@ if TYPE_CHECKING:
 
 
 def check(wanted: str | None, graphs: GraphStore) -> None:
-    """Raise for graphs without the vectors of the text encoder ``wanted``, if one is given.
-
-    Raises:
-        ConfigError: see :func:`refusal`.
-    """
+    """Raise ConfigError (:func:`refusal`) for graphs without the vectors of the text encoder ``wanted``, if given."""
     found = None if graphs.sentence_vectors is None else graphs.sentence_vectors.encoder
     if wanted is not None and found != wanted:
         raise refusal(wanted, found)
@@ -50,11 +46,7 @@ def refusal(wanted: str, found: str | None = None) -> ConfigError:
 
 
 class SentenceText(nn.Module):
-    """Learned projection of the sentence vectors of the text encoder ``wanted``.
-
-    Shapes:
-        (S, k) -> (S, hidden_dim)
-    """
+    """Learned projection (S, k) -> (S, hidden_dim) of the sentence vectors of the text encoder ``wanted``."""
 
     def __init__(self, wanted: str, hidden_dim: int) -> None:
         super().__init__()

@@ -79,11 +79,7 @@ class LeftOut:
     rankers: Sequence[Fitted]
 
     def of(self, part: str) -> Fitted:
-        """Return the ranker that has seen most other years, and not this one.
-
-        Raises:
-            RetrievalError: every ranker was trained on the year.
-        """
+        """Return the ranker that has seen most other years; raise RetrievalError if all have seen this one."""
         able = [own for own in self.rankers if part not in own.trained_on]
         if not able:
             seen = ", ".join(sorted({one for own in self.rankers for one in own.trained_on}))

@@ -34,11 +34,7 @@ _ARRAYS = ("topics", "sizes", "depth", "documents", "scores")
 
 @dataclass(frozen=True)
 class TopicScores:
-    """Scores of documents for one topic.
-
-    Attributes:
-        floor: score of all others.
-    """
+    """Scores of documents for one topic; ``floor`` is the score of all others."""
 
     scores: Mapping[str, float]
     floor: float
@@ -94,11 +90,7 @@ def scores_in(part: Mapping[str, TopicScores], topic: str, documents: Sequence[s
 
 
 def scores_of_run(run: Run, k: int = MAX_PER_TOPIC) -> dict[str, TopicScores]:
-    """Return the scores of a run file by topic.
-
-    Args:
-        k: most results of a topic that the system was asked for.
-    """
+    """Return the scores of a run file by topic; the system was asked for at most ``k`` results of a topic."""
     return {
         topic: topic_scores([(hit.doc_id, hit.score) for hit in hits], min(k, MAX_PER_TOPIC))
         for topic, hits in run.rankings.items()

@@ -49,11 +49,7 @@ MAX_DRAWN = 20_000  # symbols of all matches of a search: a query may have a tho
 
 @dataclass(frozen=True)
 class StructuredFormulas:
-    """Formulas by structure.
-
-    Attributes:
-        places: id of each formula and of its post.
-    """
+    """Formulas by structure; ``places`` are the ids of each formula and of its post."""
 
     index: StructureIndex
     places: list[tuple[str, str]]

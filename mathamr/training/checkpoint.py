@@ -205,11 +205,7 @@ def weights_digest(weights: Mapping[str, Tensor]) -> str:
 
 
 def load_state(path: str | os.PathLike[str]) -> TrainingState:
-    """Read the state that resuming from ``path`` needs.
-
-    Raises:
-        TrainingError: a checkpoint that holds only weights (``best``), is missing or damaged.
-    """
+    """Read the state that resuming needs; raise TrainingError for only weights (``best``), and as :func:`load`."""
     path = Path(path)
     folder = _existing(path)
     if not (folder / _STATE).exists():

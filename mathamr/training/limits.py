@@ -24,11 +24,7 @@ def check_bounds(
     positive: Sequence[str] = (),
     one_of: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Raise for a setting below its bound, infinite or NaN, not positive, or not among its choices; None is skipped.
-
-    Raises:
-        ConfigError: names the setting as ``GROUP.NAME=VALUE``.
-    """
+    """Raise ConfigError for a setting below its bound, not finite, not positive or not a choice; None is skipped."""
     for name, least in (at_least or {}).items():
         value = getattr(settings, name)
         if value is not None and not least <= value < math.inf:

@@ -78,21 +78,13 @@ class Checkpoints(Protocol):
         """Checkpoint that an interrupted run resumes from."""
 
     def restore(self) -> RunState | None:
-        """Load ``last``; return None if it does not exist.
-
-        Raises:
-            TrainingError: a checkpoint of another run, or a damaged one.
-        """
+        """Load ``last``, None if it does not exist; raise TrainingError if it is damaged or of another run."""
 
     def remove(self) -> None:
         """Delete both checkpoints."""
 
     def save_last(self, state: RunState) -> None:
-        """Replace ``last``.
-
-        Raises:
-            TrainingError: weights that are not finite, or a full disk; the older checkpoint is intact.
-        """
+        """Replace ``last``; raise TrainingError for weights that are not finite or a full disk, and keep the older."""
 
     def save_best(self, state: RunState) -> None:
         """Replace ``best``; errors as in :meth:`save_last`."""

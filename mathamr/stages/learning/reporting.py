@@ -76,11 +76,7 @@ def epoch_as_text(record: Mapping[str, Any]) -> str:
 
 @contextmanager
 def only_trainer(out: Path) -> Iterator[None]:
-    """Lock ``out`` for one training; of several ranks the first takes the lock.
-
-    Raises:
-        StoreError: another process trains into the folder, or it cannot be written to.
-    """
+    """Lock ``out`` for one training, on the first rank; errors as :func:`graphs.shared_files.only_writer`."""
     if int(os.environ.get("RANK", "0")) != 0:
         yield
         return

@@ -31,11 +31,7 @@ CREATE TABLE IF NOT EXISTS fact(
 
 
 def keep_facts(path: Path, facts: Facts) -> None:
-    """Write the facts of all posts to a new file.
-
-    Args:
-        facts: answers and their questions; ``topics`` is left out.
-    """
+    """Write the facts of all answers and their questions to a new file; ``topics`` is left out."""
     with database.writer(path, _SCHEMA, purpose=_PURPOSE) as connection:
         connection.executemany(
             "INSERT INTO fact VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -62,11 +58,7 @@ class KeptFacts(database.OpenFile):
     purpose = _PURPOSE
 
     def of(self, answers: Sequence[str], topics: Mapping[str, frozenset[str]] | None = None) -> Facts:
-        """Return the facts of answers and of their questions.
-
-        Args:
-            topics: questions that are the topic, by its id.
-        """
+        """Return the facts of answers and their questions; ``topics`` are questions that are the topic, by its id."""
         rows = self._rows(answers)
         known = {row[0] for row in rows}
         rows += self._rows({row[2] for row in rows if row[2] is not None} - known)

@@ -62,11 +62,7 @@ class GivenRunSettings(JobSettings):
         return 0
 
     def path_of(self, task: TestName) -> Path:
-        """Return the run file for a task or a test.
-
-        Raises:
-            ConfigError: no file is named for it, or one for several tests, or there is no such file.
-        """
+        """Return the run file for a task or test; raise ConfigError if none, a missing or a shared one is named."""
         path = self._named(task)
         if path is None:
             key = "task2_path=" if task == 2 else "path=" if task == 1 else f"paths.{task}"

@@ -133,11 +133,7 @@ def to_json(paper: Paper) -> str:
 
 
 def read_papers(path: Path) -> Iterator[Paper]:
-    """Yield the papers of a file, a line at a time.
-
-    Raises:
-        CorpusError: names the line that is not a paper.
-    """
+    """Yield the papers of a file, a line at a time; raise CorpusError for a line that is not a paper."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:

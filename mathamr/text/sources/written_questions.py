@@ -51,11 +51,7 @@ def text_hash(text: str) -> str:
 
 
 def read_questions(name: str) -> list[WrittenQuestion]:
-    """Read questions from a file, or those of this package by the name ``latex-books``.
-
-    Raises:
-        CorpusError: names the line that is not a question.
-    """
+    """Read questions from a file, or this package's ``latex-books``; raise CorpusError for a line of another form."""
     path = Path(str(files(__package__).joinpath("latex_books.jsonl"))) if name == LATEX_BOOKS else Path(name)
     try:
         lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")  # a text may have other line ends

@@ -40,11 +40,7 @@ def transformers_of(encoder: TextEncoder) -> list[Transformer]:
 
 
 def check_length(encoder: TextEncoder, tokens: int, setting: str) -> None:
-    """Raise for more tokens than an encoder has positions.
-
-    Raises:
-        ConfigError: names the ``setting`` and the limit.
-    """
+    """Raise ConfigError, which names the ``setting``, for more tokens than an encoder has positions."""
     for transformer in transformers_of(encoder):
         most = getattr(transformer.auto_model.config, "max_position_embeddings", tokens)
         if tokens > most:
@@ -52,11 +48,7 @@ def check_length(encoder: TextEncoder, tokens: int, setting: str) -> None:
 
 
 def limit_length(encoder: TextEncoder, tokens: int | None) -> None:
-    """Cut texts at ``tokens`` tokens; None leaves the encoder's own limit.
-
-    Raises:
-        ConfigError: the encoder has fewer positions.
-    """
+    """Cut texts at ``tokens`` tokens (None: at the encoder's own limit); errors as :func:`check_length`."""
     if tokens is None:
         return
     check_length(encoder, tokens, "text.max_length")

@@ -35,25 +35,17 @@ def write_record(folder: Path, content: Mapping[str, Any], name: str = RECORD) -
 
 
 def read_record(folder: Path, name: str = RECORD) -> dict[str, Any]:
-    """Return the content of encoder.json, or ``name``; one of an earlier version has no digests.
-
-    Raises:
-        TrainingError: a file that is not what was written.
-    """
+    """Return the content of encoder.json, or ``name``; raise TrainingError for a file that is not what was written."""
     found = read_json(folder / name) or {}
     digest = found.pop("digest", None)
-    whole = digest == key(found) if digest is not None else found.keys() == {"encoder", "identity"}
+    whole = digest == key(found) if digest is not None else found.keys() == {"encoder", "identity"}  # earlier files
     if not whole:
         raise _damage(folder / name)
     return found
 
 
 def check_files(folder: Path, record: str = RECORD) -> None:
-    """Compare the files of an encoder with their digests in ``record``.
-
-    Raises:
-        TrainingError: a file that is missing, or not what was written.
-    """
+    """Raise TrainingError for a file of an encoder that is missing, or differs from its digest in ``record``."""
     for name, known in read_record(folder, record).get("files", {}).items():
         path = folder / name
         if not path.is_file() or digests.of_file(path) != known:

@@ -30,11 +30,7 @@ def check(
     teacher: Teacher | None,
     resume: str,
 ) -> None:
-    """Raise for settings that contradict each other, the graphs or the other inputs; arguments as in ``train``.
-
-    Raises:
-        ConfigError: a contradiction; the message says how to resolve it.
-    """
+    """Raise ConfigError for settings that contradict each other, graphs or inputs; arguments as in ``train``."""
     if resume not in ("auto", "never"):
         raise ConfigError(f"resume={resume} is not one of auto, never")
     if not config.negatives and negatives:
@@ -75,11 +71,7 @@ def check(
 
 
 def check_precision(config: TrainConfig, device: torch.device) -> None:
-    """Raise for bfloat16 on a GPU without bfloat16 arithmetic.
-
-    Raises:
-        ConfigError: names the GPU.
-    """
+    """Raise ConfigError for bfloat16 on a GPU without bfloat16 arithmetic."""
     if config.precision == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
         name = torch.cuda.get_device_name(device)
         raise ConfigError(f"train.precision=bf16: {name} has no bfloat16 arithmetic; use train.precision=fp32")

@@ -87,11 +87,7 @@ class Learner:
         return {**means, "temperature": temperature, "grad_norm": grad_norm}
 
     def check_finite(self) -> None:
-        """Raise for weights that are not finite, so that they reach no checkpoint.
-
-        Raises:
-            TrainingError: names the first such weight.
-        """
+        """Raise TrainingError for the first weights that are not finite, so that they reach no checkpoint."""
         for name, parameter in self._parameters.items():
             if not torch.isfinite(parameter).all():
                 raise TrainingError(f"{name} is not finite; start anew with a lower train.learning_rate")
