@@ -315,17 +315,14 @@ class ExactIndex:
 
     def _rank(self, queries: VectorSets, scorer: Callable[[VectorSets], Tensor], k: int) -> list[Ranking]:
         """Score the queries in groups and keep the best ``k`` documents of each."""
-        rankings = []
-        for group in self._groups(queries):
-            for places, scores in self._scored(scorer, group, k):
-                rankings.append(self._sorted(places, scores, k))
-        return rankings
+        scored = (found for group in self._groups(queries) for found in self._scored(scorer, group, k))
+        return [self._sorted(places, scores, k) for places, scores in scored]
 
     def _best(self, queries: VectorSets, scorer: Callable[[VectorSets], Tensor], k: int) -> Iterator[np.ndarray]:
         """Places of the best ``k`` documents of each query, ties at the end resolved by post id."""
         for group in self._groups(queries):
             for places, scores in self._scored(scorer, group, k):
-                yield places[self._order(places, scores)[:k]] if len(places) > k else places
+                yield places[best_first(self._post_ids[places], scores)[:k]] if len(places) > k else places
 
     def _scored(
         self, scorer: Callable[[VectorSets], Tensor], queries: VectorSets, k: int
@@ -374,10 +371,6 @@ class ExactIndex:
         starts = self._slabs.starts[np.repeat(self._slabs.bounds[places // self._block], sizes) + position]
         return starts + np.repeat(places % self._block, sizes), ptr
 
-    def _order(self, places: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Positions that sort by score and then by post id, both descending."""
-        return best_first(self._post_ids[places], scores)
-
     def _sorted(self, places: np.ndarray, scores: np.ndarray, k: int) -> Ranking:
-        order = self._order(places, scores)[:k]
+        order = best_first(self._post_ids[places], scores)[:k]
         return list(zip(self._post_ids[places[order]].tolist(), scores[order].tolist(), strict=True))
