@@ -117,7 +117,8 @@ def retrieval_loss(
         all_scores = maxsim.scores(queries, documents, normalize=normalize)
         parts["maxsim"] = nce(all_scores, temperature), all_scores
     if beta < 1.0:
-        document_scores = _document_scores(queries, documents)
+        with torch.autocast(queries.vectors.device.type, enabled=False):  # R_ij of thesis Eq. 4.1
+            document_scores = queries.document_vectors().float() @ documents.document_vectors().float().T
         parts["document"] = nce(document_scores, temperature), document_scores
     weights = {"maxsim": beta, "document": 1.0 - beta}
     total = torch.stack([weights[name] * loss for name, (loss, _) in parts.items()]).sum()
@@ -125,12 +126,6 @@ def retrieval_loss(
         raise TrainingError(_not_finite(parts, temperature))
     detached = {f"{name}_loss": loss.detach() for name, (loss, _) in parts.items()}
     return RetrievalLoss(total, detached, scores=next(iter(parts.values()))[1])
-
-
-def _document_scores(queries: VectorSets, documents: VectorSets) -> Tensor:
-    """Return ``R_ij``, similarity of the document vectors, thesis Eq. 4.1 -> (num_queries, num_documents) float32."""
-    with torch.autocast(queries.vectors.device.type, enabled=False):
-        return queries.document_vectors().float() @ documents.document_vectors().float().T
 
 
 def _not_finite(parts: dict[str, tuple[Tensor, Tensor]], temperature: Tensor) -> str:

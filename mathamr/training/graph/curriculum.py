@@ -81,7 +81,8 @@ class Curriculum:
         stage = self.stage(epoch)
         if len(stage.sources) == 1 and stage.draws[0] == len(stage.sources[0]):
             (pairs,) = stage.sources
-            return [tuple(pairs[i] for i in batch) for batch in epoch_order(len(pairs), self._batch_size, seed, epoch)]
+            order = _random(seed, ORDER, epoch).permutation(len(pairs))
+            return [tuple(pairs[i] for i in batch) for batch in _whole_batches(order, self._batch_size)]
         batches: list[tuple[Pair, ...]] = []
         for number, (pairs, drawn) in enumerate(zip(stage.sources, stage.draws, strict=True)):
             row = _random(seed, SHARES, number).permutation(len(pairs))
@@ -146,16 +147,8 @@ def cosine(step: int, *, total: int, highest: float, lowest: float) -> float:
     return weight * highest + (1 - weight) * lowest
 
 
-def epoch_order(num_pairs: int, batch_size: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
-    """Return the pairs of an epoch's batches (batches, batch_size); the incomplete last batch is dropped.
-
-    >>> epoch_order(10, batch_size=4, seed=42, epoch=0).shape  # the two that are over are others in each epoch
-    (2, 4)
-    """
-    return _whole_batches(_random(seed, ORDER, epoch).permutation(num_pairs), batch_size)
-
-
 def _whole_batches(places: npt.NDArray[np.int64], batch_size: int) -> npt.NDArray[np.int64]:
+    """Return the places of batches (batches, batch_size); the incomplete last batch is dropped."""
     batches = len(places) // batch_size
     return places[: batches * batch_size].reshape(batches, batch_size)
 
