@@ -116,14 +116,8 @@ def _tags(facts: Facts, topic: Topic, answer: str) -> float:
     return len(own & other) / max(1, len(own | other))
 
 
-def _question_length(facts: Facts, topic: Topic, answer: str) -> float:
-    question = facts.question_of(answer, topic)
-    return 0.0 if question is None else math.log1p(facts.lengths.get(question.post_id, 0))
-
-
-def _links(facts: Facts, topic: Topic, answer: str) -> float:
-    question = facts.question_of(answer, topic)
-    return 0.0 if question is None else math.log1p(facts.links.get(question.post_id, 0))
+def _logarithm(counts: Mapping[str, int], post: Post | None) -> float:
+    return 0.0 if post is None else math.log1p(counts.get(post.post_id, 0))
 
 
 _OF_ANSWERS: Mapping[str, Sequence[tuple[str, Callable[[Facts, Topic, str], float]]]] = {
@@ -134,7 +128,11 @@ _OF_ANSWERS: Mapping[str, Sequence[tuple[str, Callable[[Facts, Topic, str], floa
     "accepted": (("accepted answer", _accepted),),
     "tags": (("tags shared", _tags),),
     "length": (("length of the answer", lambda facts, topic, answer: math.log1p(facts.lengths.get(answer, 0))),),
-    "question_length": (("length of the question", _question_length),),
-    "links": (("links of the question", _links),),
+    "question_length": (
+        ("length of the question", lambda facts, topic, own: _logarithm(facts.lengths, facts.question_of(own, topic))),
+    ),
+    "links": (
+        ("links of the question", lambda facts, topic, own: _logarithm(facts.links, facts.question_of(own, topic))),
+    ),
 }
 FAMILIES = ("standard", "ranks", *_OF_ANSWERS)
