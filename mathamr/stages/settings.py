@@ -217,8 +217,7 @@ class GraphConfig:
 
     def key_parts(self) -> dict[str, Any]:
         """Return the settings that models depend on; later ones only if they are set, so that older keys stay valid."""
-        values = {one.name: (getattr(self, one.name), one.default) for one in fields(self)}
-        changed = {name: value for name, (value, default) in values.items() if value != default}
+        changed = {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
         return changed | edge_identity(self.connectivity)
 
     def stored_parts(self) -> dict[str, Any]:

@@ -68,11 +68,8 @@ class BM25Settings(RankingSettings):
 
     def result_key_parts(self) -> Mapping[str, Any]:
         """Return the parts of every ranking; keys stay unchanged at the defaults of this group."""
-        own = {name: value for name, value in self.key_settings("bm25").items() if _BM25_DEFAULTS.get(name) != value}
+        own = {one.name: value for one in fields(self.bm25) if (value := getattr(self.bm25, one.name)) != one.default}
         return {**super().result_key_parts(), "bm25": own}
-
-
-_BM25_DEFAULTS = {one.name: one.default for one in fields(BM25Config) if one.name != "by"}
 
 
 @dataclass(frozen=True, kw_only=True)
