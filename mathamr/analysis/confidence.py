@@ -25,7 +25,6 @@ tenth of the questions in turn. The confidence is valid for one system and one c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -108,7 +107,7 @@ class Confidence:
 
     def record(self) -> dict[str, Any]:
         """Return the names of the evidence and all attributes as JSON."""
-        return {"evidence": list(EVIDENCE), **json.loads(json.dumps(asdict(self)))}
+        return {"evidence": list(EVIDENCE), **asdict(self)}
 
 
 def evidence(scores: Scores, k: int, theta: float) -> Floats:
