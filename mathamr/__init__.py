@@ -24,11 +24,7 @@ __all__ = ["MathAMR", "Post", "PostIndex"]
 
 __getattr__ = on_first_use(
     __name__,
-    {
-        "MathAMR": "mathamr.pretrained.model",
-        "Post": "graphs.corpus.post",
-        "PostIndex": "mathamr.pretrained.post_index",
-    },
+    {"MathAMR": "mathamr.pretrained.model", "Post": "graphs.corpus.post", "PostIndex": "mathamr.pretrained.post_index"},
 )
 
 

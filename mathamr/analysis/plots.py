@@ -51,11 +51,7 @@ def threshold_lines(ax: Axes, curves: Mapping[str, Sequence[Threshold]]) -> None
     """Draw the metric of each model over the threshold with its 95 % interval, and a ring at the chosen one (II-B)."""
     for number, (name, curve) in enumerate(curves.items()):
         line_with_interval(
-            ax,
-            number,
-            name,
-            [one.tau for one in curve],
-            [(one.metric.mean, *one.metric.interval()) for one in curve],
+            ax, number, name, [one.tau for one in curve], [(one.metric.mean, *one.metric.interval()) for one in curve]
         )
         best = highest_harmless(curve)
         ring(ax, number, best.tau, best.metric.mean)

@@ -84,12 +84,7 @@ def padded(sets: VectorSets) -> tuple[Tensor, Tensor]:
 
 
 def mine(
-    questions: VectorSets,
-    answers: VectorSets,
-    pairs: Sequence[tuple[int, int]],
-    *,
-    count: int,
-    closest: float | None,
+    questions: VectorSets, answers: VectorSets, pairs: Sequence[tuple[int, int]], *, count: int, closest: float | None
 ) -> list[Example]:
     """Return an example for each pair: the answers nearest to its question by MaxSim, without its right ones.
 

@@ -53,10 +53,7 @@ class FormulaPoints:
 
 
 def formula_points(
-    post_ids: Sequence[str],
-    documents: VectorSets,
-    formula_ids: Sequence[Sequence[str]],
-    visual_ids: Mapping[str, str],
+    post_ids: Sequence[str], documents: VectorSets, formula_ids: Sequence[Sequence[str]], visual_ids: Mapping[str, str]
 ) -> FormulaPoints:
     """Collect the formulas of posts. ``formula_ids[d]`` are the formula map's values of post ``d``, by FORMULA_i.
 

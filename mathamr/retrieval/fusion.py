@@ -133,10 +133,7 @@ def standard_sum(
 
 
 def tune_weight(
-    first: Rankings,
-    second: Rankings,
-    topics: Collection[str],
-    score: Callable[[dict[str, Ranking]], float],
+    first: Rankings, second: Rankings, topics: Collection[str], score: Callable[[dict[str, Ranking]], float]
 ) -> float:
     """Return the weight of ``first`` in 0 ... 1 with the best interpolation on ``topics``, and no others.
 

@@ -247,8 +247,7 @@ def _config(dim: int, hnsw: Hnsw, sets: bool) -> qdrant_edge.EdgeConfig:
             size=dim, distance=cosine, multivector_config=maxsim, hnsw_config=graph(hnsw.m_all)
         )
     return qdrant_edge.EdgeConfig(
-        vectors=vectors,
-        optimizers=qdrant_edge.EdgeOptimizersConfig(indexing_threshold=hnsw.threshold),
+        vectors=vectors, optimizers=qdrant_edge.EdgeOptimizersConfig(indexing_threshold=hnsw.threshold)
     )
 
 

@@ -224,12 +224,7 @@ class ServerIndex:
 
 
 def _upload(
-    server: Server,
-    name: str,
-    columns: Mapping[str, Sequence[str]],
-    documents: VectorSets,
-    sets: bool,
-    report: Report,
+    server: Server, name: str, columns: Mapping[str, Sequence[str]], documents: VectorSets, sets: bool, report: Report
 ) -> int:
     """Upload the points that the collection lacks; return the number that it then has."""
     client = server.client

@@ -133,11 +133,7 @@ class SystemEngine:
         results = [
             Result(shown[post_id], score, overlap=overlap) for (post_id, score), overlap in zip_longest(ranking, common)
         ]
-        seconds = {
-            "query": typed - start,
-            "search": searched - typed,
-            "explanation": time.perf_counter() - searched,
-        }
+        seconds = {"query": typed - start, "search": searched - typed, "explanation": time.perf_counter() - searched}
         return Answer(query, page.with_results(results), None, seconds)
 
     def explain(self, text: str, post_id: str) -> Answer:

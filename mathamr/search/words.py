@@ -90,11 +90,7 @@ class QueryWords:
 
 
 def read_words(
-    graph: DocumentGraph,
-    vocabulary: Vocabulary,
-    *,
-    sentences: Sequence[str] = (),
-    with_formulas: bool = True,
+    graph: DocumentGraph, vocabulary: Vocabulary, *, sentences: Sequence[str] = (), with_formulas: bool = True
 ) -> QueryWords:
     """Return the words and formulas of a graph, by whether ``vocabulary`` has them.
 

@@ -41,12 +41,7 @@ from mathamr.training.pairs import PairSplit, posts_of, sample_pairs, split_pair
 
 
 def own_pairs(
-    corpus: Corpus,
-    files: PostFiles,
-    positives: str,
-    least_score: int,
-    topic_sets: Sequence[TopicSet],
-    console: Console,
+    corpus: Corpus, files: PostFiles, positives: str, least_score: int, topic_sets: Sequence[TopicSet], console: Console
 ) -> PairsApart:
     """Return the training pairs of the searched collection, and those left out since their questions are topics.
 

@@ -45,15 +45,7 @@ from mathamr.retrieval.scores import documents_of
 from mathamr.search.searchable import Searchable
 from mathamr.stages.topic_sets import Encoded, Indexed, Retrieved, TopicSet
 from mathamr.systems.judging import judged
-from mathamr.systems.parts import (
-    cut_topics,
-    formula_scores,
-    joint_size,
-    joint_speed,
-    places_of,
-    run_left,
-    scores_left,
-)
+from mathamr.systems.parts import cut_topics, formula_scores, joint_size, joint_speed, places_of, run_left, scores_left
 from mathamr.systems.registry import system
 from mathamr.systems.searchable.facts import KeptFacts, keep_facts
 from mathamr.systems.searchable.kept import FinishedSearch, KeptSearch, Part, entry

@@ -225,11 +225,7 @@ def load_encoder(
 
 
 def encoder_of(
-    info: CheckpointInfo,
-    weights: Mapping[str, Tensor],
-    device: torch.device | str = "cpu",
-    *,
-    path: Path | None = None,
+    info: CheckpointInfo, weights: Mapping[str, Tensor], device: torch.device | str = "cpu", *, path: Path | None = None
 ) -> Encoder:
     """Return the encoder of these settings and weights, in evaluation mode; messages name ``path``.
 

@@ -137,10 +137,7 @@ def create(client: QdrantClient, name: str, metadata: dict[str, Any], hnsw: Hnsw
 
     def params(m: int, **more: Any) -> models.VectorParams:
         graph = models.HnswConfigDiff(
-            m=m,
-            ef_construct=hnsw.ef_construct,
-            full_scan_threshold=hnsw.threshold,
-            on_disk=options.on_disk or None,
+            m=m, ef_construct=hnsw.ef_construct, full_scan_threshold=hnsw.threshold, on_disk=options.on_disk or None
         )
         return models.VectorParams(
             size=metadata["dim"],

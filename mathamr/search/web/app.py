@@ -190,11 +190,7 @@ def create_app(  # noqa: C901
         "5XX": {"model": Refusal, "description": "The server is busy (503), or has failed."},
     }
     app = FastAPI(
-        title="MathAMR+ search",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url="/api/openapi.json",
-        responses=refusals,
+        title="MathAMR+ search", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json", responses=refusals
     )
     _explain_errors(app)
     turns = Turns(MAX_WAITING)

@@ -181,11 +181,7 @@ def _answers(catalog: Catalog, queries: VectorSets, settings: IndexSearch, conso
 
 
 def _formulas(
-    catalog: Catalog,
-    topics: Sequence[Topic],
-    queries: Sequence[EncodedQuery],
-    settings: IndexSearch,
-    console: Console,
+    catalog: Catalog, topics: Sequence[Topic], queries: Sequence[EncodedQuery], settings: IndexSearch, console: Console
 ) -> dict[str, list[Hit]]:
     """Return the formulas most like the query formula of each topic."""
     formulas = catalog.formulas

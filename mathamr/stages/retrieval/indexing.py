@@ -256,13 +256,7 @@ def _encode_missing(
             if not some:
                 continue
             encoded = encoding_shards.encode_in_shards(
-                encoder,
-                store,
-                some,
-                folder,
-                identity=identity,
-                posts_a_shard=settings.posts_a_shard,
-                progress=advance,
+                encoder, store, some, folder, identity=identity, posts_a_shard=settings.posts_a_shard, progress=advance
             )
             vectors.sets.append(encoded.sets)
             vectors.post_ids += some

@@ -71,11 +71,7 @@ def index_options(settings: SearchSettings, folder: Path, model_hash: str) -> di
 
 
 def index_posts(
-    settings: SearchSettings,
-    vectors: EncodedPosts,
-    post_ids: Sequence[str],
-    folder: Path,
-    questions: Mapping[str, str],
+    settings: SearchSettings, vectors: EncodedPosts, post_ids: Sequence[str], folder: Path, questions: Mapping[str, str]
 ) -> Indexed:
     """Return an index of the posts, which all have vectors.
 

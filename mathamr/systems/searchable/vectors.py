@@ -50,11 +50,7 @@ class VectorSearch:
 
 
 def keep_vectors(
-    settings: SearchSettings,
-    vectors: EncodedPosts,
-    post_ids: Sequence[str],
-    questions: Mapping[str, str],
-    folder: Path,
+    settings: SearchSettings, vectors: EncodedPosts, post_ids: Sequence[str], questions: Mapping[str, str], folder: Path
 ) -> dict[str, Any]:
     """Write an exact index to ``folder``; return the record that :func:`open_vectors` reads.
 

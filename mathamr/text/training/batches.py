@@ -88,13 +88,7 @@ def _joined(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> npt.N
 
 
 def draw_negatives(
-    pool: Rows,
-    row: int,
-    groups: npt.NDArray[np.uint64],
-    train: Rows,
-    count: int,
-    seed: int,
-    known: KnownPairs,
+    pool: Rows, row: int, groups: npt.NDArray[np.uint64], train: Rows, count: int, seed: int, known: KnownPairs
 ) -> list[int]:
     """Return ``count`` pairs whose documents are hard negatives of the pair ``row``.
 

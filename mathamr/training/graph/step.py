@@ -49,10 +49,7 @@ def step_loss(
     """
     sets = forms[0]
     found = loss_of(config)(
-        sets.select(batch.queries),
-        sets.select(batch.documents),
-        temperature,
-        known_positives=batch.known_positives,
+        sets.select(batch.queries), sets.select(batch.documents), temperature, known_positives=batch.known_positives
     )
     total, parts = found.total, found.parts
     if batch.formulas is not None and config.formula_weight > 0:
