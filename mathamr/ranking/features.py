@@ -61,7 +61,7 @@ def names_of(families: Sequence[str], systems: Sequence[str]) -> list[str]:
         elif family == "ranks":
             names += [f"{system}, rank" for system in systems]
         else:
-            names += [name for name, _ in _OF_ANSWERS[family]]
+            names += [name for name, _ in OF_ANSWERS[family]]
     return names
 
 
@@ -72,12 +72,7 @@ def features_of(
     topic: Topic,
     documents: Sequence[str],
 ) -> Floats:
-    """Return the features of documents for a topic (documents, features).
-
-    Args:
-        systems: scores of each system by topic.
-        documents: all candidates for the topic.
-    """
+    """Return the features (documents, features) of all candidates for a topic; ``systems`` has the scores by topic."""
     columns: list[Floats] = []
     for family in families:
         if family in ("standard", "ranks"):
@@ -86,7 +81,7 @@ def features_of(
         else:
             columns += [
                 np.array([measure(facts, topic, name) for name in documents], dtype=np.float64)
-                for _, measure in _OF_ANSWERS[family]
+                for _, measure in OF_ANSWERS[family]
             ]
     return np.column_stack(columns) if columns else np.zeros((len(documents), 0))
 
@@ -120,7 +115,7 @@ def _logarithm(counts: Mapping[str, int], post: Post | None) -> float:
     return 0.0 if post is None else math.log1p(counts.get(post.post_id, 0))
 
 
-_OF_ANSWERS: Mapping[str, Sequence[tuple[str, Callable[[Facts, Topic, str], float]]]] = {
+OF_ANSWERS: Mapping[str, Sequence[tuple[str, Callable[[Facts, Topic, str], float]]]] = {
     "votes": (
         ("votes of the answer", lambda facts, topic, answer: _votes(facts.posts.get(answer))),
         ("votes of the question", lambda facts, topic, answer: _votes(facts.question_of(answer, topic))),
@@ -135,4 +130,5 @@ _OF_ANSWERS: Mapping[str, Sequence[tuple[str, Callable[[Facts, Topic, str], floa
         ("links of the question", lambda facts, topic, own: _logarithm(facts.links, facts.question_of(own, topic))),
     ),
 }
-FAMILIES = ("standard", "ranks", *_OF_ANSWERS)
+"""Families of features that are known of posts: names, and functions of facts, topic and answer."""
+FAMILIES = ("standard", "ranks", *OF_ANSWERS)

@@ -36,7 +36,7 @@ from graphs.stores.posts import PostTexts
 from mathamr.evaluation.efficiency import Stopwatch
 from mathamr.evaluation.result_names import file_name
 from mathamr.evaluation.runs import Qrels, Run
-from mathamr.ranking.features import FAMILIES, Facts, features_of, names_of
+from mathamr.ranking.features import FAMILIES, OF_ANSWERS, Facts, features_of, names_of
 from mathamr.ranking.judged import Floats, JudgedTopic, year_of
 from mathamr.ranking.left_out import LEARNERS, LeftOut, fit_left_out, read_left_out
 from mathamr.retrieval.fusion import with_posts
@@ -56,7 +56,6 @@ WEIGHTS = "weights.json"
 FACTS = "facts.db"
 _FOLDS = 5
 _READ_TOGETHER = 10_000  # texts
-_OF_RANKINGS = {"standard", "ranks"}  # families of features that need no posts
 
 
 @system("learned")
@@ -72,7 +71,7 @@ class LearnedSystem(System[LearnedSettings]):
             raise ConfigError(f"learned.features has {unknown[0]}, which is not one of {', '.join(FAMILIES)}")
         if len(set(own.features)) < len(own.features):
             raise ConfigError(f"learned.features={own.features}; name each family once")
-        if not _OF_RANKINGS & set(own.features):
+        if set(own.features) <= OF_ANSWERS.keys():
             raise ConfigError(f"learned.features={own.features} ignores the rankings of learned.of; add standard")
         of_posts = sorted(_of_posts(settings))
         if of_posts and any(topic_set.task == 2 for topic_set in topic_sets):
@@ -209,7 +208,7 @@ class LearnedSystem(System[LearnedSettings]):
 
 def _of_posts(settings: LearnedSettings) -> set[str]:
     """Return the families of features that are known of posts, and not of scores."""
-    return set(settings.learned.features) - _OF_RANKINGS
+    return set(settings.learned.features) & OF_ANSWERS.keys()
 
 
 def parts_of(topics: Sequence[Topic]) -> dict[str, str]:

@@ -57,18 +57,18 @@ def run_left(place: Path, test_name: TestName, task: Task) -> Run:
 
 
 def formula_scores(
-    runs: Sequence[Run], k: int, visual_ids: Mapping[str, str], cuts: Sequence[Collection[str] | None] | None = None
+    runs: Sequence[Run], k: int, visual_ids: Mapping[str, str], cuts: Sequence[Collection[str] | None]
 ) -> list[dict[str, TopicScores]]:
     """Return the scores of runs of Task 2 by topic; formulas of one visual id have one name in all of them.
 
     Args:
         k: most results of a topic in a run whose ``cuts`` are unknown.
-        cuts: topics whose list is cut in each run, as :func:`cut_topics` returns them; None: unknown.
+        cuts: topics whose list is cut in each run, as :func:`cut_topics` returns them.
     """
     rankings = [rankings_of(run) for run in runs]
     known = [
         {topic for topic, ranking in own.items() if len(ranking) >= min(k, MAX_PER_TOPIC)} if cut is None else cut
-        for own, cut in zip(rankings, cuts or [None] * len(runs), strict=True)
+        for own, cut in zip(rankings, cuts, strict=True)
     ]
     return [
         {topic: with_floor(dict(ranking), cut=topic in cut) for topic, ranking in own.items()}

@@ -52,7 +52,7 @@ def test_formulas_of_one_visual_id_have_one_score_of_each_system() -> None:
         Run("structure", {"B.1": [Hit("f1", 0.9, "p"), Hit("f3", 0.1, "r")]}, 2),
         Run("pairs", {"B.1": [Hit("f2", 7.0, "q")]}, 2),
     ]
-    structure, pairs = formula_scores(runs, 10, {"f1": "v", "f2": "v", "f3": "w"})
+    structure, pairs = formula_scores(runs, 10, {"f1": "v", "f2": "v", "f3": "w"}, [None, None])
     assert structure["B.1"].scores == {"f1": 0.9, "f3": 0.1}
     assert pairs["B.1"].scores == {"f1": 7.0}
 

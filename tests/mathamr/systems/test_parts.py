@@ -150,7 +150,7 @@ def test_formulas_are_counted_before_they_are_merged() -> None:
     hits = [Hit("f1", 0.9, "p"), Hit("f2", 0.89, "p"), Hit("f3", 0.88, "p"), Hit("f4", 0.87, "p")]
     visual_ids = {"f1": "v", "f2": "v", "f3": "w", "f4": "x"}
     runs = [Run("part", {"B.1": hits}, 2)]
-    (unknown,) = formula_scores(runs, 4, visual_ids)
+    (unknown,) = formula_scores(runs, 4, visual_ids, [None])
     (complete,) = formula_scores(runs, 4, visual_ids, [[]])
     (cut,) = formula_scores(runs, 1000, visual_ids, [["B.1"]])
     assert [own["B.1"].floor for own in (unknown, complete, cut)] == [0.87, 0.0, 0.87]
