@@ -87,10 +87,7 @@ def auc(values: ArrayLike, success: ArrayLike) -> float:
 def auc_interval(
     values: ArrayLike, success: ArrayLike, *, samples: int = 1000, seed: int = 0, level: float = 0.95
 ) -> tuple[float, float]:
-    """Return the percentile interval of the AUC over bootstrap samples of questions.
-
-    Samples without a success or without a failure are left out.
-    """
+    """Return the percentile interval of the AUC over bootstrap samples of questions with successes and failures."""
     from scipy.stats import rankdata  # slow to import
 
     array, came = np.asarray(values, dtype=np.float64), np.asarray(success, dtype=bool)

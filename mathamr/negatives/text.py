@@ -100,10 +100,7 @@ class Shortlist:
 
 
 class Mining:
-    """Hard negatives of the pairs ``train`` under ``config``: a :class:`mathamr.text.finetuning.Miner`.
-
-    BM25 ranks at the first call.
-    """
+    """Hard negatives of pairs ``train``, a :class:`mathamr.text.finetuning.Miner`; BM25 ranks at the first call."""
 
     def __init__(self, config: TextConfig, pairs: PairFile, train: Rows) -> None:
         self._config, self._pairs, self._train = config, pairs, train

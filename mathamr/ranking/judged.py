@@ -50,12 +50,7 @@ def ndcg(topic: JudgedTopic, scores: Floats) -> float:
 
 
 def mean_ndcg(topics: Sequence[JudgedTopic], score: Callable[[Floats], Floats]) -> float:
-    """Return the mean of nDCG' over topics.
-
-    Args:
-        topics: judged topics, at least one.
-        score: returns scores (documents,) for features (documents, features).
-    """
+    """Return the mean nDCG' of one topic or more; ``score`` gives (documents,) for features (documents, features)."""
     return float(np.mean([ndcg(topic, score(topic.features)) for topic in topics]))
 
 

@@ -95,11 +95,7 @@ class ApproximateIndex:
 
     @classmethod
     def open(cls, path: Path, *, model_hash: str | None = None) -> ApproximateIndex:
-        """Open an index folder, memory-mapped.
-
-        With ``model_hash``, an index of another model is refused. Raises :class:`StoreError` for a folder that is
-        missing, damaged or of another format.
-        """
+        """Open an index folder, memory-mapped; ``model_hash`` and errors are those of :meth:`ExactIndex.open`."""
         return open_current(path, lambda: cls._open(path, model_hash))
 
     @classmethod

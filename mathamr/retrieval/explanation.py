@@ -84,10 +84,7 @@ class Explanation:
 def explain(
     query: Tensor, query_nodes: Sequence[VirtualNode], document: Tensor, document_nodes: Sequence[VirtualNode]
 ) -> Explanation:
-    """Compare every virtual node of a query with every one of a document.
-
-    Shapes: ``query`` (num_query_nodes, p), ``document`` (num_document_nodes, p).
-    """
+    """Compare all virtual nodes of a query (num_query_nodes, p) and of a document (num_document_nodes, p)."""
     return Explanation(list(query_nodes), list(document_nodes), query.float() @ document.float().T)
 
 

@@ -158,10 +158,7 @@ class Engine:
         return Answer(query, page, best, seconds)
 
     def explain(self, text: str, post_id: str) -> Answer:
-        """Return an answer with this post alone and its explanation; the score is MaxSim.
-
-        Raises :class:`UnknownPostError` for a post that the index does not have.
-        """
+        """Return an answer with this post alone and its explanation; the score is MaxSim. Errors as :meth:`post`."""
         post = self.post(post_id)
         start = time.perf_counter()
         query = self._encode(text)

@@ -100,10 +100,7 @@ class QueryEncoder:
         return self._make.parser_name
 
     def encode(self, query: str) -> EncodedQuery:
-        """Encode a query as it was typed.
-
-        Raises :class:`RetrievalError` for a query that is empty, too long, or has nothing that a parser can read.
-        """
+        """Encode a query as it was typed; raise RetrievalError if it is empty, too long, or cannot be read."""
         encoded = self.encode_typed(typed_post(query))
         if isinstance(encoded, Failure):
             raise RetrievalError(f"the query cannot be read: {encoded.message}")

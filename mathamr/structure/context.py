@@ -44,12 +44,7 @@ class Context:
 
     @classmethod
     def build(cls, posts: Sequence[Sequence[str]], occurrences: Iterable[tuple[int, int]], size: int) -> Context:
-        """Index the words of posts.
-
-        Args:
-            occurrences: number of a formula and of a post that has it.
-            size: number of formulas.
-        """
+        """Index the words of posts; ``occurrences``: number of a formula and of a post that has it."""
         pairs = np.array(list(occurrences), dtype=np.int64).reshape(-1, 2)
         return cls(BM25Index.build([str(place) for place in range(len(posts))], posts), pairs[:, 0], pairs[:, 1], size)
 

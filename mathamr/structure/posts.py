@@ -44,12 +44,7 @@ class FormulasOfPosts:
 
     @classmethod
     def build(cls, occurrences: Iterable[tuple[int, int]], size: int) -> FormulasOfPosts:
-        """Keep the posts of each formula.
-
-        Args:
-            occurrences: number of a formula and of a post that has it.
-            size: number of posts.
-        """
+        """Keep the posts of each formula; ``occurrences``: number of a formula and of a post that has it."""
         pairs = np.array(sorted(occurrences), dtype=np.int64).reshape(-1, 2)
         counts = np.bincount(pairs[:, 0]) if len(pairs) else np.zeros(0, np.int64)
         return cls(np.concatenate([[0], np.cumsum(counts)]), pairs[:, 1], size)

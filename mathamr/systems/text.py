@@ -213,10 +213,7 @@ class TextSystem(System[TextSettings]):
         return trained
 
     def _pretrained(self, settings: TextSettings, encoder: TextEncoder) -> tuple[TextEncoder, Mapping[str, float]]:
-        """Return the encoder after pretraining, and the costs.
-
-        Its losses are not those of fine-tuning, and not in the log.
-        """
+        """Return the encoder after pretraining, and the costs; only losses of fine-tuning are in the log."""
         written, given = _written(settings), settings.data.texts
         folder, costs = pretrained(
             settings.text,

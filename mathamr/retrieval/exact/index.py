@@ -186,10 +186,7 @@ class ExactIndex:
         return part
 
     def without(self, post_ids: Sequence[str]) -> ExactIndex:
-        """Return an index without these documents, over the same vectors.
-
-        Raises :class:`RetrievalError` for a document that the index does not hold.
-        """
+        """Return an index without these documents, over the same vectors; errors as :meth:`only`."""
         if not len(post_ids):
             return self
         part = copy(self)
@@ -234,10 +231,7 @@ class ExactIndex:
         return found if self._searched is None else found & np.isin(places, self._searched)
 
     def vectors_of(self, post_ids: Sequence[str]) -> VectorSets:
-        """Return the vectors of these documents in float32, as :meth:`build` received them.
-
-        Raises :class:`RetrievalError` for a document that the index does not hold.
-        """
+        """Return the vectors of these documents in float32, as :meth:`build` received them; errors as :meth:`only`."""
         rows, ptr = self._rows_of(self._places.of(post_ids))
         device = self._vectors.device
         vectors = self._vectors.index_select(0, torch.from_numpy(rows).to(device)).float()

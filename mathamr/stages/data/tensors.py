@@ -24,12 +24,7 @@ from mathamr.stages.settings import GraphConfig
 def count_labels(
     rows: Iterable[Row], formulas: FormulaMode, console: Console, *, total: int | None = None, workers: int = 1
 ) -> Counts:
-    """Count labels and relations.
-
-    Args:
-        rows: graphs that models learn from.
-        formulas: formula trees that the graphs keep.
-    """
+    """Count labels and relations of ``rows``, graphs that models learn from, with the ``formulas`` that they keep."""
     with console.stage("vocabulary", total=total, unit="graphs") as advance:
         return vocabulary.count(rows, mathamr_plus.decode, formulas, workers=workers, progress=advance)
 

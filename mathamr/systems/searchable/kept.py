@@ -39,12 +39,7 @@ Settings = TypeVar("Settings", bound=JobSettings)
 
 @dataclass(frozen=True)
 class FinishedSearch(Generic[Settings]):
-    """A finished job, with what its search was made with.
-
-    Attributes:
-        queries: topics as its system searched for them.
-        place: folder of its results.
-    """
+    """A finished job: what its search was made with, ``queries`` as they were searched for, and its folder."""
 
     settings: Settings
     trained: Trained
@@ -56,12 +51,7 @@ class FinishedSearch(Generic[Settings]):
 
 @dataclass(frozen=True)
 class KeptSearch:
-    """Files and record that a system kept of a finished job.
-
-    Attributes:
-        record: what ``keep`` returned.
-        parts: conditions that it is made of, opened.
-    """
+    """Files that a system kept of a finished job, the ``record`` that ``keep`` returned, and its opened parts."""
 
     folder: Path
     record: Mapping[str, Any]

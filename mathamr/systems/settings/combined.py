@@ -171,10 +171,7 @@ class RerankConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RerankSettings(JobSettings):
-    """Settings of :class:`mathamr.systems.rerank.RerankSystem`.
-
-    ``train`` says which pairs the attention learns from.
-    """
+    """Settings of :class:`mathamr.systems.rerank.RerankSystem`; the attention learns from the pairs of ``train``."""
 
     retrieval: RetrievalConfig
     rerank: RerankConfig

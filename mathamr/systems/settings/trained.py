@@ -29,11 +29,7 @@ from mathamr.training.config import TrainConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig(EncoderConfig):
-    """Settings of the encoder that is trained, or a trained one.
-
-    Attributes:
-        checkpoint: folder of a model that was trained elsewhere; None: one is trained.
-    """
+    """Settings of the encoder that is trained, or ``checkpoint``, the folder of a model that was trained elsewhere."""
 
     checkpoint: str | None = None
 

@@ -68,12 +68,7 @@ def distribution(papers: Iterable[Paper]) -> dict[str, float]:
 
 
 def tokenized(texts: Sequence[str], tokens_of: Callable[[str], Sequence[str]], *, limit: int) -> Tokenized:
-    """Count the tokens of at least one text.
-
-    Args:
-        tokens_of: function from a text to its tokens.
-        limit: tokens that an encoder reads.
-    """
+    """Count the tokens that ``tokens_of`` finds in at least one text; an encoder reads ``limit`` of a text."""
     counts: Counter[str] = Counter()
     sizes = []
     for own in map(tokens_of, texts):

@@ -143,10 +143,7 @@ class Triplets(TripletLoss):
 
 
 class Cosines(CosineSimilarityLoss):
-    """Mean squared error of the cosine, 1 for the own document and 0 for hard negatives.
-
-    Formula-text paper, section 4.5.
-    """
+    """Mean squared error of the cosine: 1 for the own document, 0 for hard negatives (formula-text paper, 4.5)."""
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
         """Compute the loss of queries, documents and columns of hard negatives, each (B, d)."""
