@@ -34,6 +34,7 @@ import torch
 from torch import Tensor
 
 from graphs.errors import RetrievalError, StoreError
+from graphs.processes import batched
 from graphs.shared_files import only_writer
 from mathamr import maxsim
 from mathamr.evaluation.order import best_first
@@ -196,10 +197,8 @@ class ApproximateIndex:
     def _approximate(self, queries: VectorSets, pool: int, k: int) -> list[Ranking]:
         """Score all documents by their codes, and the best of them by their vectors."""
         count = min(len(self), max(pool, k))
-        originals = list(queries)
         rankings = []
-        for begin in range(0, len(queries), QUERIES):
-            group = originals[begin : begin + QUERIES]
+        for group in batched(queries, QUERIES):
             merging = VectorSets.of([merged(query, QUERY_VECTORS) for query in group])
             parts = [segment.exact.coded_scores(merging, whole=False)[0] for segment in self._segments]
             scores = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)  # (num_queries, N)

@@ -57,9 +57,8 @@ T = TypeVar("T")
 
 
 def as_lists(sets: VectorSets, begin: int, end: int) -> Iterator[list[list[float]]]:
-    """Sets number ``begin`` to ``end`` as lists of vectors, as Qdrant takes them."""
-    ptr = sets.ptr[begin : end + 1].tolist()
-    for start, stop in pairwise(ptr):
+    """Sets number ``begin`` to ``end``, or to the last one, as lists of vectors, as Qdrant takes them."""
+    for start, stop in pairwise(sets.ptr[begin : end + 1].tolist()):
         yield sets.vectors[start:stop].detach().float().tolist()
 
 
@@ -180,8 +179,8 @@ class EmbeddedIndex:
         check_search(self, queries, k)
         rankings = []
         for begin in range(0, len(queries), QUERIES_A_BATCH):
-            end = min(begin + QUERIES_A_BATCH, len(queries))
-            requests = [_request(vectors, strategy, k) for vectors in as_lists(queries, begin, end)]
+            some = as_lists(queries, begin, begin + QUERIES_A_BATCH)
+            requests = [_request(vectors, strategy, k) for vectors in some]
             batch = qdrant_edge.QueryBatchRequest(requests)
             for points in _call(self._data, lambda batch=batch: shard.query_batch(batch)):  # type: ignore[misc]
                 names = [str(self._post_ids[int(str(point.id))]) for point in points]
@@ -212,14 +211,13 @@ def _write_shard(
     shard = _call(path, lambda: qdrant_edge.EdgeShard.create(str(path), config))
     try:
         for begin in range(0, len(documents), POINTS_A_BATCH):
-            end = min(begin + POINTS_A_BATCH, len(documents))
             points = [
                 qdrant_edge.Point(
                     begin + i,
                     {"doc": vectors[-1], "all": vectors} if sets else {"doc": vectors[-1]},
                     {field: values[begin + i] for field, values in columns.items()},
                 )
-                for i, vectors in enumerate(as_lists(documents, begin, end))
+                for i, vectors in enumerate(as_lists(documents, begin, begin + POINTS_A_BATCH))
             ]
             operation = qdrant_edge.UpdateOperation.upsert_points(points)
             _call(path, lambda operation=operation: shard.update(operation))  # type: ignore[misc]

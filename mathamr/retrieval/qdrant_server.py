@@ -187,8 +187,8 @@ class ServerIndex:
         check_search(self, queries, k)
         rankings = []
         for begin in range(0, len(queries), QUERIES_A_BATCH):
-            end = min(begin + QUERIES_A_BATCH, len(queries))
-            batch = [self._request(vectors, strategy, k) for vectors in as_lists(queries, begin, end)]
+            some = as_lists(queries, begin, begin + QUERIES_A_BATCH)
+            batch = [self._request(vectors, strategy, k) for vectors in some]
             responses = self._server(
                 lambda batch=batch: self._server.client.query_batch_points(self._name, batch)  # type: ignore[misc]
             )
