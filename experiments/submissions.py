@@ -138,7 +138,7 @@ def selected_row(experiment: results.Experiment, job: str) -> Row:
     Raises:
         ConfigError: no such job, it has no result, or no job ranks held-out training pairs.
     """
-    done = [row for rows in experiment.done().values() for row in rows]
+    done = experiment.finished()
     if not done:
         raise ConfigError(f"no job of {experiment.name} is finished; run it: {' '.join(experiment.commands)}")
     if job == "best":

@@ -33,12 +33,7 @@ def blocks(experiment: Experiment) -> list[Block]:
     Raises:
         StoreError: a file that does not have the form of :mod:`experiments.analyses.geometry`.
     """
-    found: dict[str, list[Content]] = {}
-    for condition, rows in experiment.done().items():
-        for row in rows:
-            content = content_of(experiment.place(row) / "geometry.json")
-            if content is not None:
-                found.setdefault(condition, []).append(content)
+    found = experiment.read_jobs(lambda place: content_of(place / "geometry.json"))
     if not found:
         return []
     try:
