@@ -140,9 +140,7 @@ def without_copies(rows: Sequence[Row]) -> list[Row]:
 
 
 def mean_table(
-    rows: Sequence[Row],
-    columns: Mapping[str, tuple[str, float]],
-    show: Callable[[Sequence[float]], str] = spread,
+    rows: Sequence[Row], columns: Mapping[str, tuple[str, float]], show: Callable[[Sequence[float]], str] = spread
 ) -> list[list[str]]:
     """Return a header and one line for each condition: mean ± standard deviation (n - 1) over its finished seeds.
 

@@ -19,15 +19,7 @@ from graphs.errors import FormulaError
 from graphs.formulas.latex.compounds import SPLITTING, joined, split
 from graphs.formulas.latex.nodes import MathList, Node, ScriptMark, Token
 from graphs.formulas.latex.spaces import SPACE_COMMANDS, given_space
-from graphs.formulas.latex.symbols import (
-    LETTERS,
-    LIMITS_IN_DISPLAY,
-    SPACE,
-    SPACES,
-    SYMBOLS,
-    WIDE,
-    symbol,
-)
+from graphs.formulas.latex.symbols import LETTERS, LIMITS_IN_DISPLAY, SPACE, SPACES, SYMBOLS, WIDE, symbol
 from graphs.formulas.latex.tokens import BuiltIn, Macro, Macros, bracketed, expansion, group, read_macros, tokens
 from graphs.formulas.mathml import clean_plain
 
