@@ -160,7 +160,6 @@ class FileReport:
     """Result of the check of a file.
 
     Args:
-        results: number of results.
         topics: number of topics with results.
         problems: problems, in the order of lines.
         missing_topics: topics of the collection without a result; None: topics and ids were not looked up.

@@ -364,11 +364,11 @@ class Reader:
         out.append(ScriptMark(script, sup, floating, self.depth))
 
     def _rest_as_denominator(self, command: str, out: list[Node], stop: frozenset[str]) -> Node:
-        numerator = self.math_list([item for item in out if item is not EMPTY])
+        numerator = self.math_list(out[:])
         out.clear()
         if command == r"\above":
             given_space(self, command)
-        denominator = self.math_list([item for item in self.items(stop) if item is not EMPTY])
+        denominator = self.math_list(self.items(stop))
         return split(command, numerator, denominator)
 
 
