@@ -138,8 +138,7 @@ def _of_file(name: str) -> Callable[[Sequence[str]], int]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
-    function: Callable[[Sequence[str]], int] = module.main
-    return function
+    return module.main
 
 
 def _listed(name: str, entries: Sequence[tuple[str, str]]) -> str:

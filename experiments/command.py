@@ -11,7 +11,8 @@ the first of several ranks prints. A closed output (``| head``) is not an error:
 other programs, if the command has not ended before. A character that the output's encoding lacks is printed as
 ``\\xe9`` or ``\\u03b1``.
 
-Every command takes ``--debug``, which raises the exception with its traceback.
+The docstring of a command's module is its help, so ``main`` has none. Every command takes ``--debug``, which raises the
+exception with its traceback.
 
 >>> @command
 ... def main(arguments: Sequence[str] | None = None) -> str:

@@ -125,11 +125,7 @@ def displaced(missing: Sequence[Job], folder: Path, command: str) -> list[str]:
 
 
 def of_other_code(jobs: Sequence[Job], done: Sequence[Job], folder: Path, models: Models) -> str:
-    """Return a note on finished jobs and models that another version of ``mathamr/`` made; "" without any.
-
-    Args:
-        done: those of the jobs that are finished.
-    """
+    """Return a note on finished jobs and models that another version of ``mathamr/`` made; "" without any."""
     records = [read_json(folder / "jobs" / job.name / RANKINGS) or {} for job in done]
     results = sum(record.get("mathamr") != mathamr_version() for record in records)
     trained = {models.folder(job) for job in jobs if models.is_of_other_code(job)}

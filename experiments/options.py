@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from graphs.corpus.corpus import Corpus
     from mathamr.text.asking.models import LanguageModel
 
+PROGRAM = ["python", "-m", "experiments.run"]
+"""First words of the commands in ``experiment.json``."""
+
 CONFIG_DIR = "--config-dir="
 """Option of ``mathamr run`` with a further folder like ``conf/``, as commands in ``experiment.json`` have it."""
 

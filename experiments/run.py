@@ -39,7 +39,7 @@ from experiments.configuration.errors import CONFIGURATION_ERRORS, check_words, 
 from experiments.configuration.registration import fault_of, job_settings, register, validated
 from experiments.models import Models
 from experiments.notes import beaten, displaced, misnamed, of_other_code, unmet, unread, without_effect
-from experiments.options import CONFIG_DIR
+from experiments.options import CONFIG_DIR, PROGRAM
 from experiments.plan import Job, finished, plan, select, state, status, with_needs
 from experiments.report import blocks, breakdowns, results, tables, taking_part
 from experiments.report.results import Experiment
@@ -230,7 +230,7 @@ def main(config: DictConfig) -> None:
     folders = [source.path for source in given.runtime.config_sources if source.provider == "command-line"]
     words = [*(f"{CONFIG_DIR}{folder}" for folder in folders), *given.overrides.task]
     try:
-        ended = run(validated(config), shlex.join(["python", "-m", "experiments.run", *words]))
+        ended = run(validated(config), shlex.join([*PROGRAM, *words]))
         print(ended.table)
         sys.stdout.flush()
     except Interrupted as error:

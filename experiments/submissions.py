@@ -138,7 +138,7 @@ def selected_row(experiment: results.Experiment, job: str) -> Row:
     Raises:
         ConfigError: no such job, it has no result, or no job ranks held-out training pairs.
     """
-    done = [row for rows in experiment.done().values() for row in rows]
+    done = experiment.finished()
     if not done:
         raise ConfigError(f"no job of {experiment.name} is finished; run it: {' '.join(experiment.commands)}")
     if job == "best":
@@ -160,7 +160,6 @@ class FileReport:
     """Result of the check of a file.
 
     Args:
-        results: number of results.
         topics: number of topics with results.
         problems: problems, in the order of lines.
         missing_topics: topics of the collection without a result; None: topics and ids were not looked up.

@@ -47,7 +47,6 @@ BENCHMARKS = {
 
 @command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark that the first argument names, with the arguments after it."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] in (["-h"], ["--help"]):
         print(_usage())

@@ -39,8 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
 
     from mathamr.stages.console import Console
 
-    said: str = given.run(given, Console())
-    return said
+    return given.run(given, Console())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -51,8 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from mathamr.stages.console import Console
 
     try:
-        code: int = given.run(given, Console())
-        return code
+        return given.run(given, Console())
     except (MathAMRError, OSError) as error:
         if isinstance(error, ConfigError | BrokenPipeError):
             raise
@@ -246,12 +245,7 @@ def export(given: argparse.Namespace, console: Console) -> int:
     task = int(given.task) if given.task.isdecimal() else given.task
     with console.stage("exporting", unit="posts") as advance:
         written = export_beir(
-            corpus_of(given),
-            given.to,
-            task=task,
-            years=given.years,
-            split=given.split,
-            progress=advance,
+            corpus_of(given), given.to, task=task, years=given.years, split=given.split, progress=advance
         )
     for count, what, why in (
         (written.failures, "post", "that cannot be read, or with the id of an earlier post"),

@@ -88,8 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
         parser.error("--visual-ids is an option of Task 2; Task 1 fuses posts by their ids; leave it out")
     if given.task == 1 and getattr(given, "context", 0.0):
         parser.error("--context is an option of Task 2, which finds formulas; add --task 2, or leave it out")
-    said: str = given.run(given)
-    return said
+    return given.run(given)
 
 
 def of_index(given: argparse.Namespace) -> str:

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.command import command
-from experiments.options import parser_of, setting
+from experiments.options import PROGRAM, parser_of, setting
 from graphs.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def command_of(row: Expectation, outputs: Path) -> list[str]:
         arguments.append(setting("data.root", root))
     elif row.data.variable:
         arguments.append(f"data.root=${row.data.variable}")
-    return ["python", "-m", "experiments.run", *arguments, setting("outputs", place_of(row, outputs)), only]
+    return [*PROGRAM, *arguments, setting("outputs", place_of(row, outputs)), only]
 
 
 def content(row: Expectation, outputs: Path, verdict: Verdict | None = None) -> dict[str, Any]:

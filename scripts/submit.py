@@ -69,13 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         files = {path: given.task or task_of(path) for path in given.check}
     else:
         written = write_submission(
-            given.experiment,
-            given.job,
-            given.team,
-            given.run,
-            given.out,
-            alternate=given.alternate,
-            root=given.root,
+            given.experiment, given.job, given.team, given.run, given.out, alternate=given.alternate, root=given.root
         )
         files, collection, job = written.files, written.collection, written.job
         if not given.json:

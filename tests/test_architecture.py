@@ -1,5 +1,6 @@
 """Imports run one way: between the floors, and within a floor (docs/architecture.md)."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -180,6 +181,17 @@ def test_no_module_imports_what_mypy_skips() -> None:
 
     assert {"torch.distributed", "transformers.AutoTokenizer", "wandb"} <= imported
     assert [name for name in imported if matches(name, skipped) and not matches(name, followed)] == []
+
+
+def test_the_docstring_of_a_commands_module_is_its_help() -> None:
+    commands = 0
+    for name, path in modules("experiments", "scripts").items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and "command" in map(ast.unparse, node.decorator_list):
+                commands += node.name == "main"
+                assert node.name != "main" or (ast.get_docstring(tree) and ast.get_docstring(node) is None), name
+    assert commands > 20
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:

@@ -72,8 +72,7 @@ def best_matches(space: EmbeddingSpace, topic: str) -> NDArray[np.floating]:
     """Return the best match of each of a topic's vectors in each post, (vectors, posts)."""
     query = space.queries.select(torch.tensor([space.topics.index(topic)])).vectors
     each = VectorSets(query, torch.arange(len(query) + 1))
-    matches: NDArray[np.floating] = maxsim.scores(each, space.documents).numpy()
-    return matches
+    return maxsim.scores(each, space.documents).numpy()
 
 
 def _of_topic(

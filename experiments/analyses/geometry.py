@@ -351,8 +351,7 @@ def _one_each(sets: VectorSets, kinds: NDArray[np.integer]) -> Floats:
     owner = np.repeat(np.arange(len(sets)), sets.sizes.numpy())
     sums = np.zeros((len(sets), sets.vectors.shape[1]))
     np.add.at(sums, owner, sets.vectors.float().numpy())
-    means: Floats = sums / sets.sizes.numpy()[:, None]
-    return means
+    return sums / sets.sizes.numpy()[:, None]
 
 
 def _scores(config: GeometryConfig, right: Floats, ranks: Floats, gains: Floats) -> dict[str, list[float | None]]:

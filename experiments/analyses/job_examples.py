@@ -90,12 +90,15 @@ def examples(
     found = texts([hit.doc_id for hits in first.values() for hit in hits])
     shown = {post_id: (post.title, as_text(post.text)) for post_id, post in found.items()}
     return [
-        _example(
-            name,
-            as_text(extract(replace(posts[name], body=""))),
-            as_text(extract(replace(posts[name], title=""))),
-            [(hit, hit.doc_id, qrels.get(name, {}).get(hit.doc_id), *shown.get(hit.doc_id, ("", ""))) for hit in hits],
-        )
+        {
+            "topic": name,
+            "title": as_text(extract(replace(posts[name], body=""))),
+            "body": as_text(extract(replace(posts[name], title=""))),
+            "results": [
+                _result(rank, hit, hit.doc_id, qrels.get(name, {}).get(hit.doc_id), *shown.get(hit.doc_id, ("", "")))
+                for rank, hit in enumerate(hits, 1)
+            ],
+        }
         for name, hits in first.items()
     ]
 
@@ -117,28 +120,23 @@ def formula_examples(
     for name, hits in first.items():
         queries = (one for one in extract(topics[name].post).formulas if one.formula_id == topics[name].formula_id)
         results = [
-            (
+            _result(
+                rank,
                 hit,
                 f"{hit.doc_id} in post {hit.post_id}",
                 qrels[name].get(visual_ids.get(hit.doc_id, "")),
                 "",
                 latex.get(hit.doc_id, ""),
             )
-            for hit in hits
+            for rank, hit in enumerate(hits, 1)
         ]
-        built.append(_example(name, "", "".join(f"${formula.latex}$" for formula in queries), results))
+        body = "".join(f"${formula.latex}$" for formula in queries)
+        built.append({"topic": name, "title": "", "body": body, "results": results})
     return built
 
 
-def _example(
-    topic: str, title: str, body: str, results: Sequence[tuple[Hit, str, int | None, str, str]]
-) -> dict[str, Any]:
-    """Return a topic with its results: hit, post, grade, title and body of each."""
-    shown = [
-        {"rank": rank, "post": post, "score": round(hit.score, 4), "grade": grade, "title": own_title, "body": own_body}
-        for rank, (hit, post, grade, own_title, own_body) in enumerate(results, 1)
-    ]
-    return {"topic": topic, "title": title, "body": body, "results": shown}
+def _result(rank: int, hit: Hit, post: str, grade: int | None, title: str, body: str) -> dict[str, Any]:
+    return {"rank": rank, "post": post, "score": round(hit.score, 4), "grade": grade, "title": title, "body": body}
 
 
 def write(job: Job, place: Path, system: System[Any], encoded: Encoded, topic_set: TopicSet, run: Run) -> None:

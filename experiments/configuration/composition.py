@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from experiments.configuration.config import ExperimentConfig
 from experiments.configuration.errors import CONFIGURATION_ERRORS, refusal
 from experiments.configuration.registration import compose_words, validated
-from experiments.options import CONFIG_DIR, quoted, setting
+from experiments.options import CONFIG_DIR, PROGRAM, quoted, setting
 from graphs.amr import parsers
 from graphs.errors import ConfigError
 from mathamr.default_settings import values
@@ -28,8 +28,6 @@ from mathamr.model.config import EncoderConfig
 from mathamr.model.label_vectors import is_hash
 from mathamr.stages.settings import GraphConfig
 from mathamr.training.config import TrainConfig
-
-_PROGRAM = ["python", "-m", "experiments.run"]
 
 
 def read_groups(overrides: Sequence[str], *groups: str) -> list[dict[str, Any]]:
@@ -90,7 +88,7 @@ def configuration_of(command: str, root: Path | None = None) -> DictConfig:
         words = shlex.split(command)
     except ValueError:  # a quotation that does not end
         words = []
-    if words[:3] != _PROGRAM:
+    if words[:3] != PROGRAM:
         raise ConfigError(f"experiment.json names the command {command!r}, which is not one of experiments.run")
     folders = [word.removeprefix(CONFIG_DIR) for word in words if word.startswith(CONFIG_DIR)]
     if gone := [folder for folder in folders if not Path(folder).is_dir()]:

@@ -16,8 +16,8 @@ def blocks(experiment: Experiment, file: str) -> list[Block]:
     """Return the first results for some topics in each condition, from its first seed that has them."""
     topics: dict[str, tuple[str, str]] = {}  # title and body
     found: dict[str, dict[str, list[Found]]] = {}  # topic -> condition -> results
-    done = experiment.done()
-    for row in (row for rows in done.values() for row in rows):
+    rows = experiment.finished()
+    for row in rows:
         path = experiment.place(row) / file
         try:
             for record in results.content_of(path) or []:
@@ -29,11 +29,12 @@ def blocks(experiment: Experiment, file: str) -> list[Block]:
             raise StoreError(f"no examples ({error!r}); remove result.json and run again", path=path) from error
     if not topics:
         return []
+    done = dict.fromkeys(row["condition"] for row in rows)
     table = [["Topic", *(experiment.label(name) for name in done)]]
     for topic, by_condition in found.items():
         grades = [["–" if one.grade is None else str(one.grade) for one in by_condition.get(name, [])] for name in done]
         table.append([topic, *(" ".join(line) for line in grades)])
-    lowest = {row.get("relevant_grade", RELEVANT) for rows in done.values() for row in rows}
+    lowest = {row.get("relevant_grade", RELEVANT) for row in rows}
     grades_of = "3 high, 2 medium, 1 low, 0 not relevant"
     if experiment.measures != ARQMATH:
         grades_of = "grades of the collection"

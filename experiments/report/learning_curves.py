@@ -20,11 +20,8 @@ _NOTE = (
 
 def blocks(experiment: Experiment) -> list[Block]:
     """Return learning curves; conditions that share their models share a line."""
-    logs: dict[str, list[list[Row]]] = {}
-    for condition, rows in experiment.done().items():
-        seeds = [records for row in rows if (records := epochs(experiment.place(row)))]
-        if seeds:
-            logs[experiment.label(condition)] = seeds
+    found = experiment.read_jobs(lambda place: epochs(place) or None)
+    logs = {experiment.label(condition): seeds for condition, seeds in found.items()}
     if not logs:
         return []
     labelled = charts.grouped(logs, operator.eq)

@@ -20,16 +20,17 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from graphs.errors import ConfigError, StoreError
 from mathamr.evaluation.result_file import RESULT, checked
 from mathamr.evaluation.result_names import ARQMATH, TestName, column, file_name
 
 Row = dict[str, Any]
+_Content = TypeVar("_Content")
 _BETTER = ("done", "running elsewhere", "failed", "unfinished", "missing")  # of two folders with one job
 
 
@@ -65,7 +66,7 @@ class Experiment:
     @property
     def first_measure(self) -> str:
         """Column of the first measure that all finished jobs have, in one of the tasks; else of the first one."""
-        done = [row for rows in self.done().values() for row in rows]
+        done = self.finished()
         shared = (m for m in self.measures if all(any(column(task, m) in row for task in self.tasks) for row in done))
         return next(shared, next(iter(self.measures)))
 
@@ -82,13 +83,24 @@ class Experiment:
         """Return the label of a condition in tables and plots."""
         return self.labels.get(condition, condition)
 
+    def finished(self) -> list[Row]:
+        """Return the finished rows."""
+        return [row for row in self.rows if row["status"] == "done"]
+
     def done(self) -> dict[str, list[Row]]:
         """Return condition -> its finished rows, by seed; conditions without any are left out."""
         found: dict[str, list[Row]] = {}
-        for row in self.rows:
-            if row["status"] == "done":
-                found.setdefault(row["condition"], []).append(row)
+        for row in self.finished():
+            found.setdefault(row["condition"], []).append(row)
         return found
+
+    def read_jobs(self, read: Callable[[Path], _Content | None]) -> dict[str, list[_Content]]:
+        """Return condition -> contents of its finished jobs, as ``read`` finds them in their folders, None left out."""
+        found = {
+            condition: [content for row in rows if (content := read(self.place(row))) is not None]
+            for condition, rows in self.done().items()
+        }
+        return {condition: contents for condition, contents in found.items() if contents}
 
     def place(self, row: Row) -> Path:
         """Return the folder of a row's job."""
@@ -305,10 +317,9 @@ def _check_one_table(experiment: Experiment) -> None:
     grades = [column(task, "relevant_grade") for task in experiment.tasks]
     judged = [column(task, name) for task in experiment.tasks for name in ("judgments", "judgments_hash")]
     topics = dict.fromkeys(column(task, "topics") for task in (1, 2, *experiment.tasks))
-    rows = [row for of_condition in experiment.done().values() for row in of_condition]
     for what in ("regime", "years", *grades, *judged, *topics):
         values: dict[str, Row] = {}
-        for row in rows:
+        for row in experiment.finished():
             if what in row or what not in judged:  # earlier versions did not record judgments
                 values.setdefault(str(row.get(what)), row)
         if len(values) > 1:

@@ -140,9 +140,7 @@ def without_copies(rows: Sequence[Row]) -> list[Row]:
 
 
 def mean_table(
-    rows: Sequence[Row],
-    columns: Mapping[str, tuple[str, float]],
-    show: Callable[[Sequence[float]], str] = spread,
+    rows: Sequence[Row], columns: Mapping[str, tuple[str, float]], show: Callable[[Sequence[float]], str] = spread
 ) -> list[list[str]]:
     """Return a header and one line for each condition: mean ± standard deviation (n - 1) over its finished seeds.
 
@@ -248,7 +246,7 @@ def _others(thesis: ThesisTable | None, width: int, head: list[str], shown: Sequ
 
 def same_setting(experiment: Experiment, thesis: ThesisTable) -> bool:
     """Return whether every finished job was run in the setting of a table of the thesis."""
-    rows = [row for done in experiment.done().values() for row in done]
+    rows = experiment.finished()
     return bool(rows) and all(thesis.is_setting_of(row, years=row.get("years") or ()) for row in rows)
 
 
@@ -277,8 +275,7 @@ def _setting(experiment: Experiment, thesis: ThesisTable) -> str:
 
     The thesis's table and our jobs differ in a key, e.g. ``regime judged, here mini; topics 78, here 104``.
     """
-    rows = [row for done in experiment.done().values() for row in done]
-    differing = []
+    rows, differing = experiment.finished(), []
     for key, value in thesis.setting.items():
         if key == "task":
             continue
@@ -329,7 +326,7 @@ def plain_table(experiment: Experiment, columns: Mapping[str, tuple[str, float]]
     Raises:
         StoreError: a value that is no number.
     """
-    done = [row for rows in experiment.done().values() for row in rows]
+    done = experiment.finished()
     known = {key: column for key, column in columns.items() if any(row.get(key) is not None for row in done)}
     if not known:
         return None
@@ -345,7 +342,7 @@ def plain_table(experiment: Experiment, columns: Mapping[str, tuple[str, float]]
 
 def parameter_groups(experiment: Experiment) -> dict[str, tuple[str, float]]:
     """Return the columns that count the parameters of one part of the model."""
-    keys = sorted({key for rows in experiment.done().values() for row in rows for key in row})
+    keys = sorted({key for row in experiment.finished() for key in row})
     prefix = "parameters_"
     return {key: (key.removeprefix(prefix), 1.0) for key in keys if key.startswith(prefix)}
 

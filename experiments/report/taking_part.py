@@ -12,7 +12,7 @@ from mathamr.evaluation.result_names import column
 
 def warnings(experiment: Experiment) -> list[Block]:
     """Topics and judged documents that did not take part, with the conditions; jobs of other posts, graphs or seeds."""
-    rows = [row for done in experiment.done().values() for row in done]
+    rows = experiment.finished()
     found: dict[str, list[Row]] = {}
     for row in rows:
         for task in experiment.tasks:
@@ -30,8 +30,7 @@ def warnings(experiment: Experiment) -> list[Block]:
 
 def _of_other_posts(experiment: Experiment) -> list[str]:
     """Return a line if finished jobs, e.g. of two machines, searched different collections."""
-    rows = [row for done in experiment.done().values() for row in done]
-    found = sorted({str(row["collection_hash"]) for row in rows if row.get("collection_hash")})
+    found = sorted({str(row["collection_hash"]) for row in experiment.finished() if row.get("collection_hash")})
     if len(found) < 2:
         return []
     return [
@@ -42,7 +41,7 @@ def _of_other_posts(experiment: Experiment) -> list[str]:
 
 def of_other_graphs(experiment: Experiment) -> list[str]:
     """Return a line if finished jobs were made from different graphs."""
-    sources = [str(row.get("source", "")) for done in experiment.done().values() for row in done]
+    sources = [str(row.get("source", "")) for row in experiment.finished()]
     graphs = {source.split("-")[1] for source in sources if "-" in source}  # other systems have no graphs
     if len(graphs) < 2:
         return []
@@ -65,7 +64,7 @@ def _of_other_seeds(experiment: Experiment) -> list[str]:
 
 def leaks(experiment: Experiment) -> list[Block]:
     """Return a line of what leak control has left out; none where no model learned from pairs."""
-    rows = [row for done in experiment.done().values() for row in done if "pairs_left_out" in row]
+    rows = [row for row in experiment.finished() if "pairs_left_out" in row]
     if not rows:
         return []
     found = sorted({(int(row["pairs_left_out"]), int(row["questions_left_out"])) for row in rows})

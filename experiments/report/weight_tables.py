@@ -29,11 +29,7 @@ _Learned = tuple[str, dict[str, dict[str, float]]]
 
 def virtual_node_weights(experiment: Experiment) -> list[Block]:
     """Return the table of all ways; empty if no job has the analysis."""
-    contents: dict[str, list[dict[str, float]]] = {}
-    for condition, rows in experiment.done().items():
-        found = [one for row in rows if (one := _scores(experiment.place(row) / weighting.FILE))]
-        if found:
-            contents[condition] = found
+    contents = experiment.read_jobs(lambda place: _scores(place / weighting.FILE))
     if not contents:
         return []
     ways = list(next(iter(contents.values()))[0])
@@ -51,11 +47,11 @@ def virtual_node_weights(experiment: Experiment) -> list[Block]:
     return [Table(table, "nDCG' with other weights"), Text(note)]
 
 
-def _scores(path: Path) -> dict[str, float]:
-    """Return way -> score of one job; empty if it has no such file."""
+def _scores(path: Path) -> dict[str, float] | None:
+    """Return way -> score of one job; None if it has no such file."""
     content = content_of(path)
     if not content:
-        return {}
+        return None
     try:
         scores = {str(way): float(score) for way, score in content.items()}
         if AS_IT_IS not in scores:

@@ -131,7 +131,7 @@ def report_of(experiment: Experiment) -> list[Block]:
 
 
 def _facts(experiment: Experiment) -> str:
-    rows = [row for done in experiment.done().values() for row in done]
+    rows = experiment.finished()
     if not rows:
         return "No job has finished."
 

@@ -22,6 +22,7 @@ from omegaconf import OmegaConf
 
 from experiments.configuration.errors import CONFIGURATION_ERRORS, refusal
 from experiments.configuration.registration import compose_words, job_settings, validated
+from experiments.options import PROGRAM
 from graphs.errors import ConfigError
 from mathamr.default_settings import CONF
 from mathamr.evaluation.result_names import ARQMATH
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 SWEEPS = CONF / "sweeps"
 MOST_TRIALS = 300  # above, the values of every two parameters are combined, the others at their first
-_PROGRAM = ["python", "-m", "experiments.run"]
 _DRAWN = "${args_no_hyphens}"
 
 
@@ -66,8 +66,8 @@ def read(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"cannot be read as a sweep: {error}", path=path) from error
     command = sweep.get("command") if isinstance(sweep, dict) else None
-    if not isinstance(command, list) or command[1:4] != _PROGRAM or command[-1:] != [_DRAWN]:
-        raise ConfigError(f"no sweep: its command must be [..., {', '.join(_PROGRAM)}, ..., {_DRAWN!r}]", path=path)
+    if not isinstance(command, list) or command[1:4] != PROGRAM or command[-1:] != [_DRAWN]:
+        raise ConfigError(f"no sweep: its command must be [..., {', '.join(PROGRAM)}, ..., {_DRAWN!r}]", path=path)
     parameters = sweep.get("parameters")
     if not isinstance(parameters, dict) or not all(map(_is_parameter, parameters.values())):
         raise ConfigError("no sweep: each parameter must have values, a value, or min and max", path=path)

@@ -203,14 +203,7 @@ def _edge(tree: FormulaTree, parent: int, node: int, x: list[float], y: list[flo
 
 
 def text_element(
-    x: float,
-    y: float,
-    text: str,
-    *,
-    anchor: str = "middle",
-    size: int = 14,
-    weight: str = "normal",
-    halo: bool = False,
+    x: float, y: float, text: str, *, anchor: str = "middle", size: int = 14, weight: str = "normal", halo: bool = False
 ) -> str:
     """Return a text element, escaped; a halo makes it legible over a line."""
     style = f'text-anchor="{anchor}" font-size="{size}" font-weight="{weight}"'

@@ -274,11 +274,7 @@ def under_over(base: Symbol | None, under: Symbol | None, over: Symbol | None) -
     return base
 
 
-def multiscripts(
-    base: Symbol | None,
-    after: Sequence[ScriptPair],
-    before: Sequence[ScriptPair],
-) -> Symbol:
+def multiscripts(base: Symbol | None, after: Sequence[ScriptPair], before: Sequence[ScriptPair]) -> Symbol:
     """Add pairs of scripts (sub, sup) after and before ``base``; several of a kind make a baseline."""
     if base is None or is_blank(base):
         base = Symbol(BLANK)

@@ -193,9 +193,7 @@ def _first_records(messages: list[str]) -> list[str]:
 _RECORDS = 10
 
 
-def _numbered_by(
-    formula_map: dict[str, str], formulas: Sequence[FormulaRef], prefix: str = ""
-) -> tuple[FormulaRef, ...]:
+def _numbered_by(formula_map: dict[str, str], formulas: Sequence[FormulaRef], prefix: str) -> tuple[FormulaRef, ...]:
     """Return the formulas of a post as numbered by a graph made elsewhere; formulas unknown to it come last.
 
     Raises :class:`FormulaError` where the post has no formula with an id of the map.

@@ -38,11 +38,7 @@ class GraphSizes:
             "none": ("nodes", ""),
         }[spec.structure]
         edges = f"2 * (edges + {hierarchy}{auxiliary})"
-        bounds = {
-            nodes: tensors.MAX_NODES,
-            edges: tensors.MAX_EDGES,
-            auxiliary: virtual_nodes.MAX_AUXILIARY_EDGES,
-        }
+        bounds = {nodes: tensors.MAX_NODES, edges: tensors.MAX_EDGES, auxiliary: virtual_nodes.MAX_AUXILIARY_EDGES}
         fits = " AND ".join(f"{number} <= {bound}" for number, bound in bounds.items())
         self.nodes, self.edges, self.auxiliary, self.fits = (f"({one})" for one in (nodes, edges, auxiliary, fits))
 

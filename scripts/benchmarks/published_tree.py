@@ -94,17 +94,17 @@ def _expression(choose: random.Random, leaves: int) -> tuple[str, str, str]:
 
 
 class _Sample:
-    """Uniform sample of a stream (reservoir sampling)."""
+    """Uniform sample of a stream (reservoir sampling), of :data:`KEPT` items."""
 
-    def __init__(self, choose: random.Random, size: int) -> None:
-        self._choose, self._size, self._seen = choose, size, 0
+    def __init__(self, choose: random.Random) -> None:
+        self._choose, self._seen = choose, 0
         self.items: list[int] = []
 
     def add(self, item: int) -> None:
         self._seen += 1
-        if len(self.items) < self._size:
+        if len(self.items) < KEPT:
             self.items.append(item)
-        elif (at := self._choose.randrange(self._seen)) < self._size:
+        elif (at := self._choose.randrange(self._seen)) < KEPT:
             self.items[at] = item
 
 
@@ -146,8 +146,7 @@ class Tree:
         known = WORDS.split()
         words = self._choose.choices(known, weights=[1 / (i + 1) for i in range(len(known))], k=100_000)
         self._text = "".join(f"{word}. " if self._choose.random() < 1 / 15 else f"{word} " for word in words)
-        self._answers, self._formulas = _Sample(self._choose, KEPT), _Sample(self._choose, KEPT)
-        self._visual_ids = _Sample(self._choose, KEPT)
+        self._answers, self._formulas, self._visual_ids = (_Sample(self._choose) for _ in range(3))
         self._next_formula = 1
         self._post_id = 0
 

@@ -94,8 +94,7 @@ def repeated(
 
 
 def judgments(sampled: Sequence[int], originals: int, posts: int, generator: torch.Generator) -> Qrels:
-    """Return judgments of queries from originals ``chosen[i]``: copies graded 3, 2, 1 by their noise, others
-    0."""
+    """Return judgments of queries from originals ``sampled[i]``: copies graded 3, 2, 1 by their noise, others 0."""
     qrels: Qrels = {}
     for number, original in enumerate(sampled):
         copies = range(original, posts, originals)

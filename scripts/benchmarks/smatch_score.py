@@ -25,7 +25,7 @@ from graphs.errors import ConfigError, Failure
 from scripts.benchmarks.peers import peer
 
 
-def score(gold: Path, *, restarts: int = 4, seed: int = 0) -> dict[str, float]:
+def score(gold: Path, *, restarts: int = 4) -> dict[str, float]:
     """Return Smatch precision, recall and F1 of the embedded parser on gold graphs, and sentences per second."""
     if (smatch := peer("smatch", "smatch")) is None:
         raise ConfigError("without the package smatch there is no score; install it")
@@ -37,7 +37,7 @@ def score(gold: Path, *, restarts: int = 4, seed: int = 0) -> dict[str, float]:
     begin, cpu = time.perf_counter(), time.process_time()
     parsed = parser.parse([[sentence] for sentence in sentences])
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
-    random.seed(seed)
+    random.seed(0)
     smatch.iteration_num = restarts + 1
     matched = tried = wanted = 0
     for block, text in track(list(zip(found, parsed, strict=True)), "scoring", disable=not sys.stderr.isatty()):

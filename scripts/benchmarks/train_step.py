@@ -105,10 +105,10 @@ def set_up(
     return TrainingBatches(store, split, config, world), Learner(config, encoder_config, store, world)
 
 
-def _median_ms(part: Callable[[], object], device: torch.device, rounds: int = 7) -> float:
+def _median_ms(part: Callable[[], object], device: torch.device) -> float:
     part()
     times = []
-    for _ in range(rounds):
+    for _ in range(7):
         with Stopwatch(device) as watch:
             part()
         times.append(1_000 * watch.seconds)

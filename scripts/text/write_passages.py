@@ -42,12 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     from mathamr.stages.learning.passages import write_passages
 
     found = write_passages(
-        given.papers,
-        given.out,
-        Console(),
-        parts=given.parts,
-        apart_from=given.apart_from,
-        workers=given.workers,
+        given.papers, given.out, Console(), parts=given.parts, apart_from=given.apart_from, workers=given.workers
     )
     return json.dumps(asdict(found))
 

@@ -33,12 +33,7 @@ def blocks(experiment: Experiment) -> list[Block]:
     Raises:
         StoreError: a file that does not have the form of :mod:`experiments.analyses.geometry`.
     """
-    found: dict[str, list[Content]] = {}
-    for condition, rows in experiment.done().items():
-        for row in rows:
-            content = content_of(experiment.place(row) / "geometry.json")
-            if content is not None:
-                found.setdefault(condition, []).append(content)
+    found = experiment.read_jobs(lambda place: content_of(place / "geometry.json"))
     if not found:
         return []
     try:
@@ -260,10 +255,9 @@ def _kinds(experiment: Experiment, spaces: Contents) -> list[Block]:
     for condition, contents in spaces.items():
         for way in contents[0]["ways"] if len(contents[0]["ways"]) > 1 else ():
             own = " †" if way == contents[0]["own"] else ""
-            line = [experiment.label(condition), f"{_NAMES[way]}{own}", f"{contents[0]['ways'][way]['queries']:,}"]
-            for name in ("accuracy", "mrr", "coe", "roe"):
-                line.append(_over_seeds(contents, _of_one("ways", way, name)))
-            rows.append(line)
+            first = [experiment.label(condition), f"{_NAMES[way]}{own}", f"{contents[0]['ways'][way]['queries']:,}"]
+            names = ("accuracy", "mrr", "coe", "roe")
+            rows.append([*first, *(_over_seeds(contents, _of_one("ways", way, name)) for name in names)])
     if len(rows) == 1:
         return []
     note = "† as the condition searches. Topics: those that have such vectors, and a right answer that has."
@@ -284,9 +278,8 @@ def _collapse(experiment: Experiment, found: Contents) -> list[Block]:
     for condition, contents in found.items():
         for kind, first in (contents[0].get("collapse") or {}).items():
             line = [experiment.label(condition), "all kinds" if kind == "all" else _NAMES[kind]]
-            for name in ("cosine", "rank", "vectors"):
-                line.append(_over_seeds(contents, _of_one("collapse", kind, name)))
-            rows.append([*line, f"{first['documents']:,}"])
+            values = [_over_seeds(contents, _of_one("collapse", kind, name)) for name in ("cosine", "rank", "vectors")]
+            rows.append([*line, *values, f"{first['documents']:,}"])
     if len(rows) == 1:
         return []
     note = (

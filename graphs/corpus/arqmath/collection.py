@@ -228,8 +228,7 @@ class ArqMath:
         published = formulas_of(latex)
         return [
             replace(
-                topic,
-                post=with_whole_latex(with_ids(topic.post, listed.get(number_of(topic.topic_id), {})), published),
+                topic, post=with_whole_latex(with_ids(topic.post, listed.get(number_of(topic.topic_id), {})), published)
             )
             for topic in topics
         ]

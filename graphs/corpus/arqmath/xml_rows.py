@@ -40,9 +40,7 @@ MAX_ROW = 10_000_000
 _BLOCK = 1 << 18
 _KEPT = 1 << 12  # bytes of a row that is too long, in which the end of the file is recognised
 _STARTS = re.compile(rb"<row(?=[\s/>])")
-_WHOLE = re.compile(
-    rb"""<row(?:\s+[\w:.-]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*+\s*(?:/>|>\s*</row\s*>)""",
-)
+_WHOLE = re.compile(rb"""<row(?:\s+[\w:.-]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*+\s*(?:/>|>\s*</row\s*>)""")
 _ID = re.compile(rb"""<row\s+Id\s*=\s*["']([\w.-]{1,40})["']""")
 _END = re.compile(rb"</(?!row\s*>)[\w:.-]+\s*>\s*(?:<!--(?:(?!-->).)*-->\s*)*\Z", re.DOTALL)
 _ENCODING = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)["']""")

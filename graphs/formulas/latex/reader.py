@@ -19,15 +19,7 @@ from graphs.errors import FormulaError
 from graphs.formulas.latex.compounds import SPLITTING, joined, split
 from graphs.formulas.latex.nodes import MathList, Node, ScriptMark, Token
 from graphs.formulas.latex.spaces import SPACE_COMMANDS, given_space
-from graphs.formulas.latex.symbols import (
-    LETTERS,
-    LIMITS_IN_DISPLAY,
-    SPACE,
-    SPACES,
-    SYMBOLS,
-    WIDE,
-    symbol,
-)
+from graphs.formulas.latex.symbols import LETTERS, LIMITS_IN_DISPLAY, SPACE, SPACES, SYMBOLS, WIDE, symbol
 from graphs.formulas.latex.tokens import BuiltIn, Macro, Macros, bracketed, expansion, group, read_macros, tokens
 from graphs.formulas.mathml import clean_plain
 
@@ -372,11 +364,11 @@ class Reader:
         out.append(ScriptMark(script, sup, floating, self.depth))
 
     def _rest_as_denominator(self, command: str, out: list[Node], stop: frozenset[str]) -> Node:
-        numerator = self.math_list([item for item in out if item is not EMPTY])
+        numerator = self.math_list(out[:])
         out.clear()
         if command == r"\above":
             given_space(self, command)
-        denominator = self.math_list([item for item in self.items(stop) if item is not EMPTY])
+        denominator = self.math_list(self.items(stop))
         return split(command, numerator, denominator)
 
 

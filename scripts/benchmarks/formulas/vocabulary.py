@@ -60,20 +60,23 @@ class Pairs:
 
     mathml: dict[str, Counter[str]] = field(default_factory=lambda: {what: Counter() for what in BAGS})
     latex: dict[str, Counter[str]] = field(default_factory=lambda: {what: Counter() for what in BAGS})
-    counts: Counter[str] = field(default_factory=Counter)
+    formulas: int = 0
+    identical: int = 0
+    without_mathml: int = 0
+    without_latex: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
 
     def add(self, official: FormulaTree | None, ours: FormulaTree | None) -> None:
         if official is None:
-            self.counts["without_mathml"] += 1
+            self.without_mathml += 1
             return
-        self.counts["formulas"] += 1
+        self.formulas += 1
         _count(official, self.mathml)
         if ours is None:
-            self.counts["without_latex"] += 1
+            self.without_latex += 1
             return
         _count(ours, self.latex)
-        self.counts["identical"] += _key(official) == _key(ours)
+        self.identical += _key(official) == _key(ours)
 
 
 def _count(tree: FormulaTree, bags: dict[str, Counter[str]]) -> None:
@@ -154,11 +157,11 @@ def _figures(of_kind: dict[TreeKind, Pairs], number: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for kind, pairs in of_kind.items():
         result[kind] = {
-            "formulas": pairs.counts["formulas"],
-            "without_tree_from_mathml": pairs.counts["without_mathml"],
-            "without_tree_from_latex": pairs.counts["without_latex"],
+            "formulas": pairs.formulas,
+            "without_tree_from_mathml": pairs.without_mathml,
+            "without_tree_from_latex": pairs.without_latex,
             "left_out": dict(pairs.left_out),
-            "identical": pairs.counts["identical"] / max(pairs.counts["formulas"], 1),
+            "identical": pairs.identical / max(pairs.formulas, 1),
             **{what: compare(pairs.mathml[what], pairs.latex[what]) for what in BAGS},
             "differences": differences(pairs.mathml["labels"], pairs.latex["labels"], number),
         }

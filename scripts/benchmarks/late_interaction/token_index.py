@@ -79,8 +79,7 @@ def plaid(python: str, folder: Path, documents: VectorSets, queries: VectorSets)
     ran = subprocess.run([python, PROGRAM, folder], stdout=subprocess.PIPE, text=True, check=False)
     if ran.returncode:
         raise ConfigError(f"{python} could not search with fast-plaid (see above); install it there")
-    result: dict[str, float] = json.loads(ran.stdout.splitlines()[-1])
-    return result
+    return json.loads(ran.stdout.splitlines()[-1])
 
 
 def main() -> dict[str, float]:

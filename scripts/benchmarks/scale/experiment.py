@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.configuration.composition import parser_options
-from experiments.options import setting
+from experiments.options import PROGRAM, setting
 from graphs.corpus.corpus import NAMES, open_corpus
 from graphs.corpus.post import Post
 from graphs.processes import batched
@@ -164,7 +164,7 @@ def run(folder: Path, changes: Sequence[str]) -> None:
     words = [*RUN, setting("data.root", folder / "tree"), setting("data.collection", folder / "collection.db")]
     words += [setting("outputs", folder / "outputs"), "experiment.name=full_scale", *changes]
     console = MeasuringConsole(folder / "stages.jsonl")
-    ended = runs.run(validated(compose_words(words)), shlex.join(["python", "-m", "experiments.run", *words]), console)
+    ended = runs.run(validated(compose_words(words)), shlex.join([*PROGRAM, *words]), console)
     console.end()
     if ended.failed:
         raise SystemExit(ended.table)

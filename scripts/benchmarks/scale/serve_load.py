@@ -163,9 +163,5 @@ def summary(load: Load, memory: list[float], clients: int, seconds: float) -> di
         "busy": load.busy,
         "p50_ms": p50,
         "p95_ms": p95,
-        "memory": {
-            "first": round(memory[len(memory) // 10]),
-            "last": round(memory[-1]),
-            "peak": round(max(memory)),
-        },
+        "memory": {"first": round(memory[len(memory) // 10]), "last": round(memory[-1]), "peak": round(max(memory))},
     }
