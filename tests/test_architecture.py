@@ -197,7 +197,7 @@ SLOW = {
     "nltk",
     "pandas",
     "qdrant_client",
-    "rich.progress",
+    "rich.console",
     "safetensors",
     "scipy",
     "sentence_transformers",

@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from rich.console import Console as RichConsole
-
 from graphs.counts import counted
 from mathamr.memory import give_back_memory
 
@@ -55,6 +53,8 @@ class Console:
     """Progress and messages of an experiment, on standard error."""
 
     def __init__(self, *, quiet: bool = False) -> None:
+        from rich.console import Console as RichConsole  # many modules import this one and print nothing
+
         self._rich = RichConsole(stderr=True, highlight=False, soft_wrap=True, quiet=quiet)
         self._said: set[str] = set()
 
