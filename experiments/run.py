@@ -36,7 +36,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from experiments.command import HELP, PartFailedError, ended_by, run_usage, take_debug
-from experiments.configuration.config import ExperimentConfig, read
+from experiments.configuration.config import read
 from experiments.configuration.errors import CONFIGURATION_ERRORS, check_words, refusal
 from experiments.configuration.registration import fault_of, job_settings, register, validated
 from experiments.models import Models
@@ -132,16 +132,16 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
             console.say(line)
     elif config.job == PREPARE:
         return Ended(f"all jobs of {experiment.name} are finished", 0)
-    _write_plan(experiment, jobs, folder, tasks, command)
+    _write_plan(jobs, folder, tasks, command)
     with ExitStack() as present:
         present.enter_context(locked(folder / _PRESENT, wait=True, shared=True))
         try:
             if missing:
                 runner.run(missing)
         except ConfigError:
-            _write_report(experiment, jobs, folder, tasks, command, present)  # of the jobs that have run
+            _write_report(jobs, folder, tasks, command, present)  # of the jobs that have run
             raise
-        found, stands, written = _write_report(experiment, jobs, folder, tasks, command, present)
+        found, stands, written = _write_report(jobs, folder, tasks, command, present)
     lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found)))]
     left_out = tables.not_run(found.rows)
     lines += [
@@ -157,12 +157,7 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
 
 
 def _write_report(
-    experiment: ExperimentConfig,
-    jobs: Sequence[Job],
-    folder: Path,
-    tasks: Sequence[TestName],
-    command: str,
-    present: ExitStack,
+    jobs: Sequence[Job], folder: Path, tasks: Sequence[TestName], command: str, present: ExitStack
 ) -> tuple[Experiment, dict[tuple[str, int], str], bool]:
     """Write the table and the reports, unless they are recent and another process will write them at its end.
 
@@ -171,12 +166,10 @@ def _write_report(
     Returns:
         The results, the state of each job by condition and seed, and whether the files were written.
     """
-    from experiments.report import writing  # imports torch
-
     with locked(folder / ".lock", wait=True):
         present.close()
         # Of two that run it with other seeds, each reports its own.
-        _write_plan(experiment, jobs, folder, tasks, command)
+        _write_plan(jobs, folder, tasks, command)
         stands = {(job.condition, job.seed): status(job, folder) for job in jobs}
         found = results.read(folder)  # after it: what another process ends in between is done
         for row in found.rows:
@@ -188,6 +181,8 @@ def _write_report(
             pass
         written = alone or not _is_recent(folder / "report.html")
         if written:
+            from experiments.report import writing  # imports all parts of a report
+
             writing.write([found], folder)
     return found, stands, written
 
@@ -216,10 +211,9 @@ def _recorded(command: str) -> str:
     return " ".join(word for word in command.split(" ") if not word.startswith("job="))
 
 
-def _write_plan(
-    experiment: ExperimentConfig, jobs: Sequence[Job], folder: Path, tasks: Sequence[TestName], command: str
-) -> None:
+def _write_plan(jobs: Sequence[Job], folder: Path, tasks: Sequence[TestName], command: str) -> None:
     """Write ``experiment.json``: facts of the experiment for the report."""
+    experiment = jobs[0].experiment
     content = {
         "name": experiment.name,
         "title": experiment.title,
