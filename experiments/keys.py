@@ -24,7 +24,6 @@ from graphs.corpus.files import Fingerprints
 from graphs.errors import ConfigError
 from graphs.shared_files import joined
 from mathamr.evaluation.metrics import measure_identity
-from mathamr.stages.collection import file_identity
 from mathamr.stages.settings import JobSettings
 from mathamr.systems import registry
 
@@ -60,6 +59,8 @@ def _checked(parts: object, settings: JobSettings, method: str) -> Mapping[str, 
 
 def _made_elsewhere(settings: JobSettings) -> dict[str, str]:
     """Return the identity of each file that ``data.collection``, ``data.formulas`` and ``data.graphs`` name."""
+    from mathamr.stages.collection import file_identity  # imports the parser of formulas
+
     data = settings.data
     named = {"collection": data.collection, "formulas": data.formulas, "graphs": data.graphs}
     return {f"given_{name}": file_identity(Path(value)) for name, value in named.items() if value is not None}

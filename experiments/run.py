@@ -23,7 +23,9 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from experiments.command import HELP, PartFailedError, ended_by, run_usage, take_debug
-from experiments.configuration.config import ExperimentConfig, read
+from experiments.configuration.config import read
 from experiments.configuration.errors import CONFIGURATION_ERRORS, check_words, refusal
 from experiments.configuration.registration import fault_of, job_settings, register, validated
 from experiments.models import Models
@@ -60,6 +62,8 @@ from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 LIST, PREPARE = "list", "prepare"
 _DEBUG = "MATHAMR_DEBUG"  # in the environment: the way from start() through Hydra to main()
 _PRINTED = 4  # measures that fit into a terminal
+_PRESENT = ".present"  # file in outputs/EXP with a shared lock of each process that will write the report
+_RECENT = 60.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -126,17 +130,18 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
         notes = unmet(mine, folder) if config.job is None else []  # other parts of an array run the rest
         for line in [*notes, *displaced(missing, folder, _recorded(command))]:
             console.say(line)
-        _write_plan(experiment, jobs, folder, tasks, command)
-        try:
-            runner.run(missing)
-        except ConfigError:
-            _write_report(experiment, jobs, folder, tasks, command)  # of the jobs that have run
-            raise
     elif config.job == PREPARE:
         return Ended(f"all jobs of {experiment.name} are finished", 0)
-    else:
-        _write_plan(experiment, jobs, folder, tasks, command)
-    found, stands = _write_report(experiment, jobs, folder, tasks, command)
+    _write_plan(jobs, folder, tasks, command)
+    with ExitStack() as present:
+        present.enter_context(locked(folder / _PRESENT, wait=True, shared=True))
+        try:
+            if missing:
+                runner.run(missing)
+        except ConfigError:
+            _write_report(jobs, folder, tasks, command, present)  # of the jobs that have run
+            raise
+        found, stands, written = _write_report(jobs, folder, tasks, command, present)
     lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found)))]
     left_out = tables.not_run(found.rows)
     lines += [
@@ -146,19 +151,25 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     ]
     lines += [f"not run: {', '.join(left_out)}"] if left_out else []
     lines += taking_part.of_other_graphs(found)
-    lines.append(f"{folder}/results.csv, {folder}/report.md, {folder}/report.html")
+    written_to = f"{folder}/results.csv, {folder}/report.md, {folder}/report.html"
+    lines.append(written_to if written else f"{written_to}: the process that ends last writes them")
     return Ended("\n".join(lines), sum(stands[job.condition, job.seed].startswith("failed") for job in mine))
 
 
 def _write_report(
-    experiment: ExperimentConfig, jobs: Sequence[Job], folder: Path, tasks: Sequence[TestName], command: str
-) -> tuple[Experiment, dict[tuple[str, int], str]]:
-    """Write the table and the reports; return the results, and the state of each job by condition and seed."""
-    from experiments.report import writing  # imports torch
+    jobs: Sequence[Job], folder: Path, tasks: Sequence[TestName], command: str, present: ExitStack
+) -> tuple[Experiment, dict[tuple[str, int], str], bool]:
+    """Write the table and the reports, unless they are recent and another process will write them at its end.
 
-    with locked(folder / ".lock", wait=True):  # parts of an array may end together: the last one has seen all jobs
+    A process leaves under the lock of the report: of those that end together, the last one finds no other and writes.
+
+    Returns:
+        The results, the state of each job by condition and seed, and whether the files were written.
+    """
+    with locked(folder / ".lock", wait=True):
+        present.close()
         # Of two that run it with other seeds, each reports its own.
-        _write_plan(experiment, jobs, folder, tasks, command)
+        _write_plan(jobs, folder, tasks, command)
         stands = {(job.condition, job.seed): status(job, folder) for job in jobs}
         found = results.read(folder)  # after it: what another process ends in between is done
         for row in found.rows:
@@ -166,8 +177,19 @@ def _write_report(
             if "done" not in (row["status"], stands[place]):
                 row["status"] = stands[place]
             stands[place] = row["status"]
-        writing.write([found], folder)
-    return found, stands
+        with locked(folder / _PRESENT, patience=0) as alone:
+            pass
+        written = alone or not _is_recent(folder / "report.html")
+        if written:
+            from experiments.report import writing  # imports all parts of a report
+
+            writing.write([found], folder)
+    return found, stands, written
+
+
+def _is_recent(report: Path) -> bool:
+    """Return whether a report is so new that it may wait: what a killed process would have written is then little."""
+    return report.exists() and time.time() - report.stat().st_mtime < _RECENT
 
 
 def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:
@@ -189,10 +211,9 @@ def _recorded(command: str) -> str:
     return " ".join(word for word in command.split(" ") if not word.startswith("job="))
 
 
-def _write_plan(
-    experiment: ExperimentConfig, jobs: Sequence[Job], folder: Path, tasks: Sequence[TestName], command: str
-) -> None:
+def _write_plan(jobs: Sequence[Job], folder: Path, tasks: Sequence[TestName], command: str) -> None:
     """Write ``experiment.json``: facts of the experiment for the report."""
+    experiment = jobs[0].experiment
     content = {
         "name": experiment.name,
         "title": experiment.title,

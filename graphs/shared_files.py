@@ -74,14 +74,17 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 @contextmanager
-def locked(path: Path, *, wait: bool = False, patience: float = _PATIENCE) -> Iterator[bool]:
+def locked(path: Path, *, wait: bool = False, shared: bool = False, patience: float = _PATIENCE) -> Iterator[bool]:
     """Lock ``path`` if it is free, or with ``wait`` when it becomes free; yield whether it is locked.
+
+    Several processes can hold a ``shared`` lock, which keeps others from an exclusive one.
 
     Raises:
         StoreError: a file system without locks.
     """
-    deadline, operation = time.monotonic() + patience, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB)
-    with path.open("w") as lock:
+    deadline = time.monotonic() + patience
+    operation = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
+    with path.open("w+") as lock:  # over NFS a shared lock needs a file that can be read
         while not _taken(lock.fileno(), path, operation):
             if time.monotonic() >= deadline:
                 yield False

@@ -70,7 +70,7 @@ choose_settings() { # EXPERIMENT, then the arguments
 
 # Count the jobs and models of each experiment; a model that two experiments share is trained once.
 declare -A jobs known
-total=0
+total=0 left=0
 printf '%-24s %6s %12s %8s\n' experiment jobs 'new models' hours
 for name in "${experiments[@]}"; do
     choose_settings "$name" "$@"
@@ -85,11 +85,13 @@ for name in "${experiments[@]}"; do
     done <<< "$(awk -F '  +' -v OFS='\t' '{ print $1, $2, $3, $5 }' <<< "$table")"
     seconds=${SECONDS_A_MODEL:-3308}
     [[ $name == arqmath3_benchmark ]] && seconds=${SECONDS_A_MODEL:-29064}
-    total=$((total + new * seconds))
+    total=$((total + new * seconds)) left=$((left + jobs[$name]))
     printf '%-24s %6d %12d %8s\n' "$name" "${jobs[$name]}" "$new" "$(awk "BEGIN { printf \"%.1f\", $new * $seconds / 3600 }")"
 done
 awk "BEGIN { printf \"training: %.1f GPU hours, %.1f hours on $gpus GPUs; without parsing, encoding and search\n\", \
     $total / 3600, $total / 3600 / $gpus }"
+
+((left)) || echo 'All jobs are finished; only the report is written again.'
 
 number=0
 $dry || mkdir -p "$outputs/logs"

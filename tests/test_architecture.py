@@ -201,12 +201,15 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
 
 SLOW = {
     "bm25s",
+    "graphs.amr.embedded.typed",
+    "graphs.formulas.latex.parser",
     "ir_measures",
     "matplotlib",
     "networkx",
     "nltk",
     "pandas",
     "qdrant_client",
+    "rich.console",
     "safetensors",
     "scipy",
     "sentence_transformers",

@@ -14,20 +14,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from rich.console import Console as RichConsole
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.text import Text
-
 from graphs.counts import counted
 from mathamr.memory import give_back_memory
 
 _LOG_EVERY = 30.0  # seconds between lines in a log file
-
-
-class _Rate(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:,.1f} {task.fields['unit']}/s")
 
 
 class Stage:
@@ -63,6 +53,8 @@ class Console:
     """Progress and messages of an experiment, on standard error."""
 
     def __init__(self, *, quiet: bool = False) -> None:
+        from rich.console import Console as RichConsole  # many modules import this one and print nothing
+
         self._rich = RichConsole(stderr=True, highlight=False, soft_wrap=True, quiet=quiet)
         self._said: set[str] = set()
 
@@ -87,10 +79,17 @@ class Console:
     def stage(self, name: str, total: int | None = None, unit: str = "items") -> Iterator[Stage]:
         """Show the progress that the block reports; print a summary line at the end."""
         if self._rich.is_terminal:
-            bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
-            with Progress(*bar, console=self._rich, transient=True) as progress:
-                task = progress.add_task(name, total=total, unit=unit)
-                stage = Stage(name, total, unit, lambda s: progress.update(task, total=s.total, completed=s.done))
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            bar = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
+            with Progress(TextColumn("{task.description}"), *bar, console=self._rich, transient=True) as progress:
+                task = progress.add_task(name, total=total, rate="")
+
+                def show(stage: Stage) -> None:
+                    rate = f"{stage.rate:,.1f} {unit}/s"
+                    progress.update(task, total=stage.total, completed=stage.done, rate=rate)
+
+                stage = Stage(name, total, unit, show)
                 yield stage
         else:
             stage = Stage(name, total, unit, self._log_line())

@@ -13,11 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from graphs.amr import parsers
 from graphs.errors import ConfigError
-from graphs.graph.graph_maker import ParserFactory
 from mathamr.stages.settings import ParsedSettings
+
+if TYPE_CHECKING:
+    from graphs.graph.graph_maker import ParserFactory
 
 
 def parser_of(config: ParsedSettings) -> tuple[str, dict[str, object]]:

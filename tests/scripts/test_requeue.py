@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -14,21 +15,31 @@ JOBS = {"prepare": "7", "seeds_array": "7_2", "train_multi_gpu": "7"}
 USR1, TERM, SAVED = 138, 143, 75
 
 
+def ended(script: str, tmp_path: Path, code: int, *words: str) -> str:
+    """Run a script whose program ends with ``code``; return the calls of Slurm's commands."""
+    calls = tmp_path / "calls"
+    calls.write_text("", encoding="utf-8")
+    for name, text in (("srun", 'echo "$@" >> "$CALLS"; exit "$CODE"'), ("scontrol", 'echo "$@" >> "$CALLS"')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    slurm = {"JOB_ID": "7", "ARRAY_JOB_ID": "7", "ARRAY_TASK_ID": "2", "JOB_NODELIST": "here", "CPUS_PER_TASK": "3"}
+    slurm |= {"ARRAY_TASK_MIN": "1", "ARRAY_TASK_MAX": "2", "ARRAY_TASK_COUNT": "2"}
+    environment = {f"SLURM_{name}": value for name, value in slurm.items()}
+    environment |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CALLS": str(calls), "CODE": str(code)}
+    command = ["bash", str(ROOT / "slurm" / f"{script}.sbatch"), *words]
+    assert subprocess.run(command, env=environment, check=False).returncode == code
+    return calls.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("script", JOBS)
 def test_a_job_that_a_signal_has_ended_is_queued_again(script: str, tmp_path: Path) -> None:
     """A preemption sends SIGTERM, at any time: a job that has no handler yet must not be lost."""
-    calls = tmp_path / "calls"
-    for name, text in (("srun", 'exit "$CODE"'), ("scontrol", 'echo "$@" >> "$CALLS"')):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
-        (tmp_path / name).chmod(0o755)
-    slurm = {"JOB_ID": "7", "ARRAY_JOB_ID": "7", "ARRAY_TASK_ID": "2", "JOB_NODELIST": "here"}
-    slurm |= {"ARRAY_TASK_MIN": "1", "ARRAY_TASK_MAX": "2", "ARRAY_TASK_COUNT": "2"}
-    environment = {f"SLURM_{name}": value for name, value in slurm.items()}
-    environment |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CALLS": str(calls)}
     for code in (0, 1, 2, USR1, TERM, SAVED):
-        calls.write_text("", encoding="utf-8")
-        command = ["bash", str(ROOT / "slurm" / f"{script}.sbatch")]
-        assert subprocess.run(command, env={**environment, "CODE": str(code)}, check=False).returncode == code
         saves = script != "prepare"  # which trains nothing
         queued = code in (USR1, TERM) or (code == SAVED and saves)
-        assert (f"requeue {JOBS[script]}\n" in calls.read_text(encoding="utf-8")) == queued, code
+        assert (f"requeue {JOBS[script]}\n" in ended(script, tmp_path, code)) == queued, code
+
+
+@pytest.mark.parametrize("script", ["prepare", "seeds_array"])
+def test_each_processor_runs_a_parser_unless_the_command_says_otherwise(script: str, tmp_path: Path) -> None:
+    assert re.search(r"workers=3 .*workers=1 ", ended(script, tmp_path, 0, "workers=1"))  # the last one counts

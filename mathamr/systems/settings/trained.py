@@ -16,10 +16,8 @@ from graphs.errors import ConfigError
 from mathamr.evaluation.result_names import TestName
 from mathamr.model.config import EncoderConfig
 from mathamr.stages import parsers, sources
-from mathamr.stages.collection import given_parser
 from mathamr.stages.needed import extent_of
 from mathamr.stages.settings import PreparationSettings, SearchSettings
-from mathamr.text import linearize
 from mathamr.text.config import TextConfig
 from mathamr.text.encoder import Opening, identity
 from mathamr.text.training import batches
@@ -103,6 +101,8 @@ def _weights(path: str) -> str:
 
 def _parser(settings: GraphSettings) -> str:
     """Return the parser of the graphs: of a given collection the one that made it."""
+    from mathamr.stages.collection import given_parser  # imports the parser of formulas
+
     given = settings.data.collection
     return parsers.name(settings) if given is None else given_parser(Path(given))
 
@@ -159,6 +159,8 @@ class TextSettings(SearchSettings):
             text["guide"] = identity(text["guide"])
         del text["late_interaction"]  # the search alone
         if text.get("linearize"):
+            from mathamr.text import linearize  # imports the parser of formulas
+
             text["linearize"] = linearize.VERSION
         if self.is_trained:
             train = {name: getattr(self.train, name) for name in _PAIRS}
