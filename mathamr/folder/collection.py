@@ -44,7 +44,7 @@ from mathamr.folder.preambles import Preambles
 from mathamr.folder.scan import ARCHIVES, failure, scan
 
 POSTS, READ, FILES = "posts.jsonl", "read.json", "files.json"
-_FORMAT = 8  # of both records, and of what is read from a file; another number reads everything again
+_FORMAT = 9  # of both records, and of what is read from a file; another number reads everything again
 _FORMS = {
     "LaTeX": latex.SUFFIXES,
     "Markdown": markdown.SUFFIXES,

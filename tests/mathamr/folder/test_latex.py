@@ -110,7 +110,7 @@ def test_skipped_text_is_no_passage() -> None:
     ("begin", "title"),
     [
         (r"\begin{restatable}[Foo]{theorem}{foo}", "Theorem (Foo). a"),
-        (r"\begin{restatable}[{\cite[Thm.~2]{a} of \emph{b}}]{lem}{foo}\label{a}", "Lemma (of b). a"),
+        (r"\begin{restatable}[{\cite[Thm.~2]{a} of \emph{b}}]{lem}{foo}\label{a}", "Lemma ([a, Thm. 2] of b). a"),
         (r"\begin{restatable}{own}{foo}", "Own. a"),
         (r"\begin{restatable}", "Statement. a"),
         (r"\begin{thm}[name={Sylow, first},label=thm:sylow]", "Theorem (Sylow, first). a"),
@@ -307,14 +307,28 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
         ),
         (
             r"By Lemma~\ref{a}, (\ref{b}) and \cref{lem:c,lem:d}. See~\cref{sec:e}, [\cite{f}] and \autoref{other}.",
-            ("a", "By Lemma, and Lemma. See Section, and."),
+            ("a", "By Lemma, (⋯) and Lemma. See Section, [f] and ⋯."),
         ),
         (r"Words \verb|of_it| or \verb+x+, \lstinline!y!, \mintinline{c}{z}.", ("a", "Words of_it or x, y, z.")),
-        (r"By \lemmaref{a}, \secref{b} and \ownref{c} on page~\pageref{d}.", ("a", "By Lemma, Section and on page.")),
+        (
+            r"By \lemmaref{a}, \secref{b} and \ownref{c} on page~\pageref{d}.",
+            ("a", "By Lemma, Section and ⋯ on page ⋯."),
+        ),
         (
             r"Shown by \textcite{a} in \parencite[see][p.~5]{b}.\thispagestyle{empty}\lstinputlisting[language=C]{a.c}",
-            ("a", "Shown by in."),
+            ("a", "Shown by [a] in [see b, p. 5]."),
         ),
+        (
+            r"By \eqref{a}, Lemmas \ref{b} and~\ref{c}, Equation~\eqref{d}, \olref[x]{thm:e}\olref{f}, \cite[\S 3]{g}.",
+            ("a", "By (⋯), Lemmas ⋯ and ⋯, Equation, Theorem, [g, §3]."),
+        ),
+        (
+            r"Let $x \overset{\text{\cite{b}}}{=} y \text{ by \eqref{a}}$\footcite{c}.",
+            ("a", r"Let $x \overset{\text{\cite{b}}}{=} y \text{ by \eqref{a}}$."),
+        ),
+        (r"\begin{theorem}[\cite{a}] Let.\end{theorem}", ("Theorem ([a]). a", "Let.")),
+        (r"\begin{proof}[Proof of \eqref{a}] Let.\end{proof}", ("Proof. a", "Let.")),
+        (r"Words \verb|a & {b|, $x$.", ("a", "Words a & b, $x$.")),
         (r"\[\begin{tikzcd}A \ar[r] & B\end{tikzcd}\] shows that it commutes.", ("a", "shows that it commutes.")),
         (r"\begin{proof}[Proof of \cref{thm:a}] Let.\end{proof}", ("Proof of Theorem. a", "Let.")),
         (r"\begin{proof}[Proof of \cref{euclid}] Let.\end{proof}", ("Proof. a", "Let.")),
