@@ -43,6 +43,7 @@ from mathamr.text.statements import (
 SUFFIXES = (".tex", ".ltx", ".latex")
 
 MAX_PARAGRAPH = 100_000  # characters of LaTeX; more without a blank line is a table of data
+MAX_PROOF = 20_000  # characters from the first paragraph of a proof in bold to its sign
 _LEVELS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph")
 _OTHERS = {
     "remark": "remark rem rmk rk rems rmks",
@@ -116,6 +117,12 @@ _BOLD = re.compile(  # \noindent\textbf{Theorem 2 (Zorn).} Let, or \emph{Proof.}
     r"(?P<stop>[.:])?\s*\}(?(stop)|(?(slanted)(?!)))\s*(?P<after>[.:])?(?=\s*\S)"
     r"(?(stop)|(?(after)|(?!\s*[a-zà-öø-ÿ,;])))"  # \textbf{Example} usage, and \textbf{Theorem 2}, which
 )
+_PROOF = re.compile("Proof|Beweis|Preuve|Démonstration")
+_QED = re.compile(  # the sign at the end of a paragraph that ends a proof
+    r"(?:[∎□◻■]|\\(?:black|filled)?square(?![a-zA-Z])|\\(?:Black)?[bB]ox(?![a-zA-Z])|\\qed[a-z]*|\bQ\. ?E\. ?D\b|\bQED)"
+    r"(?=(?:[\s$}\]).]|\\[\])])*(?:\n[ \t]*\n|\\(?:end|pause|(?:small|med|big)skip)(?![a-zA-Z])|\Z))"
+)
+_NEXT = re.compile(rf"\n[ \t]*\n{_BOLD.pattern}")
 _SIGN = re.compile(r"(?<!\\)((?:\\\\)*+)\\&")  # an escaped & is no edge of a cell; the end of a line escapes nothing
 _EVENT = re.compile(
     r"\\(?P<frame>frametitle|begin\s*\{frame\}(?:<[^<>\n]{0,30}>)?)\s*(?:\[[^\]]{0,300}\]\s*)?(?=\{)"  # a slide
@@ -211,7 +218,7 @@ class _Reader:
 
     def read(self, start: int, end: int) -> list[Passage]:
         """Return the passages between two positions."""
-        text, position = self._text, start
+        text, position, proof = self._text, start, start  # `proof`: the place of the sign that ends a proof in bold
         spans = dict(self._spans(start, end))
         for event in _EVENT.finditer(text, start, end):
             if event.start() < position:
@@ -231,11 +238,26 @@ class _Reader:
                 self._paragraph(position, event.start())
                 body, position = spans[event.start()]
                 self._statement(event["begin"], event.start(), text[event.end() : body])
-            elif event["blank"]:
-                self._paragraph(position, event.start())
-                position = event.start()
+            elif event["blank"] and event.start() >= proof:
+                proof = self._end_of_proof(position, event.start(), spans)
+                if event.start() >= proof:
+                    self._paragraph(position, event.start())
+                    position = event.start()
         self._paragraph(position, end)
         return self._outline.close()
+
+    def _end_of_proof(self, start: int, blank: int, spans: Mapping[int, tuple[int, int]]) -> int:
+        """Return the place of the sign that ends a proof in bold, whose first paragraph is given; 0 without one."""
+        text, end = self._text, blank + MAX_PROOF
+        bold = _BOLD.match(text, start)
+        if bold is None or _PROOF.match(bold["name"]) is None or _QED.search(text, bold.end(), blank):
+            return 0
+        for event in _EVENT.finditer(text, blank, end):
+            if not event["blank"] and not event["end"] and (not event["begin"] or event.start() in spans):
+                end = event.start()
+                break
+        sign = _QED.search(text, blank, end)
+        return 0 if sign is None or _NEXT.search(text, blank, sign.start()) else sign.end()
 
     def _spans(self, start: int, end: int) -> Iterator[tuple[int, tuple[int, int]]]:
         """Yield the starts of known environments, with the ends of their bodies and their own ends."""

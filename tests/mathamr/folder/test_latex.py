@@ -384,3 +384,20 @@ def test_paragraphs_that_begin_with_a_name_in_bold_are_statements(latex: str, ti
 )
 def test_other_words_in_bold_or_slanted_are_no_statements(latex: str) -> None:
     assert shown(latex)[0][1] == "a"
+
+
+@pytest.mark.parametrize("end", [r"\qed", r"\hfill$\square$", r"\[ x = y. \quad\blacksquare \]", "∎", r"\qed \medskip"])
+@pytest.mark.parametrize("begin", [r"\noindent\textbf{Proof.}", r"{\it Proof.}\,", "\\textbf{Proof:}\n\n"])
+def test_a_proof_in_bold_extends_to_its_sign(begin: str, end: str) -> None:
+    text = f"{begin} Let $x$ be.\n\nThen a $\\square$ holds.\n\nAnd so on. {end}\n\nThe next words."
+    first, second = shown(text)
+    assert (first[:2], second) == (("1", "Proof. a"), ("9" if ":" in begin else "7", "a", "The next words."))
+    assert first[2].startswith(r"Let $x$ be. Then a $\square$ holds. And so on.")
+
+
+@pytest.mark.parametrize(
+    "after", ["", r"\section{Next} It is. \qed", r"\textbf{Lemma.} It is. \qed", r"\begin{thm}It is.\end{thm} \qed"]
+)
+def test_a_proof_in_bold_without_a_sign_is_one_paragraph(after: str) -> None:
+    found = shown(f"\\textbf{{Proof.}} Let.\n\nWords after it.\n\n{after}")
+    assert [(one[1], one[2]) for one in found[:2]] == [("Proof. a", "Let."), ("a", "Words after it.")]
