@@ -401,3 +401,10 @@ def test_a_proof_in_bold_extends_to_its_sign(begin: str, end: str) -> None:
 def test_a_proof_in_bold_without_a_sign_is_one_paragraph(after: str) -> None:
     found = shown(f"\\textbf{{Proof.}} Let.\n\nWords after it.\n\n{after}")
     assert [(one[1], one[2]) for one in found[:2]] == [("Proof. a", "Let."), ("a", "Words after it.")]
+
+
+def test_a_long_title_is_cut_between_words_and_before_a_formula() -> None:
+    text = rf"\section{{{'Rings ' * 32}and fields $x {'+ x ' * 9}$}} Words of it." + rf"\section{{{'w' * 250}}} Other words."
+    first, second = (title for _, title, _ in shown(text))
+    assert first == f"{'Rings ' * 32}and …"
+    assert second == f"{'w' * 200} …"
