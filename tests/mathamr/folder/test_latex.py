@@ -404,7 +404,8 @@ def test_a_proof_in_bold_without_a_sign_is_one_paragraph(after: str) -> None:
 
 
 def test_a_long_title_is_cut_between_words_and_before_a_formula() -> None:
-    text = rf"\section{{{'Rings ' * 32}and fields $x {'+ x ' * 9}$}} Words of it." + rf"\section{{{'w' * 250}}} Other words."
+    long, word = rf"{'Rings ' * 32}and fields $x {'+ x ' * 9}$", "w" * 250
+    text = rf"\section{{{long}}} Words of it. \section{{{word}}} Other words."
     first, second = (title for _, title, _ in shown(text))
     assert first == f"{'Rings ' * 32}and …"
     assert second == f"{'w' * 200} …"
