@@ -248,16 +248,17 @@ class _Reader:
 
     def _end_of_proof(self, start: int, blank: int, spans: Mapping[int, tuple[int, int]]) -> int:
         """Return the place of the sign that ends a proof in bold, whose first paragraph is given; 0 without one."""
-        text, end = self._text, blank + MAX_PROOF
-        bold = _BOLD.match(text, start)
+        text, bold = self._text, _BOLD.match(self._text, start)
         if bold is None or _PROOF.match(bold["name"]) is None or _QED.search(text, bold.end(), blank):
             return 0
+        following = _NEXT.search(text, blank, blank + MAX_PROOF)
+        end = blank + MAX_PROOF if following is None else following.start()
         for event in _EVENT.finditer(text, blank, end):
             if not event["blank"] and not event["end"] and (not event["begin"] or event.start() in spans):
                 end = event.start()
                 break
         sign = _QED.search(text, blank, end)
-        return 0 if sign is None or _NEXT.search(text, blank, sign.start()) else sign.end()
+        return 0 if sign is None else sign.end()
 
     def _spans(self, start: int, end: int) -> Iterator[tuple[int, tuple[int, int]]]:
         """Yield the starts of known environments, with the ends of their bodies and their own ends."""

@@ -178,11 +178,10 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
     if header := (yaml := _HEADER.match(text)) and _TITLE.search(yaml["yaml"]):
         outline.heading(0, header["title"].strip().strip("\"'"))
     text, formulas, joined = _without_formulas(_without_code(re.sub("[\x02\x03]", " ", text)))
-    level = depth = at = 0
+    level = depth = at = last = 0  # `last`: place of the token that ends a proof of several paragraphs
     until = 0  # depth of blocks and quotes where the statement ends; 0: after a paragraph, whose level is `at`
     begun: tuple[str, str] | None = None  # place and name of the statement
     body: list[str] = []
-    last = 0  # place of the token that ends a proof of several paragraphs
 
     def end() -> None:
         nonlocal begun
@@ -235,7 +234,8 @@ def _in_bold(content: str) -> re.Match[str] | None:
 
 def _end_of_proof(tokens: list[Token], start: int, formulas: list[str]) -> int:
     """Return the place of the paragraph that ends with the sign of the end of a proof in bold; 0 without one."""
-    for number, token in enumerate(tokens[start:], start):
+    for number in range(start, len(tokens)):
+        token = tokens[number]
         if token.type in ("heading_open", "blockquote_close") or (number > start and _in_bold(token.content)):
             break
         if token.type == "inline" and _ENDED.search(_plain(token.content, formulas)[-40:]):

@@ -18,7 +18,7 @@ from graphs.papers.plain import formula_spans
 
 # References print a kind, which begins the label or the command (\cref{lem:zorn}, \lemref{zorn}), a number or a source
 _REFERENCE = re.compile(
-    r"\\(?!h|MRh)(?P<own>[a-zA-Z]{0,20}?)ref\*?\s*(?:\[[^\]]{0,500}\]\s*){0,3}\{\s*(?P<kind>[a-zA-Z]*+)[^{}]*\}"
+    r"\\(?!h|MRh)(?P<own>[a-zA-Z]{0,20}?)ref\*?\s*(?:\[[^\]]{0,500}\]\s*){0,3}\{\s*+(?P<kind>[a-zA-Z]*+)[^{}]*\}"
     r"|\\(?P<cite>cite|(?!no|foot)[a-zA-Z]{1,8}cite)[a-zA-Z]*\*?\s*"
     r"(?:\[(?P<first>[^\]]{0,500})\]\s*)?(?:\[(?P<note>[^\]]{0,500})\]\s*)?\{(?P<keys>[^{}]*)\}"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -409,3 +410,11 @@ def test_a_long_title_is_cut_between_words_and_before_a_formula() -> None:
     first, second = (title for _, title, _ in shown(text))
     assert first == f"{'Rings ' * 32}and …"
     assert second == f"{'w' * 200} …"
+
+
+@pytest.mark.parametrize("text", [r"\ref{" + " " * 200_000, "\\textbf{Proof.} Let it be.\n\n" * 20_000])
+def test_references_and_proofs_without_an_end_take_linear_time(text: str) -> None:
+    """A reading that is quadratic takes minutes."""
+    start = time.process_time()
+    read_latex("a.tex", text)
+    assert time.process_time() - start < 20
