@@ -68,13 +68,13 @@ def overlaps(query: PlaceholderText, posts: Sequence[PlaceholderText]) -> list[O
     a single variable or number.
     """
     trees, words = FormulaTrees(), _words(query)
-    asked, scoring = _read(trees, query, MAX_ASKED), Scoring.by_default()
-    signs = {sign for latex, _ in asked for sign in _SIGN.findall(latex)}
+    of_query, scoring = _read(trees, query, MAX_ASKED), Scoring.by_default()
+    signs = {sign for latex, _ in of_query for sign in _SIGN.findall(latex)}
     found: list[Overlap] = []
     for post in posts:
         numbers = (number for formula in post.formulas for number in _NUMBER.findall(formula.latex))
         own = {*map(without_accents, _words(post)), *numbers}
-        formulas = _similar(asked, _read(trees, post, MAX_FORMULAS, signs), scoring) if asked else ()
+        formulas = _similar(of_query, _read(trees, post, MAX_FORMULAS, signs), scoring) if of_query else ()
         found.append(Overlap(tuple(word for word in words if without_accents(word) in own), formulas))
     return found
 
@@ -98,13 +98,13 @@ def _read(
 
 
 def _similar(
-    asked: Sequence[tuple[str, ParsedFormula]], own: Sequence[tuple[str, ParsedFormula]], scoring: Scoring
+    of_query: Sequence[tuple[str, ParsedFormula]], own: Sequence[tuple[str, ParsedFormula]], scoring: Scoring
 ) -> tuple[SimilarFormula, ...]:
     if not own:
         return ()
     index = StructureIndex.build((tree for _, tree in own), scoring)
     similar: list[SimilarFormula] = []
-    for latex, tree in asked:
+    for latex, tree in of_query:
         for number, _ in index.search(tree, MAX_TRIED):
             match = match_of(index, tree, number)
             if match is not None and _is_similar(match):
