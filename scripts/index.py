@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 # Options that change the index of a graph model alone.
 _OF_GRAPHS = (
     *("tensors", "kinds", "backend", "location", "name", "shards", "replicas", "quantization", "on_disk"),
-    *("dtype", "posts_a_shard", "update", "remove", "device", "workers"),
+    *("dtype", "posts_a_shard", "update", "remove", "device"),
 )
 
 
@@ -83,11 +83,11 @@ def main(arguments: Sequence[str] | None = None) -> str:
         _refuse_options_of_graphs(given, parser, f"--track {' '.join(given.track)}")
         from experiments.indexes.untrained import index_documents
 
-        built = index_documents(given.folder, given.track, given.out, Console(), given.set)
+        built = index_documents(given.folder, given.track, given.out, Console(), given.set, workers=given.workers)
         return f"{built}\n{search_hint(given.out)}"
     of_job = given.job is not None and given.folder is None and given.corpus is None
     if of_job and not _is_graph(given):
-        _refuse_options_of_graphs(given, parser, given.job[1])
+        _refuse_options_of_graphs(given, parser, given.job[1], (*_OF_GRAPHS, "workers"))
         from experiments.indexes.kept_jobs import index_job
 
         return index_job(Path(given.job[0]), given.job[1], given.seed, given.out, root=given.root)
@@ -145,7 +145,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--posts-a-shard", type=int, help="posts in each shard")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--update", action="store_true", help="keep the vectors in OUT")
-    parser.add_argument("--workers", type=int, default=1, help="processes of a graph model that parse or make tensors")
+    parser.add_argument("--workers", type=int, default=1, help="processes that read documents, parse or make tensors")
     tracks = "systems that learn nothing, for FOLDER: bm25, structure, sparse, text; default: bm25 structure"
     parser.add_argument("--track", nargs="+", help=tracks)
     parser.add_argument("--set", nargs="+", metavar="KEY=VALUE", default=[], help="settings of the systems of --track")
@@ -197,8 +197,10 @@ def _is_graph(given: argparse.Namespace) -> bool:
     return isinstance(settings, GraphSettings) and settings.thread.read == "answer"
 
 
-def _refuse_options_of_graphs(given: argparse.Namespace, parser: argparse.ArgumentParser, of: str) -> None:
-    if wrong := [name for name in _OF_GRAPHS if getattr(given, name) != parser.get_default(name)]:
+def _refuse_options_of_graphs(
+    given: argparse.Namespace, parser: argparse.ArgumentParser, of: str, names: Sequence[str] = _OF_GRAPHS
+) -> None:
+    if wrong := [name for name in names if getattr(given, name) != parser.get_default(name)]:
         parser.error(f"--{wrong[0].replace('_', '-')} is an option of graph models; leave it out for {of}")
 
 

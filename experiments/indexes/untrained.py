@@ -29,6 +29,7 @@ from mathamr.folder.collection import record_files
 from mathamr.retrieval.folder import DOCUMENTS
 from mathamr.search_index import PARTS, IndexedJob, identity_of, keep, part_of, write_index
 from mathamr.stages.console import Console
+from mathamr.stages.data.formulas import check_workers
 from mathamr.stages.retrieval.folder_index import documents, forget_model, summary
 from mathamr.stages.settings import JobSettings
 from mathamr.stages.topic_sets import Encoded, Indexed, TopicSet, Trained
@@ -44,13 +45,14 @@ _NO_TOPICS = TopicSet(1, [], [], "full")
 
 
 def index_documents(
-    folder: Path, tracks: Sequence[str], out: Path, console: Console, changes: Sequence[str] = ()
+    folder: Path, tracks: Sequence[str], out: Path, console: Console, changes: Sequence[str] = (), *, workers: int = 1
 ) -> str:
     """Read the documents of ``folder`` and write their index to ``out``; return lines on what was read and built.
 
     Args:
         tracks: systems; several are fused.
         changes: settings as ``KEY=VALUE``, e.g. ``text.encoder=FOLDER``.
+        workers: number of processes that read the documents.
 
     Raises:
         ConfigError: a system that does not exist, learns, or cannot be kept; a setting that is unknown or made here;
@@ -60,6 +62,7 @@ def index_documents(
     """
     if len(set(tracks)) < len(tracks):
         raise ConfigError(f"--track {' '.join(tracks)} names a system twice; name each once")
+    check_workers(workers)
     for track in tracks:
         _check(track)
     for change in changes:
@@ -69,7 +72,7 @@ def index_documents(
     every = [_settings([f"track={track}"], place, changes) for track in tracks]
     for settings in every:
         _check_untrained(settings)
-    with documents(folder, out, console) as found:
+    with documents(folder, out, console, workers=workers) as found:
         corpus, working = open_corpus("jsonl", place), place / _WORKING
         maker = _Maker(corpus, working / identity_of(corpus), console, out)
         own = printable(folder.resolve().name)

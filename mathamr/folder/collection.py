@@ -27,6 +27,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ from graphs.counts import counted
 from graphs.errors import CorpusError, Failure, MathAMRError
 from graphs.papers import archives
 from graphs.papers.latex_source import STYLES
+from graphs.processes import ordered_map
 from graphs.shared_files import read_json
 from graphs.whole_file import write_whole
 from mathamr.folder import html, latex, markdown, notebook
@@ -44,7 +46,7 @@ from mathamr.folder.preambles import Preambles
 from mathamr.folder.scan import ARCHIVES, failure, scan
 
 POSTS, READ, FILES = "posts.jsonl", "read.json", "files.json"
-_FORMAT = 8  # of both records, and of what is read from a file; another number reads everything again
+_FORMAT = 9  # of both records, and of what is read from a file; another number reads everything again
 _FORMS = {
     "LaTeX": latex.SUFFIXES,
     "Markdown": markdown.SUFFIXES,
@@ -113,6 +115,7 @@ def read_folder(
     update: bool = False,
     without: Collection[Path] = (),
     progress: Callable[[int], None] | None = None,
+    workers: int = 1,
 ) -> FolderPosts:
     """Write the passages of a folder to ``out`` as a collection; :func:`record_files` is to follow their use.
 
@@ -120,6 +123,7 @@ def read_folder(
         update: keep the posts of files that did not change.
         without: folders inside ``folder`` that are left out, such as an index.
         progress: called with the number of files done since the last call.
+        workers: number of processes that split files into passages.
 
     Raises:
         CorpusError: not a folder, a folder that is too large, or a folder without any passage.
@@ -133,13 +137,18 @@ def read_folder(
     records: dict[str, Record] = {}
     preambles = Preambles({name: text for name, text in sources.items() if name.lower().endswith(_LATEX)})
     lacking = any(name.lower().endswith(_LATEX) for name in closed)
-    for name in sorted((found.files.keys() - found.closed.keys()) | closed.keys()):
-        try:
-            content = closed.get(name) or _content(
-                name, found.files[name], sources.get(name), preambles, before, lacking=lacking
-            )
-        except MathAMRError as error:
-            result.failures.append(failure(name, "unreadable", getattr(error, "message", str(error))))
+    known = {
+        name: closed.get(name) or _known(name, found.files[name], sources.get(name), preambles, before, lacking=lacking)
+        for name in sorted((found.files.keys() - found.closed.keys()) | closed.keys())
+    }
+    unread = (one for one in known.values() if isinstance(one, _Unread))
+    read: Iterator[_Content | Failure] = ordered_map(
+        partial, (_read_file,), unread, workers=workers, give_up=_as_failure
+    )
+    for name, file in known.items():
+        content = next(read) if isinstance(file, _Unread) else file
+        if isinstance(content, Failure):
+            result.failures.append(content)
             content = None
         if content is not None:
             is_kept = before.digests.get(name) == content.digest
@@ -248,10 +257,20 @@ def _sources(files: Mapping[str, Path], closed: dict[str, str], failures: list[F
     return sources
 
 
-def _content(
+class _Unread(NamedTuple):
+    """File that is to be split: its name, path, text, declarations of its preamble, and the digest of all of it."""
+
+    name: str
+    path: Path
+    text: str
+    declarations: str
+    digest: str
+
+
+def _known(
     name: str, path: Path, source: str | None, preambles: Preambles, before: _Before, *, lacking: bool
-) -> _Content | None:
-    """Return the content of a file; None for a file that has failed before.
+) -> _Content | _Unread | None:
+    """Return the content of a file if it is known; None for a file that has failed before.
 
     Args:
         source: text of the file, or digest of the archive.
@@ -264,15 +283,27 @@ def _content(
     digest = source if lower.endswith(ARCHIVES) else f"{_digest(source)}-{_digest(declarations)}"
     content = before.contents.get(name)
     same_text = content is not None and content.digest.partition("-")[0] == digest.partition("-")[0]
-    if content is None or (content.digest != digest and not (lacking and same_text)):
-        passages = list(_passages(name, path, source, declarations))
-        posts: list[Record] = [
-            {"post_id": one.post_id, "kind": "answer", "title": one.title, "body": one.text, "markup": "text"}
-            for one in passages
-            if not one.is_remnant
-        ]
-        content = _Content(digest, posts, len(passages) - len(posts))
-    return content
+    if content is not None and (content.digest == digest or (lacking and same_text)):
+        return content
+    return _Unread(name, path, source, declarations, digest)
+
+
+def _read_file(file: _Unread) -> _Content | Failure:
+    """Return the posts of a file, or why it cannot be read."""
+    try:
+        passages = list(_passages(file.name, file.path, file.text, file.declarations))
+    except MathAMRError as error:
+        return failure(file.name, "unreadable", getattr(error, "message", str(error)))
+    posts: list[Record] = [
+        {"post_id": one.post_id, "kind": "answer", "title": one.title, "body": one.text, "markup": "text"}
+        for one in passages
+        if not one.is_remnant
+    ]
+    return _Content(file.digest, posts, len(passages) - len(posts))
+
+
+def _as_failure(file: _Unread) -> Failure:
+    return failure(file.name, "unreadable", "a process died while it read the file, perhaps out of memory")
 
 
 def _digest(text: str) -> str:

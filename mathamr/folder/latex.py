@@ -25,10 +25,11 @@ from functools import lru_cache
 
 from graphs.papers.latex_source import STYLES, group, strip_comments, without_false
 from graphs.papers.macros import Expander
-from graphs.papers.plain import formula_spans, plain
+from graphs.papers.plain import plain
 from mathamr.folder.markdown import STATEMENTS
 from mathamr.folder.passages import Outline, Passage
 from mathamr.folder.preambles import Preambles
+from mathamr.folder.references import References, without_rests
 from mathamr.text.statements import (
     Kind,
     boxes,
@@ -42,6 +43,7 @@ from mathamr.text.statements import (
 SUFFIXES = (".tex", ".ltx", ".latex")
 
 MAX_PARAGRAPH = 100_000  # characters of LaTeX; more without a blank line is a table of data
+MAX_PROOF = 20_000  # characters from the first paragraph of a proof in bold to its sign
 _LEVELS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph")
 _OTHERS = {
     "remark": "remark rem rmk rk rems rmks",
@@ -75,7 +77,7 @@ _ARGUMENT = rf"\s*\{{{_INNER}{{0,500}}+\}}"
 _WITHOUT_TEXT = {
     1: r"documentclass|usepackage|RequirePackage|declaretheorem|theoremstyle|newcounter|bibliography(?:style)?"
     r"|pagenumbering|hypersetup|captionsetup|tikzset|lstset|graphicspath|title|author|date|address|email|affiliation"
-    r"|institute|subjclass|PMlinkescape(?:word|phrase)|markright|subfile|(?:text|paren|auto|foot|full|no)cite"
+    r"|institute|subjclass|PMlinkescape(?:word|phrase)|markright|subfile|(?:foot|no)cite"
     r"|include(?:pdf|svg)|lstinputlisting|thispagestyle|selectlanguage|(?:ref)?stepcounter|linespread|setstretch"
     r"|scalebox|raisebox",
     2: r"(?:set|addto)length(?:\s*\\[a-zA-Z]+)?|newtheorem|setcounter|numberwithin|addtocontents|markboth|inputminted"
@@ -107,20 +109,6 @@ _LAYOUT = re.compile(
 )
 _VERBATIM = re.compile(r"\\(?:verb\*?|lstinline)(?P<mark>[^\w\s*{\[\\])(?P<shown>[^\n]{0,500}?)(?P=mark)")
 _LINK = re.compile(rf"\\PMlink(?:name|id|external)(?P<shown>{_ARGUMENT}){_ARGUMENT}")
-# References that print a kind, which begins the label or the command: \cref{lem:zorn}, \lemref{zorn}
-_REFERENCE = re.compile(
-    r"\\(?:(?:[cC]|auto)ref\*?\s*\{\s*(?P<kind>[a-zA-Z]++)[^{}]*\}"
-    r"|(?!eq|page)(?P<own>[a-zA-Z]{2,20}?)ref\*?\s*\{[^{}]*\})"
-)
-_TARGETS = {
-    name: kind
-    for kind, names in {
-        "part": "part", "chapter": "ch cha chap chapter", "section": "sec subsec section", "appendix": "app",
-        "equation": "eq eqn", "figure": "fig figure", "table": "tab tbl table", "algorithm": "alg",
-    }.items()
-    for name in names.split()
-}  # fmt: skip
-_REST = re.compile(r" +(?=[.,)](?:\s|\Z))|(?:\A| )(?:\( ?\)|\[ ?\])")  # Lemma~\ref{a}, (\ref{b}) and [\cite{c}].
 _BOLD = re.compile(  # \noindent\textbf{Theorem 2 (Zorn).} Let, or \emph{Proof.} Let
     r"(?:\s|\\(?:noindent|par|pause|(?:small|med|big)skip)(?![a-zA-Z]))*"
     r"(?:\\textbf\s*\{|\{\s*\\bf(?:series)?(?![a-zA-Z])"
@@ -129,8 +117,13 @@ _BOLD = re.compile(  # \noindent\textbf{Theorem 2 (Zorn).} Let, or \emph{Proof.}
     r"(?P<stop>[.:])?\s*\}(?(stop)|(?(slanted)(?!)))\s*(?P<after>[.:])?(?=\s*\S)"
     r"(?(stop)|(?(after)|(?!\s*[a-zà-öø-ÿ,;])))"  # \textbf{Example} usage, and \textbf{Theorem 2}, which
 )
-_RESTS = re.compile(r"[&\x01]| [.,)](?:[\s$]|\Z)|(?:\A|[ $])(?:\( ?\)|\[ ?\])")  # all of them, also in formulas
-_SIGN = re.compile(r"\\[\\&]")  # an escaped & is no edge of a cell; the end of a line escapes nothing
+_PROOF = re.compile("Proof|Beweis|Preuve|Démonstration")
+_QED = re.compile(  # the sign at the end of a paragraph that ends a proof
+    r"(?:[∎□◻■]|\\(?:black|filled)?square(?![a-zA-Z])|\\(?:Black)?[bB]ox(?![a-zA-Z])|\\qed[a-z]*|\bQ\. ?E\. ?D\b|\bQED)"
+    r"(?=(?:[\s$}\]).]|\\[\])])*(?:\n[ \t]*\n|\\(?:end|pause|(?:small|med|big)skip)(?![a-zA-Z])|\Z))"
+)
+_NEXT = re.compile(rf"\n[ \t]*\n{_BOLD.pattern}")
+_SIGN = re.compile(r"(?<!\\)((?:\\\\)*+)\\&")  # an escaped & is no edge of a cell; the end of a line escapes nothing
 _EVENT = re.compile(
     r"\\(?P<frame>frametitle|begin\s*\{frame\}(?:<[^<>\n]{0,30}>)?)\s*(?:\[[^\]]{0,300}\]\s*)?(?=\{)"  # a slide
     r"|\\begin\s*\{(?P<begin>[a-zA-Z]{1,60}\*?)\}|\\end\s*\{(?P<end>[a-zA-Z]{1,60}\*?)\}|(?P<blank>\n[ \t]*\n)"
@@ -217,6 +210,7 @@ class _Reader:
             | {_RESTATABLE: "statement"}
             | {name: kind or printed.get(name) or _OTHER_NAMES.get(name, name) for name, kind in own.items()}
         )
+        self._references = References(self._names)
         self._last = ""  # name of the last statement, which a proof belongs to
 
     def heading(self, level: int, latex: str) -> None:
@@ -224,7 +218,7 @@ class _Reader:
 
     def read(self, start: int, end: int) -> list[Passage]:
         """Return the passages between two positions."""
-        text, position = self._text, start
+        text, position, proof = self._text, start, start  # `proof`: the place of the sign that ends a proof in bold
         spans = dict(self._spans(start, end))
         for event in _EVENT.finditer(text, start, end):
             if event.start() < position:
@@ -244,11 +238,27 @@ class _Reader:
                 self._paragraph(position, event.start())
                 body, position = spans[event.start()]
                 self._statement(event["begin"], event.start(), text[event.end() : body])
-            elif event["blank"]:
-                self._paragraph(position, event.start())
-                position = event.start()
+            elif event["blank"] and event.start() >= proof:
+                proof = self._end_of_proof(position, event.start(), spans)
+                if event.start() >= proof:
+                    self._paragraph(position, event.start())
+                    position = event.start()
         self._paragraph(position, end)
         return self._outline.close()
+
+    def _end_of_proof(self, start: int, blank: int, spans: Mapping[int, tuple[int, int]]) -> int:
+        """Return the place of the sign that ends a proof in bold, whose first paragraph is given; 0 without one."""
+        text, bold = self._text, _BOLD.match(self._text, start)
+        if bold is None or _PROOF.match(bold["name"]) is None or _QED.search(text, bold.end(), blank):
+            return 0
+        following = _NEXT.search(text, blank, blank + MAX_PROOF)
+        end = blank + MAX_PROOF if following is None else following.start()
+        for event in _EVENT.finditer(text, blank, end):
+            if not event["blank"] and not event["end"] and (not event["begin"] or event.start() in spans):
+                end = event.start()
+                break
+        sign = _QED.search(text, blank, end)
+        return 0 if sign is None else sign.end()
 
     def _spans(self, start: int, end: int) -> Iterator[tuple[int, tuple[int, int]]]:
         """Yield the starts of known environments, with the ends of their bodies and their own ends."""
@@ -272,7 +282,7 @@ class _Reader:
         is_box = name.rstrip("*") in self._boxes
         name, title, body = again or (name, *(title_of_box(body, name) if is_box else optional_title(body)))
         name, body = name.rstrip("*"), _BODY_OVERLAY.sub("", body)
-        kind, title = self._names.get(name, name).capitalize(), self._plain(title).strip(".,; ")
+        kind, title = self._names.get(name, name).capitalize(), self._plain(title).replace("(⋯)", "").strip(".,; ⋯")
         if kind == "Proof":
             title = f"{'Proof ' * title.startswith('of ')}{title.removesuffix(' of')}"
             shown = title or " of ".join(filter(None, ("Proof", self._last)))
@@ -293,7 +303,7 @@ class _Reader:
 
     def _plain(self, latex: str, *, in_group: bool = False) -> str:
         """Return LaTeX as plain text; ``in_group``: its definitions end with it."""
-        latex = _NO_TEXT.sub("", _VERBATIM.sub(r"\g<shown>", latex[:MAX_PARAGRAPH]))
+        latex = _NO_TEXT.sub("", _VERBATIM.sub(lambda code: code["shown"].replace("&", r"\&"), latex[:MAX_PARAGRAPH]))
         latex = _OVERLAY.sub(r"\1", latex)
         if self._is_german:
             latex = _SHORTHAND.sub(lambda match: _SIGNS[match[1]], latex)
@@ -301,40 +311,13 @@ class _Reader:
             latex = self._expand(f"{{{latex}}}").removeprefix("{").removesuffix("}")
         elif latex:
             latex = self._expand(latex)
-        latex = _REFERENCE.sub(self._kind_of_target, _LINK.sub(lambda link: link["shown"], latex))
-        return _without_rests(plain(_SIGN.sub(_marked, _LAYOUT.sub(" ", latex))))
-
-    def _kind_of_target(self, reference: re.Match[str]) -> str:
-        """Return the kind of statement, section or formula that a reference prints; if it is unknown, the reference."""
-        name = (reference["kind"] or reference["own"]).lower()
-        return (self._names.get(name) or _TARGETS.get(name, "")).capitalize() or reference[0]
+        latex = self._references.marked(_LINK.sub(lambda link: link["shown"], latex))
+        return without_rests(plain(_SIGN.sub("\\1\x01", _LAYOUT.sub(" ", latex))))
 
     def _place(self, position: int) -> str:
         """Return the line of a position."""
         start, line = self._lines[bisect.bisect_right(self._lines, (position, 1 << 62)) - 1]
         return str(line + self._text.count("\n", start, position))
-
-
-def _marked(sign: re.Match[str]) -> str:
-    return sign[0] if sign[0] == r"\\" else "\x01"
-
-
-def _without_rests(text: str) -> str:
-    r"""Remove what references leave around them, and the signs between cells of tables, outside of formulas.
-
-    >>> _without_rests("A \x01 B & see Lemma . $x & \x01$")
-    'A & B   see Lemma. $x & \\&$'
-    >>> _without_rests("Lemma ,$x$[ ], see.")
-    'Lemma,$x$, see.'
-    """
-    if _RESTS.search(text) is None:  # most paragraphs; to find formulas takes longer
-        return text
-    pieces, position = list[str](), 0
-    for start, end in [*formula_spans(text), (len(text), len(text))]:
-        pieces.append(_REST.sub("", text[position:start]).replace("&", " ").replace("\x01", "&"))
-        pieces.append(text[start:end].replace("\x01", r"\&"))
-        position = end
-    return "".join(pieces)
 
 
 @lru_cache(8)
@@ -366,7 +349,7 @@ def _without_comments(text: str, edges: Mapping[str, str]) -> tuple[str, list[tu
             return command.group()
         return edges[name]
 
-    text = text.replace("\x1e", " ")
+    text = re.sub("[\x01-\x03\x1e]", " ", text)
     marked = "\n".join(f"\x1e{number}\x1e{line}" for number, line in enumerate(text.split("\n"), 1))
     printed = without_false(strip_comments(marked, verbatim=False))
     first, *rest = _MARK.split(_COMMAND.sub(edge, printed) if edges else printed)

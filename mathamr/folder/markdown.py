@@ -31,7 +31,8 @@ from markdown_it.token import Token
 from graphs.corpus.text.text_formulas import find
 from mathamr.folder.passages import Outline, Passage
 
-SUFFIXES = (".md", ".markdown", ".qmd", ".rmd")  # the last two of Quarto and of R
+_OF_QUARTO = (".qmd", ".rmd")  # and R Markdown
+SUFFIXES = (".md", ".markdown", *_OF_QUARTO)
 
 STATEMENTS = (
     "Theorem|Lemma|Proposition|Corollary|Definition|Remark|Example|Exercise|Problem|Question|Conjecture|Proof"
@@ -68,14 +69,18 @@ _STOP = re.compile(  # of the sentence, not the one of \right. or \Bigr.
     r"(?<!\\right)(?<!\\left)(?<!ig)(?<!igg)(?<!ig[lr])(?<!igg[lr])(?<![\\.\s])\s*([.,;])\s*(\$\$?|\\\]|\\\))\Z"
 )
 _FORMULA = re.compile("\x02(\\d+)\x02")
+_PROOFS = "Proof|Beweis|Preuve|Démonstration"
 _STATEMENT = re.compile(
-    r"(?P<bold>\*\*|__|[*_](?=(?:Proof|Beweis|Preuve|Démonstration)\b[^*_\n]{0,200}[.:][*_]))"
+    rf"(?P<bold>\*\*|__|[*_](?=(?:{_PROOFS})\b[^*_\n]{{0,200}}[.:][*_]))"
     rf"(?P<name>(?:{STATEMENTS})\b[^*_\n]{{0,200}}?)(?P<stop>[.:])?(?P=bold)"
     r"(?P<after>[.:])?(?:[ \n]\((?P<title>[^()\n]{1,200})\)[.:])?(?P<text>.*)",
     re.DOTALL,
 )
 _PROSE = re.compile(r"\s*[a-zà-öø-ÿ,;)]")  # after **Example** or **Theorem 2** in a sentence
-_STOPPED = re.compile(r"(?:[.!?∎□◻■]|\\(?:black)?square|\\qed)\W*\Z")
+_ENDED = re.compile(
+    r"(?:[∎□◻■]|\\(?:black)?square|\\(?:Black)?[Bb]ox|\\qed\w*|\bQ\. ?E\. ?D\b|\bQED)\W*\Z"
+)  # of a proof
+_STOPPED = re.compile(rf"[.!?]\W*\Z|{_ENDED.pattern}")
 _CALLOUT = re.compile(  # > [!theorem] Euclid of Obsidian
     rf"\[!(?P<name>{STATEMENTS})\][+-]?[ \t]*(?P<title>[^\n]{{0,200}})(?P<text>.*)", re.DOTALL | re.IGNORECASE
 )
@@ -88,6 +93,10 @@ _QUARTOS = {  # of {#thm-line} and @thm-line
     "thm": "theorem", "lem": "lemma", "cor": "corollary", "prp": "proposition", "cnj": "conjecture",
     "def": "definition", "exm": "example", "exr": "exercise", "sol": "solution", "rem": "remark",
 }  # fmt: skip
+_TARGETS = _QUARTOS | {"fig": "figure", "tbl": "table", "eq": "equation", "sec": "section", "lst": "listing"}
+_REFERENCE = re.compile(  # @thm-line prints "Theorem 1", and [-@thm-line] prints 1
+    rf"(?<![\w@`])(?P<open>\[-?)?@(?P<kind>{'|'.join(_TARGETS)})-[\w-]*\w(?(open)\])"
+)
 _QUARTO = re.compile(rf"\A\{{#({'|'.join(_QUARTOS)})-[^\s{{}}]*")  # its name is the first heading
 _UNNAMED = re.compile(rf"\{{(?!{_NO_TEXT})[^{{}}\n]{{1,200}}\}}(?![ \t]*:)")
 _MARK = re.compile("(?:# )?\x03")  # of an edge, also of one in code
@@ -111,17 +120,19 @@ _BLOCK_TAG = re.compile(r"(?i)(?=</?(?:br|dd|details|div|dt|h[1-6]|li|p|summary|
 _ATTRIBUTES = r"\{(?:[#.=][a-zA-Z]|[\w-]+=)[^{}\n]*\}"  # of Pandoc: {.a}, {width="3cm"}, {=html}
 _ROLES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\{[\w:+-]+\}`([^`<>]{0,500}?) ?<[^`<>\n]*>`"), r"\1"),  # {ref}`words <label>` of MyST
-    (re.compile(r" ?\{(?:[\w:]*(?:ref|eq|cite)[\w:]*|doc)\}`[^`\n]*`|(?<![^\s(\[\"'*])\{[\w:+-]+\}(?=`)"), ""),
+    (re.compile(r"\{cite[\w:]*\}`([^`\n]*)`|\\cite[a-z]*\{([^{}\n]*)\}"), r"[\1\2]"),
+    (re.compile(r"\{eq\}`[^`\n]*`|\\eqref\{[^{}\n]*\}|\\@ref\(eq:[\w:.-]+\)"), "(⋯)"),  # bookdown has \@ref
+    (re.compile(r"\{(?:[\w:]*ref[\w:]*|doc)\}`[^`\n]*`|\\[a-zA-Z]{0,6}ref\{[^{}\n]*\}|\\@ref\([\w:.-]+\)"), "⋯"),
+    (re.compile(r"(?<![^\s(\[\"'*])\{[\w:+-]+\}(?=`)"), ""),
 )
-_INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
+_INLINE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"(?<![\w%])%%(?:\s[^%]{0,2000}\s|[^\s%](?:[^%]{0,2000}[^\s%\d])?)%%(?!\w)"), ""),  # %%comment%%
     (re.compile(r"\{\{[<%][^{}\n]*[>%]\}\}"), ""),  # {{< video >}}
-    (  # [@euler, p. 3] and @thm-line
+    (  # [@euler, p. 3; @gauss]
         re.compile(
-            r" ?\[(?:(?i:see|also|cf\.?|e\.g\.|i\.e\.|siehe|vgl\.|voir)[ ,]{1,2}){0,3}-?@\w[^\[\]]{0,1000}\](?![(\[])"
-            rf"| ?(?<![\w@])@(?:fig|tbl|eq|sec|lst|{'|'.join(_QUARTOS)})-[\w-]+"
+            r"\[(?:(?i:see|also|cf\.?|e\.g\.|i\.e\.|siehe|vgl\.|voir)[ ,]{1,2}){0,3}-?@\w[^\[\]]{0,1000}\](?![(\[])"
         ),
-        "",
+        lambda citation: re.sub(r"-?@(?=\w)", "", citation[0]),
     ),
     (re.compile(rf"{_MARK.pattern}|\A\[(?:![\w|-]+\][+-]?|[ xX]\] )"), ""),  # [!note], and [ ] of a task
     (re.compile(r"(?m)!\[\[[^\[\]\n]*\]\]|(?:^|[ \t])(?:\{[#.][^{}\n]*\}|\^[\w-]+)[ \t]*$"), ""),  # ids: {#a} and ^a
@@ -156,6 +167,8 @@ def read_markdown(file: str, text: str) -> list[Passage]:
     outline = Outline(file)
     if _FIRST.search(text) is None:  # a note of Obsidian has the title of its file
         outline.heading(0, outline.name)
+    if file.lower().endswith(_OF_QUARTO):  # in other files, @sec-team is a name
+        text = _REFERENCE.sub(lambda one: "⋯" if one["open"] == "[-" else _TARGETS[one["kind"]].capitalize(), text)
     read_into(outline, text, str)
     return outline.close()
 
@@ -165,7 +178,7 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
     if header := (yaml := _HEADER.match(text)) and _TITLE.search(yaml["yaml"]):
         outline.heading(0, header["title"].strip().strip("\"'"))
     text, formulas, joined = _without_formulas(_without_code(re.sub("[\x02\x03]", " ", text)))
-    level = depth = at = 0
+    level = depth = at = last = 0  # `last`: place of the token that ends a proof of several paragraphs
     until = 0  # depth of blocks and quotes where the statement ends; 0: after a paragraph, whose level is `at`
     begun: tuple[str, str] | None = None  # place and name of the statement
     body: list[str] = []
@@ -177,8 +190,9 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
         begun = None
         body.clear()
 
-    for token in _BLOCKS.parse(text):
-        if depth < until or (not until and not _goes_on(token, at, body, formulas)):
+    tokens = _BLOCKS.parse(text)
+    for number, token in enumerate(tokens):
+        if depth < until or (not until and number > last and not _goes_on(token, at, body, formulas)):
             end()
         depth += (token.type == "blockquote_open") - (token.type == "blockquote_close")
         if token.type == "heading_open":
@@ -195,11 +209,12 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
                 outline.heading(level, _plain(content, formulas))
             elif level and begun is not None:
                 begun = begun[0], _titled(begun[1], _plain(content, formulas))
-            elif statement := edge if edge and edge["name"] else _STATEMENT.match(content) or _CALLOUT.match(content):
+            elif statement := edge if edge and edge["name"] else _in_bold(content) or _CALLOUT.match(content):
                 end()
                 parts = {name: _plain(part, formulas) for name, part in statement.groupdict("").items()}
                 begun = where, _titled(parts.get("name", ""), parts.get("title", ""))
                 until, at = 0 if statement.re is _STATEMENT else depth, token.level - (token.type == "inline")
+                last = _end_of_proof(tokens, number, formulas) if not until and re.match(_PROOFS, parts["name"]) else 0
                 body.append(parts["text"].strip())
             elif begun is not None:
                 body.append(_plain(content, formulas).strip())
@@ -207,6 +222,25 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
                 outline.paragraph(where, _plain(content, formulas))
             level = 0
     end()
+
+
+def _in_bold(content: str) -> re.Match[str] | None:
+    """Return the statement that a paragraph begins in bold; **Example** usage is a part of a sentence."""
+    found = _STATEMENT.match(content)
+    if found and _PROSE.match(found["text"]) and not (found["stop"] or found["after"] or found["title"]):
+        return re.match(_PROOFS, found["name"]) and found
+    return found
+
+
+def _end_of_proof(tokens: list[Token], start: int, formulas: list[str]) -> int:
+    """Return the place of the paragraph that ends with the sign of the end of a proof in bold; 0 without one."""
+    for number in range(start, len(tokens)):
+        token = tokens[number]
+        if token.type in ("heading_open", "blockquote_close") or (number > start and _in_bold(token.content)):
+            break
+        if token.type == "inline" and _ENDED.search(_plain(token.content, formulas)[-40:]):
+            return number
+    return 0
 
 
 def _goes_on(token: Token, at: int, body: list[str], formulas: list[str]) -> bool:
@@ -329,7 +363,7 @@ def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
     """
     text = re.sub(r"\$`([^`$\n]{1,2000})`\$|\{math\}`([^`$\n]{1,2000})`", r"$\1\2$", text)  # GitHub, MyST
     text = re.sub(r"(?m)\$\$[ \t]*\([\w:.-]+\)[ \t]*$", "$$", text)  # the label of an equation of MyST
-    text = _CODE.sub(_with_escaped_dollars, text)
+    text = _CODE.sub(lambda code: code[0] if _QUOTE.match(code[0]) else _DOLLAR.sub(r"\1\\$", code[0]), text)
     text = re.sub(r"\\\\([()])", r"\\\1", text)  # MathJax: the backslash of \( is escaped
     text = re.sub(r"(?m)^([ \t>]*)\\\\([\[\]])[ \t]*$", r"\1\\\2", text)
     text = re.sub(r"\\\\\[((?:[^\n\\]|\\[^\n\\])+)\\\\\]", r"\\[\1\\]", text)
@@ -344,11 +378,6 @@ def _without_formulas(text: str) -> tuple[str, list[str], list[int]]:
         formulas.append(_STOP.sub(r"\2\1", " ".join(re.sub(r"\n[ \t]*>", "\n", text[start:end]).split())))
         position = end
     return "".join([*pieces, text[position:]]), formulas, joined
-
-
-def _with_escaped_dollars(code: re.Match[str]) -> str:
-    """Return code with escaped dollars, but words after a quote of TeX as they are."""
-    return code[0] if _QUOTE.match(code[0]) else _DOLLAR.sub(r"\1\\$", code[0])
 
 
 def _plain(text: str, formulas: list[str]) -> str:
@@ -366,6 +395,6 @@ def _plain(text: str, formulas: list[str]) -> str:
     for pattern, instead in _ROLES:
         text = pattern.sub(instead, text)
     text = _CODE.sub(marked, text)
-    for pattern, instead in _INLINE:
-        text = pattern.sub(instead, text)
+    for pattern, shorter in _INLINE:
+        text = pattern.sub(shorter, text)
     return _MARK.sub("", _FORMULA.sub(shown, html.unescape(text)))

@@ -91,7 +91,7 @@ class Outline:
         """Begin a section; this ends sections of the same or a deeper level."""
         self._end_paragraphs()
         self._headings = {above: name for above, name in self._headings.items() if above < level}
-        if title := " ".join(title.split())[:MAX_TITLE]:
+        if title := _shortened(title):
             self._headings[level] = title
 
     def paragraph(self, place: str, text: str) -> None:
@@ -108,7 +108,7 @@ class Outline:
     def statement(self, place: str, name: str, text: str) -> None:
         """Add a passage that is kept separate, such as a theorem."""
         self._end_paragraphs()
-        self._add(place, " ".join(name.split())[:MAX_TITLE], " ".join(text.split()), is_statement=True)
+        self._add(place, _shortened(name), " ".join(text.split()), is_statement=True)
 
     def close(self) -> list[Passage]:
         """Return all passages, remnants included."""
@@ -127,6 +127,20 @@ class Outline:
             if part:
                 passage = Passage(self._file, place, title, part, is_statement)
                 self._passages.setdefault(passage.post_id, passage)
+
+
+def _shortened(title: str) -> str:
+    """Return at most :data:`MAX_TITLE` characters of a title, cut between words and before a formula.
+
+    >>> len(_shortened("w" * 300)), _shortened("word " * 50)[-8:], _shortened("w " * 90 + "$x" + " + x" * 20 + "$")[-5:]
+    (202, 'd word …', 'w w …')
+    """
+    title = " ".join(title.split())
+    if len(title) <= MAX_TITLE:
+        return title
+    end = max(title.rfind(" ", 0, MAX_TITLE + 1), 0) or MAX_TITLE
+    end = next((start for start, stop, _ in find(title) if start < end < stop), end)
+    return f"{title[:end].rstrip()} …"
 
 
 def _parts(text: str) -> list[str]:

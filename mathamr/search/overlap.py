@@ -18,7 +18,7 @@ It shows why a system without virtual nodes may have found the post, whatever it
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -26,12 +26,15 @@ from graphs.corpus.post import PlaceholderText
 from graphs.formulas.tree import ParsedFormula
 from graphs.graph.graph_maker import FormulaTrees
 from mathamr.retrieval.lexical import without_accents
+from mathamr.structure.drawing import Drawn
 from mathamr.structure.index import StructureIndex
-from mathamr.structure.matching import match_of
+from mathamr.structure.matching import Match, match_of
 from mathamr.structure.scoring import Scoring
 
 MAX_ASKED, MAX_FORMULAS = 10, 30  # formulas of a query, and of each post, that are compared
+MAX_TRIED = 3  # of these, the most similar ones
 MAX_LATEX = 2000  # characters of these formulas together
+_SIGN = re.compile(r"\\[a-zA-Z]+|[^\s{}]")
 _NUMBER = re.compile(r"\b\d{2,}\b")
 _WORD = re.compile(rf"[^\W\d_]{{2,}}|{_NUMBER.pattern}")
 _PLACEHOLDER = re.compile(r"FORMULA_\d+")
@@ -61,15 +64,17 @@ class Overlap:
 def overlaps(query: PlaceholderText, posts: Sequence[PlaceholderText]) -> list[Overlap]:
     """Return the overlap of a query with each post.
 
-    Formulas count as similar if at least half of the query's symbols match, up to renaming of variables.
+    Formulas count as similar if at least half of the query's symbols match, up to renaming of variables, and more than
+    a single variable or number.
     """
     trees, words = FormulaTrees(), _words(query)
     of_query, scoring = _read(trees, query, MAX_ASKED), Scoring.by_default()
+    signs = {sign for latex, _ in of_query for sign in _SIGN.findall(latex)}
     found: list[Overlap] = []
     for post in posts:
         numbers = (number for formula in post.formulas for number in _NUMBER.findall(formula.latex))
         own = {*map(without_accents, _words(post)), *numbers}
-        formulas = _similar(of_query, _read(trees, post, MAX_FORMULAS), scoring) if of_query else ()
+        formulas = _similar(of_query, _read(trees, post, MAX_FORMULAS, signs), scoring) if of_query else ()
         found.append(Overlap(tuple(word for word in words if without_accents(word) in own), formulas))
     return found
 
@@ -79,11 +84,15 @@ def _words(text: PlaceholderText) -> list[str]:
     return [word for word in dict.fromkeys(words) if not _FUNCTION_WORDS.fullmatch(word)]
 
 
-def _read(trees: FormulaTrees, text: PlaceholderText, most: int) -> list[tuple[str, ParsedFormula]]:
-    """Return LaTeX and trees of the first formulas, each once, that have a layout tree."""
-    different = list({formula.latex: formula for formula in text.formulas}.values())[:most]
-    ends = accumulate(len(formula.latex) for formula in different)
-    formulas = [formula for formula, end in zip(different, ends, strict=True) if end <= MAX_LATEX]
+def _read(
+    trees: FormulaTrees, text: PlaceholderText, most: int, signs: Collection[str] = ()
+) -> list[tuple[str, ParsedFormula]]:
+    """Return LaTeX and trees of formulas, each once, that have a layout tree; of many, those with most of the signs."""
+    different = list({formula.latex: formula for formula in text.formulas}.values())
+    nearest = sorted(different, key=lambda one: -len({*_SIGN.findall(one.latex)}.intersection(signs)))[:most]
+    ends = accumulate(len(formula.latex) for formula in nearest)
+    chosen = {formula.latex for formula, end in zip(nearest, ends, strict=True) if end <= MAX_LATEX}
+    formulas = [formula for formula in different if formula.latex in chosen]
     parsed = zip(formulas, trees.of(formulas), strict=True)
     return [(formula.latex, tree) for formula, tree in parsed if tree.slt is not None]
 
@@ -96,8 +105,23 @@ def _similar(
     index = StructureIndex.build((tree for _, tree in own), scoring)
     similar: list[SimilarFormula] = []
     for latex, tree in of_query:
-        for number, _ in index.search(tree, 1):
+        for number, _ in index.search(tree, MAX_TRIED):
             match = match_of(index, tree, number)
-            if match is not None and 2 * match.matched >= match.symbols:
+            if match is not None and _is_similar(match):
                 similar.append(SimilarFormula(latex, own[number][0], str(match)))
+                break
     return tuple(similar)
+
+
+def _is_similar(match: Match) -> bool:
+    kept = match.matched - len(match.changed)
+    is_alone = match.symbols == 1 and not match.renaming
+    return 2 * kept >= match.symbols and (kept > 1 or is_alone or any(len(name) > 1 for name in _names(match.query)))
+
+
+def _names(drawn: Drawn) -> Iterator[str]:
+    """Yield the names of variables and functions of a query that the formula has, too."""
+    if drawn.tag == "mi" and drawn.role == "equal":
+        yield drawn.text
+    for child in drawn.children:
+        yield from _names(child)

@@ -73,7 +73,7 @@ def index_folder(
     """
     check_workers(workers)
     place = out / DOCUMENTS
-    with documents(folder, out, console, update=settings.update) as found:
+    with documents(folder, out, console, update=settings.update, workers=workers) as found:
         parser = GraphMaker(factory()).parser_name
         state = _state(found, model, settings, parser)
         if settings.update and (out / HEADER).exists() and _read(place) == state:
@@ -91,11 +91,14 @@ def index_folder(
 
 
 @contextmanager
-def documents(folder: Path, out: Path, console: Console, *, update: bool = False) -> Iterator[FolderPosts]:
+def documents(
+    folder: Path, out: Path, console: Console, *, update: bool = False, workers: int = 1
+) -> Iterator[FolderPosts]:
     """Read the documents of ``folder`` into the collection of the index ``out``, which is locked meanwhile.
 
     Args:
         update: whether passages of files that did not change are kept.
+        workers: number of processes that read.
 
     Raises:
         CorpusError: not a folder, or one without any passage.
@@ -106,7 +109,7 @@ def documents(folder: Path, out: Path, console: Console, *, update: bool = False
     with only_writer(place, "building this index"):
         try:
             with console.stage("reading files", unit="files") as advance:
-                found = read_folder(folder, place, update=update, without=[out], progress=advance)
+                found = read_folder(folder, place, update=update, without=[out], progress=advance, workers=workers)
         except CorpusError:
             _remove_new(new_folders)
             raise

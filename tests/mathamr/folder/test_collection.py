@@ -347,3 +347,23 @@ def test_formulas_between_letters_of_scripts_without_spaces_are_found(tmp_path: 
     read_folder(tmp_path / "notes", tmp_path / "out")
     (line,) = (tmp_path / "out/posts.jsonl").read_text().splitlines()
     assert [latex for _, _, latex in find(json.loads(line)["body"])] == ["x_i=1", "f(x)=y", "n+1", "甲", "x是"]
+
+
+def _dies_of_one(file: collection._Unread) -> Any:
+    if file.name == "a.tex":
+        os._exit(1)
+    return collection._read_file(file)
+
+
+def test_processes_find_the_same_posts_and_failures(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "broken.ipynb").write_text("{")
+    one, two = (read_folder(folder, tmp_path / str(workers), workers=workers) for workers in (1, 2))
+    assert one == two
+    assert [failure.post_id for failure in two.failures] == ["broken.ipynb"]
+    assert (tmp_path / "1/posts.jsonl").read_bytes() == (tmp_path / "2/posts.jsonl").read_bytes()
+    monkeypatch.setattr(collection, "_read_file", _dies_of_one)
+    left = read_folder(folder, tmp_path / "2", workers=2)
+    assert [failure.post_id for failure in left.failures] == ["a.tex", "broken.ipynb"]
+    assert left.post_ids == [name for name in one.post_ids if not name.startswith("a.tex")]

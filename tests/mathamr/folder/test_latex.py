@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,7 @@ def test_skipped_text_is_no_passage() -> None:
     ("begin", "title"),
     [
         (r"\begin{restatable}[Foo]{theorem}{foo}", "Theorem (Foo). a"),
-        (r"\begin{restatable}[{\cite[Thm.~2]{a} of \emph{b}}]{lem}{foo}\label{a}", "Lemma (of b). a"),
+        (r"\begin{restatable}[{\cite[Thm.~2]{a} of \emph{b}}]{lem}{foo}\label{a}", "Lemma ([a, Thm. 2] of b). a"),
         (r"\begin{restatable}{own}{foo}", "Own. a"),
         (r"\begin{restatable}", "Statement. a"),
         (r"\begin{thm}[name={Sylow, first},label=thm:sylow]", "Theorem (Sylow, first). a"),
@@ -307,14 +308,28 @@ def test_an_abstract_that_a_preamble_includes_is_read() -> None:
         ),
         (
             r"By Lemma~\ref{a}, (\ref{b}) and \cref{lem:c,lem:d}. See~\cref{sec:e}, [\cite{f}] and \autoref{other}.",
-            ("a", "By Lemma, and Lemma. See Section, and."),
+            ("a", "By Lemma, (⋯) and Lemma. See Section, [f] and ⋯."),
         ),
         (r"Words \verb|of_it| or \verb+x+, \lstinline!y!, \mintinline{c}{z}.", ("a", "Words of_it or x, y, z.")),
-        (r"By \lemmaref{a}, \secref{b} and \ownref{c} on page~\pageref{d}.", ("a", "By Lemma, Section and on page.")),
+        (
+            r"By \lemmaref{a}, \secref{b} and \ownref{c} on page~\pageref{d}.",
+            ("a", "By Lemma, Section and ⋯ on page ⋯."),
+        ),
         (
             r"Shown by \textcite{a} in \parencite[see][p.~5]{b}.\thispagestyle{empty}\lstinputlisting[language=C]{a.c}",
-            ("a", "Shown by in."),
+            ("a", "Shown by [a] in [see b, p. 5]."),
         ),
+        (
+            r"By \eqref{a}, Lemmas \ref{b} and~\ref{c}, Equation~\eqref{d}, \olref[x]{thm:e}\olref{f}, \cite[\S 3]{g}.",
+            ("a", "By (⋯), Lemmas ⋯ and ⋯, Equation, Theorem, [g, §3]."),
+        ),
+        (
+            r"Let $x \overset{\text{\cite{b}}}{=} y \text{ by \eqref{a}}$\footcite{c}.",
+            ("a", r"Let $x \overset{\text{\cite{b}}}{=} y \text{ by \eqref{a}}$."),
+        ),
+        (r"\begin{theorem}[\cite{a}] Let.\end{theorem}", ("Theorem ([a]). a", "Let.")),
+        (r"\begin{proof}[Proof of \eqref{a}] Let.\end{proof}", ("Proof. a", "Let.")),
+        (r"Words \verb|a & {b|, $x$.", ("a", "Words a & b, $x$.")),
         (r"\[\begin{tikzcd}A \ar[r] & B\end{tikzcd}\] shows that it commutes.", ("a", "shows that it commutes.")),
         (r"\begin{proof}[Proof of \cref{thm:a}] Let.\end{proof}", ("Proof of Theorem. a", "Let.")),
         (r"\begin{proof}[Proof of \cref{euclid}] Let.\end{proof}", ("Proof. a", "Let.")),
@@ -370,3 +385,36 @@ def test_paragraphs_that_begin_with_a_name_in_bold_are_statements(latex: str, ti
 )
 def test_other_words_in_bold_or_slanted_are_no_statements(latex: str) -> None:
     assert shown(latex)[0][1] == "a"
+
+
+@pytest.mark.parametrize("end", [r"\qed", r"\hfill$\square$", r"\[ x = y. \quad\blacksquare \]", "∎", r"\qed \medskip"])
+@pytest.mark.parametrize("begin", [r"\noindent\textbf{Proof.}", r"{\it Proof.}\,", "\\textbf{Proof:}\n\n"])
+def test_a_proof_in_bold_extends_to_its_sign(begin: str, end: str) -> None:
+    text = f"{begin} Let $x$ be.\n\nThen a $\\square$ holds.\n\nAnd so on. {end}\n\nThe next words."
+    first, second = shown(text)
+    assert (first[:2], second) == (("1", "Proof. a"), ("9" if ":" in begin else "7", "a", "The next words."))
+    assert first[2].startswith(r"Let $x$ be. Then a $\square$ holds. And so on.")
+
+
+@pytest.mark.parametrize(
+    "after", ["", r"\section{Next} It is. \qed", r"\textbf{Lemma.} It is. \qed", r"\begin{thm}It is.\end{thm} \qed"]
+)
+def test_a_proof_in_bold_without_a_sign_is_one_paragraph(after: str) -> None:
+    found = shown(f"\\textbf{{Proof.}} Let.\n\nWords after it.\n\n{after}")
+    assert [(one[1], one[2]) for one in found[:2]] == [("Proof. a", "Let."), ("a", "Words after it.")]
+
+
+def test_a_long_title_is_cut_between_words_and_before_a_formula() -> None:
+    long, word = rf"{'Rings ' * 32}and fields $x {'+ x ' * 9}$", "w" * 250
+    text = rf"\section{{{long}}} Words of it. \section{{{word}}} Other words."
+    first, second = (title for _, title, _ in shown(text))
+    assert first == f"{'Rings ' * 32}and …"
+    assert second == f"{'w' * 200} …"
+
+
+@pytest.mark.parametrize("text", [r"\ref{" + " " * 200_000, "\\textbf{Proof.} Let it be.\n\n" * 20_000])
+def test_references_and_proofs_without_an_end_take_linear_time(text: str) -> None:
+    """A reading that is quadratic takes minutes."""
+    start = time.process_time()
+    read_latex("a.tex", text)
+    assert time.process_time() - start < 20

@@ -139,7 +139,11 @@ def test_words_in_blocks_of_myst_and_html_are_read_unless_they_are_code(
             "a",
             "A space here. A note.",
         ),
-        ("See {ref}`there <a>`, {eq}`b` and {cite:t}`C`, for {term}`rings`.", "a", "See there, and, for rings."),
+        (
+            "See {ref}`there <a>`, {eq}`b` and {cite:t}`C`, for {term}`rings`.",
+            "a",
+            "See there, (⋯) and [C], for rings.",
+        ),
         (
             r"`\frac{x}{2x}`, `parse([[a, b]])` and `a==b or c==d` are code.",
             "a",
@@ -313,7 +317,10 @@ def test_what_is_no_notebook_is_refused(text: str) -> None:
         ("By Zorn ([[Lemmas/Zorn|his lemma]]), 由[[Zorn]]得.", "By Zorn (his lemma), 由Zorn得."),
         ("The %%not $x$ shown%% words **F**irst.", "The words First."),
         ("{doc}`In these\nlectures <a_b>` a line\\\nends.", "In these lectures a line ends."),
-        ("It [@euler, p. 3; @gauss] [see also @zorn] is [small]{.smallcaps} by @thm-line.", "It is small by."),
+        (
+            "It [@euler, p. 3; @gauss] [see also @zorn] is [small]{.smallcaps} by @thm-line.",
+            "It [euler, p. 3; gauss] [see also zorn] is small by @thm-line.",
+        ),
         ('A [link](a.html){target="_blank"} to [it](b){.c} is `x`{.r}.', "A link to it is x."),
         ('![A map](map.png){#fig-map width="5cm"}{{< include _a.qmd >}}A word or two.', "A word or two."),
     ],
@@ -380,3 +387,45 @@ def test_an_environment_without_an_end_or_a_begin_is_no_statement(edge: str) -> 
     passages = read_markdown("a.md", f"Write\n\n{edge}\n\nbefore it.\n\n# B\n\nWords.")
     assert [passage.is_statement for passage in passages] == [False, False]
     assert passages[0].text == f"Write {edge} before it."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("**Example** usage of the package.", ("a", "Example usage of the package.")),
+        ("**Problem** statements, and **Theorem 2** in bold.", ("a", "Problem statements, and Theorem 2 in bold.")),
+        ("**Theorem 2** Let it hold.", ("Theorem 2. a", "Let it hold.")),
+        ("**Theorem 2.** let it hold.", ("Theorem 2. a", "let it hold.")),
+        ("**Theorem** (Zorn). there is one.", ("Theorem (Zorn). a", "there is one.")),
+        ("**Proof** by induction.", ("Proof. a", "by induction.")),
+        (r"By \eqref{a}, Lemma \ref{b} and \cite{c}.", ("a", "By (⋯), Lemma ⋯ and [c].")),
+        ("By {numref}`a` and {eq}`b` of {cite:p}`c,d`.", ("a", "By ⋯ and (⋯) of [c,d].")),
+        ("By @sec-team of [@sec-team].", ("a", "By @sec-team of [sec-team].")),
+    ],
+)
+def test_bold_words_and_references_in_a_sentence(text: str, expected: tuple[str, str]) -> None:
+    assert [(passage.title, passage.text) for passage in read_markdown("a.md", text)] == [expected]
+
+
+def test_references_of_quarto_are_the_printed_kinds() -> None:
+    text = r"By @thm-line, [-@thm-line], [@sec-rings], @eq-x and Theorem \@ref(thm:x) of [@euler]."
+    [passage] = read_markdown("a.qmd", text)
+    assert passage.text == "By Theorem, ⋯, Section, Equation and Theorem ⋯ of [euler]."
+
+
+@pytest.mark.parametrize("end", ["∎", r"$\square$", r"$$x = y \tag*{$\blacksquare$}$$", "Q.E.D.", r"\qed"])
+def test_a_proof_in_bold_extends_to_its_sign(end: str) -> None:
+    text = f"**Proof.** Let $x$ be.\n\nThen it holds.\n\n- An item.\n\nAnd so on. {end}\n\nThe next words."
+    first, second = read_markdown("a.md", text)
+    assert (first.title, second.title, second.text) == ("Proof. a", "a", "The next words.")
+    assert first.text.startswith("Let $x$ be. Then it holds. An item. And so on. ")
+
+
+def test_a_proof_in_bold_without_a_sign_is_one_paragraph() -> None:
+    text = "**Proof.** Let.\n\nWords after it.\n\n**Lemma.** It is.\n\n*Proof.* Clear.\n\nIt is. ∎"
+    assert [(one.title, one.text) for one in read_markdown("a.md", text)] == [
+        ("Proof. a", "Let."),
+        ("a", "Words after it."),
+        ("Lemma. a", "It is."),
+        ("Proof. a", "Clear. It is. ∎"),
+    ]

@@ -6,7 +6,7 @@ import pytest
 
 from graphs.corpus.post import PlaceholderText, Post
 from graphs.corpus.text.placeholders import extract
-from mathamr.search.overlap import MAX_ASKED, MAX_LATEX, overlaps
+from mathamr.search.overlap import MAX_ASKED, MAX_FORMULAS, MAX_LATEX, overlaps
 
 
 def text(body: str) -> PlaceholderText:
@@ -54,7 +54,31 @@ def test_each_formula_of_the_query_has_one_line_and_few_are_compared() -> None:
 
 
 def test_formulas_after_a_very_long_one_are_not_compared() -> None:
-    long = "+".join(["x"] * MAX_LATEX)
+    long = "+".join(["y^2"] * (MAX_LATEX // 2))
     [overlap, other] = overlaps(text(f"$y^2$ ${long}$ $z^3$"), [text("$z^3$ $y^2$"), text(f"${long}$ $y^2$")])
     assert [one.query for one in overlap.formulas] == ["y^2"]
     assert other.formulas == ()
+
+
+def test_of_many_formulas_those_with_signs_of_the_query_are_compared() -> None:
+    many = " ".join(f"$u_{{{number}}}$" for number in range(MAX_FORMULAS))
+    [overlap] = overlaps(text("Is $a^2+b^2=c^2$?"), [text(f"{many} and $x^2+y^2=z^2$.")])
+    assert [one.document for one in overlap.formulas] == ["x^2+y^2=z^2"]
+
+
+@pytest.mark.parametrize(
+    ("query", "document", "match"),
+    [
+        ("n!", r"y_n = 1", None),
+        ("-x", "x=1", None),
+        ("x^2", "n^k", None),
+        ("p", "x", None),
+        ("p", "p", "1 of 1 symbols"),
+        (r"\sin x", r"\sin(x)", "1 of 2 symbols"),
+        (r"\sin x", r"dx$ and $\sin(x)", "1 of 2 symbols"),
+        ("a=b", "x=1", "2 of 3 symbols, a is x"),
+    ],
+)
+def test_a_single_variable_or_number_makes_no_similar_formula(query: str, document: str, match: str | None) -> None:
+    [overlap] = overlaps(text(f"Is ${query}$ so?"), [text(f"Take ${document}$.")])
+    assert [one.match for one in overlap.formulas] == ([] if match is None else [match])

@@ -362,7 +362,7 @@ async function submit(start = 0, write = "pushState") {
     if (write === "replaceState") link?.focus(); // Back from the post
     opened = "";
     report(status, answer, asked, performance.now() - begun);
-    if (index?.note && asked.task === "answers") status.append(`; note: ${index.note}`);
+    if (index?.note && asked.task === "answers" && answer.results.length > 0) status.append(`; note: ${index.note}`);
   } catch (problem) {
     if (problem.name === "AbortError") return;
     show([]);

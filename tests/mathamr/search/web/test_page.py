@@ -66,6 +66,14 @@ def test_many_signs_that_open_no_formula_are_read_in_linear_time(page: Page, sig
     assert [one["end"] - one["start"] for one in found] == [3]
 
 
+def test_a_search_without_results_or_dollar_signs_says_how_to_go_on(page: Page) -> None:
+    page.search('"no such words" irrational')
+    assert page.all("#results article") == []
+    assert ": nothing like the question; try other words, or fewer filters; 0 of " in page.one("#status").text
+    page.search("Is p^2 irrational?")
+    assert "; 0 formulas read; write formulas between dollar signs, such as $x^2$" in page.one("#status").text
+
+
 def test_a_found_formula_shows_which_part_matched(page: Page) -> None:
     page.one("#tasks label:nth-of-type(2)").click()
     page.search("Is $t^2 = 3u^2$?")
