@@ -104,7 +104,8 @@ def test_formulas_that_the_collection_lacks_are_counted_once(
     topics = [Topic(f"B.{number}", Post(f"B.{number}", "topic")) for number in (1, 2)]
     own = settings([2], task2_path=str(tmp_path / "run.tsv"))
     found = track.retrieve(own, Encoded(None), Indexed(None), TopicSet(2, topics, [], "full"))
-    assert [[hit.doc_id for hit in hits] for hits in found.results.values()] == [["f1"], ["f1"]]
+    left = Run.from_results("me", found.results, task=2).rankings
+    assert [[hit.doc_id for hit in hits] for hits in left.values()] == [["f1"], ["f1"]]
     assert "Task 2: 1 of 2 formulas of the run are not in the collection, e.g. f9" in capsys.readouterr().err
 
 
