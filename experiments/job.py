@@ -139,7 +139,9 @@ def _run(
         for line in short(whole):
             console.say(f"  {title(topic_set.test_name)}: {line}")
         judgments = {"judgments": topic_set.judged_by} if topic_set.judged_by else {}
-        judgments["judgments_hash"] = key(qrels_of(topic_set.judgments))  # joined reports compare it
+        judgments["judgments_hash"] = key(qrels_of(topic_set.judgments))  # joined reports compare both hashes
+        texts = sorted([one.topic_id, one.post.title, one.post.body, one.formula_id] for one in topic_set.topics)
+        judgments["topic_texts_hash"] = key(texts)
         for part, values in (
             ("the measures", scores.aggregate),
             ("the topics", {"topics": scores.topics, "relevant_grade": topic_set.relevant}),

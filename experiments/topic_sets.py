@@ -31,12 +31,16 @@ def tasks_of(experiment: ExperimentConfig, corpus: Corpus) -> Sequence[TestName]
     """Return the tasks of ``experiment.tasks``, without Task 2 where the collection has no topics of it.
 
     Raises:
-        ConfigError: an unknown task, or Task 2 alone where there are no topics of it.
+        ConfigError: an unknown task, Task 2 alone where there are no topics of it, or Task 1 where only Task 2 has any.
     """
     named = experiment.tasks
     if isinstance(corpus, NamedTests):
         if not named or len(set(named)) < len(named) or not set(named) <= set(corpus.tests()):
-            raise ConfigError(f"experiment.tasks={named}: the tests of this collection are {', '.join(corpus.tests())}")
+            tests = ", ".join(corpus.tests())
+            raise ConfigError(
+                f"experiment.tasks={named}: the tests of this collection are {tests}; write "
+                f"'experiment.tasks=[{tests.replace(' ', '')}]' for all"
+            )
         return named
     if not named or len(set(named)) < len(named) or not set(named) <= {1, 2}:
         test = any(isinstance(task, str) for task in named)
@@ -44,7 +48,10 @@ def tasks_of(experiment: ExperimentConfig, corpus: Corpus) -> Sequence[TestName]
         raise ConfigError(f"experiment.tasks={named} is not one of [1], [1,2], [2]{hint}")
     tasks = [cast(Task, task) for task in sorted(named)]
     # Topics of other years, or in conflict, are an error of their reader.
-    if 2 in tasks and 2 not in benchmark(corpus).tasks():
+    known = benchmark(corpus).tasks()
+    if 1 in tasks and known == [2]:
+        raise ConfigError(f"collection {corpus.name} has topics of Task 2 only; write 'experiment.tasks=[2]'")
+    if 2 in tasks and 2 not in known:
         tasks.remove(2)
         if not tasks:
             raise ConfigError(f"experiment.tasks=[2], but collection {corpus.name} has no topics of Task 2")
@@ -141,7 +148,8 @@ def topic_set_of(
         raise ConfigError(f"data.regime={regime} is not one of {', '.join(get_args(Regime))}")
     if lost := sorted({judgment.topic_id for judgment in judgments} - {topic.topic_id for topic in topics}):
         raise ConfigError(
-            f"{len(lost)} judged topics of Task {task} are not among the topics, e.g. {lost[0]}; each would score 0"
+            f"{len(lost)} of the judged topics of Task {task} are not among the topics, e.g. {lost[0]}, and would "
+            "score 0; add them to the topics, or remove their judgments"
         )
     wanted = experiment.example.topic
     known = [topic.topic_id for topic in topics]

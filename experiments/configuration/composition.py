@@ -22,7 +22,7 @@ from experiments.configuration.errors import CONFIGURATION_ERRORS, refusal
 from experiments.configuration.registration import compose_words, validated
 from experiments.options import CONFIG_DIR, PROGRAM, quoted, setting
 from graphs.amr import parsers
-from graphs.errors import ConfigError
+from graphs.errors import ConfigError, suggestion
 from mathamr.default_settings import values
 from mathamr.model.config import EncoderConfig
 from mathamr.model.label_vectors import is_hash
@@ -34,8 +34,13 @@ def read_groups(overrides: Sequence[str], *groups: str) -> list[dict[str, Any]]:
     """Return groups of ``conf/`` as plain values.
 
     Raises:
-        ConfigError: an unknown key, group or value.
+        ConfigError: an unknown key, group or value, or a setting of another group.
     """
+    for word in overrides:
+        name = word.lstrip("+~/").partition("=")[0]
+        if name.partition(".")[0] not in groups:
+            known = suggestion(name, [key for key in known_keys() if key.partition(".")[0] in groups])
+            raise ConfigError(f"{word} is not a setting of {' or '.join(groups)}, which this command takes{known}")
     try:
         config = compose_words(overrides)
         return [

@@ -315,12 +315,13 @@ def _furthest(parts: Sequence[Experiment], condition: str, seed: int) -> tuple[R
 def _check_one_table(experiment: Experiment) -> None:
     """Raise for scores of different regimes, topics or judgments in one table."""
     grades = [column(task, "relevant_grade") for task in experiment.tasks]
-    judged = [column(task, name) for task in experiment.tasks for name in ("judgments", "judgments_hash")]
+    names = ("judgments", "judgments_hash", "topic_texts_hash")
+    judged = [column(task, name) for task in experiment.tasks for name in names]
     topics = dict.fromkeys(column(task, "topics") for task in (1, 2, *experiment.tasks))
     for what in ("regime", "years", *grades, *judged, *topics):
         values: dict[str, Row] = {}
         for row in experiment.finished():
-            if what in row or what not in judged:  # earlier versions did not record judgments
+            if what in row or what not in judged:  # earlier versions did not record these
                 values.setdefault(str(row.get(what)), row)
         if len(values) > 1:
             one, other = list(values.items())[:2]

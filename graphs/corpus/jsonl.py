@@ -34,6 +34,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
@@ -170,7 +171,8 @@ def post_from(fields: Mapping[str, Any], *, kind: str | None = None) -> Post:
         raise CorpusError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted({*_KEYS, *names}))}")
     ids = {key: _id(key, fields.get(key)) for key in _IDS}
     if (post_id := ids["post_id"]) is None:
-        raise CorpusError("no post_id; every post needs one")
+        own, what = ("topic_id", "topic") if kind == "topic" else ("post_id", "post")
+        raise CorpusError(f"no {own}; every {what} needs one")
     markup = fields.get("markup")
     if markup not in ("html", "text", None):
         raise CorpusError(f"markup {markup!r} is not html or text")
@@ -303,7 +305,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Failure]]:
                 try:
                     record = json.loads(raw.decode("utf-8-sig"))
                 except (ValueError, RecursionError) as error:
-                    yield line, Failure("", "read", "bad_json", f"{path}:{line}: not JSON: {error}")
+                    what = f"{error.msg}, at character {error.pos + 1}" if isinstance(error, JSONDecodeError) else error
+                    yield line, Failure("", "read", "bad_json", f"{path}:{line}: not JSON: {what}")
                     continue
                 if isinstance(record, dict):
                     yield line, record

@@ -151,8 +151,9 @@ def reason_unreadable(error: OSError | UnicodeDecodeError) -> str:
     >>> reason_unreadable(UnicodeDecodeError("utf-8", GZIP, 1, 2, "invalid start byte"))
     'is compressed with gzip; unpack it'
     """
-    packed = isinstance(error, UnicodeDecodeError) and error.object.startswith(GZIP)
-    return COMPRESSED if packed else f"cannot be read: {error}"
+    if isinstance(error, UnicodeDecodeError):
+        return COMPRESSED if error.object.startswith(GZIP) else f"is not UTF-8: {error.reason}; save it as UTF-8"
+    return f"cannot be read: {error}"
 
 
 def members(path: Path) -> list[PackedFile]:

@@ -30,7 +30,8 @@ RESERVED = frozenset(
     [
         *("experiment", "condition", "seed", "status", "key", "condition_key", "model_key", "collection_hash", "files"),
         *("code", "machine", "finished", "model_code", "model_machine", "source", "regime", "years"),
-        *("digest", "topic", "topics", "relevant_grade", "judgments", "judgments_hash", *COMPLETENESS),
+        *("digest", "topic", "topics", "relevant_grade", *COMPLETENESS),
+        *("judgments", "judgments_hash", "topic_texts_hash"),
         *("train_pairs", "pairs_left_out", "questions_left_out", "epochs", "best_val_loss", "best_val_mrr"),
         *("time_per_epoch_s", "pairs_per_second", "parameters", "peak_memory_bytes", "peak_gpu_memory_bytes"),
         *("encode_docs_per_second", "encode_queries_per_second", "encode_seconds", "texts_cut"),

@@ -25,7 +25,7 @@ from typing import Literal, TypeVar, get_args
 
 from graphs.corpus.post import FormulaRef, PlaceholderText, Post, PostKind, Topic
 from graphs.corpus.text.placeholders import extract
-from graphs.errors import ConfigError, Failure
+from graphs.errors import ConfigError, Failure, RetrievalError
 from graphs.formulas.store import FormulaStore
 from graphs.graph.graph_maker import FormulaTrees
 from graphs.graph.labels import porter_stemmer
@@ -216,6 +216,9 @@ def distinct_formulas(
         wanted: visual ids; only posts that have one of these are read. None: all.
         note: called with the id and the text of each post, whether it is wanted or not.
         progress: called with 1 after each post.
+
+    Raises:
+        RetrievalError: no post has a wanted formula; after the last post.
     """
     store = None if formulas_db is None else FormulaStore.open(formulas_db)
     kept_visual_ids: set[str] = set()
@@ -238,6 +241,8 @@ def distinct_formulas(
                     yield formula.formula_id, post.post_id, document
         if progress is not None:
             progress(1)
+    if wanted is not None and not seen:
+        raise RetrievalError("no judged formula is in the collection; are the judgments of this collection?")
 
 
 def query_formula(topic: Topic, read: Callable[[Sequence[FormulaRef]], Iterable[Read]]) -> Read | None:

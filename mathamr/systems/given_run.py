@@ -49,18 +49,20 @@ class GivenRunSystem(System[GivenRunSettings]):
         self._say_judged(topic_set, run)
         if topic_set.task == 1:
             return Retrieved(run.rankings)
-        post_of = self._posts_of_formulas({hit.doc_id for hits in run.rankings.values() for hit in hits})
+        found = {hit.doc_id for hits in run.rankings.values() for hit in hits}
+        post_of = self._posts_of_formulas(found)
         known: dict[str, list[Hit]] = {}
-        lost = 0
         for topic_id, hits in run.rankings.items():
             with_posts = [
                 Hit(hit.doc_id, hit.score, hit.post_id or post_of[hit.doc_id]) for hit in hits if hit.doc_id in post_of
             ]
-            lost += len(hits) - len(with_posts)
             if with_posts:
                 known[topic_id] = with_posts
-        if lost:
-            self.console.say(f"  {title(topic_set.test_name)}: {lost:,} formulas of the run are not in the collection")
+        if lost := found - post_of.keys():
+            self.console.say(
+                f"  {title(topic_set.test_name)}: {len(lost):,} of {len(found):,} formulas of the run are not in the "
+                f"collection, e.g. {min(lost)}"
+            )
         return Retrieved(known, {}, self.visual_ids(settings))
 
     def _read(self, settings: GivenRunSettings, topic_set: TopicSet) -> Run:

@@ -124,7 +124,8 @@ def completed(
     """
     qrels = judged(topic_set, visual_ids)
     documents = sorted({document for grades in qrels.values() for document in grades})
-    indexed = frozenset(searchable(system, encoded, documents) if visual_ids is None else visual_ids.values())
+    found = {hit.doc_id for hits in run.rankings.values() for hit in hits}  # given runs find posts that no index has
+    indexed = found.union(searchable(system, encoded, documents) if visual_ids is None else visual_ids.values())
     posts = {topic.post.post_id: topic.topic_id for topic in topic_set.topics}
     read = {posts[post_id] for post_id in system.readable(encoded, list(posts))}
     answered = {topic_id for topic_id, hits in run.rankings.items() if hits}

@@ -43,6 +43,34 @@ def test_topics_without_a_graph_are_counted_and_the_report_begins_with_a_warning
     assert first in (folder / "report.html").read_text()
 
 
+def test_a_given_run_finds_documents_that_the_collection_lacks(collection: Path, tmp_path: Path) -> None:
+    (collection / "qrels.tsv").write_text("T.1\t0\tgone\t3\nT.1\t0\ta1\t0\nT.2\t0\tlost\t3\n")
+    (tmp_path / "run.tsv").write_text("T.1\tgone\t1\t2.0\tme\n")
+    places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "data.regime=full", "track=run"]
+    assert run(trial(*places, f"run.path={tmp_path / 'run.tsv'}"), "the command").failed == 0
+    report = next(tmp_path.glob("*/report.md")).read_text()
+    assert "1 of 2 topics has no result and scores 0." in report
+    assert "1 of 2 topics has no relevant document among those that are searched" in report  # T.2, but not T.1
+    assert "1 of 3 judged documents is not among those that are searched" in report
+
+
+def test_a_result_records_the_texts_of_its_topics(collection: Path, tmp_path: Path) -> None:
+    topics = collection / "topics.jsonl"
+    before = text_hash(collection, tmp_path / "before")
+    topics.write_text("".join(reversed(topics.read_text().splitlines(keepends=True))))
+    assert text_hash(collection, tmp_path / "other_order") == before
+    topics.write_text(topics.read_text().replace('"body": "', '"body": "Please: ', 1))
+    assert text_hash(collection, tmp_path / "other_text") != before
+
+
+def text_hash(collection: Path, outputs: Path) -> str:
+    places = ["data=jsonl", f"data.root={collection}", f"outputs={outputs}", "track=bm25"]
+    assert run(trial(*places), "the command").failed == 0
+    (result,) = outputs.glob("*/jobs/*/result.json")
+    found: str = json.loads(result.read_text())["topic_texts_hash"]
+    return found
+
+
 def test_judged_posts_that_are_not_in_the_collection_are_named(collection: Path, tmp_path: Path) -> None:
     (collection / "qrels.tsv").write_text("T.1\t0\tgone\t3\nT.2\t0\tlost\t3\n")
     places = ["data=jsonl", f"data.root={collection}", f"outputs={tmp_path}", "data.regime=judged", "track=bm25"]

@@ -497,3 +497,10 @@ def test_the_command_line_names_what_is_wrong(
     assert result.returncode != 0
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_collection_of_task_2_alone_names_the_setting(collection: Path, tmp_path: Path) -> None:
+    (collection / "topics.jsonl").unlink()
+    (collection / "topics2.jsonl").write_text('{"topic_id": "F1", "body": "$2k$", "formula_id": "F1:0"}\n')
+    with pytest.raises(ConfigError, match=r"topics of Task 2 only; write 'experiment\.tasks=\[2\]'"):
+        run(composed(collection, tmp_path / "out", conditions={"none": {"track": "bm25"}}), "command")

@@ -199,7 +199,8 @@ def test_each_direction_searches_its_own_side(place: Path) -> None:
 
 def test_what_cannot_be_asked_is_said_before_anything_runs(place: Path) -> None:
     for settings, message in (
-        (["experiment.tasks=[1]"], r"experiment.tasks=\[1\]: the tests of this collection are formula_to_text, long"),
+        (["experiment.tasks=[1]"], r"\[1\]: the tests of this collection are formula_to_text, long, .*; write '"),
+        (["experiment.tasks=[1]"], r"write 'experiment.tasks=\[formula_to_text,long,.*\]' for all"),
         (["experiment.tasks=[]"], r"experiment.tasks=\[\]: the tests"),
         ([], "track=graph searches all answers"),
         (["data.regime=judged"], "tests with names search all; use full"),

@@ -78,8 +78,8 @@ def test_seeds_of_two_configurations_are_refused(machines: tuple[Path, Path]) ->
         joined(*machines)
 
 
-@pytest.mark.parametrize("column", ["judgments", "judgments_hash"])
-def test_scores_by_other_judgments_are_refused(machines: tuple[Path, Path], column: str) -> None:
+@pytest.mark.parametrize("column", ["judgments", "judgments_hash", "topic_texts_hash"])
+def test_scores_by_other_judgments_or_topics_are_refused(machines: tuple[Path, Path], column: str) -> None:
     finish(machines[0] / "rings", "none", 1, 0.4, **{column: "of-2021"})
     joined(*machines)
     finish(machines[1] / "rings", "ring", 2, 0.5, **{column: "of-2022"})

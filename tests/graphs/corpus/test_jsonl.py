@@ -75,7 +75,7 @@ def test_packed_files_are_read_and_cut_ones_are_an_error(root: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "kind", "message"),
     [
-        ("{", "bad_json", ":2: not JSON"),
+        ("{", "bad_json", ":2: not JSON: Expecting property name enclosed in double quotes, at character 3"),
         ("[" * 100_000, "bad_json", ":2: not JSON"),
         ("[1]", "bad_json", ":2: list, not an object"),
         ('{"post_id": "1", "kind": "question", "titel": "t"}', "bad_post", ":2: unknown key 'titel'; known are"),
@@ -206,3 +206,12 @@ def test_an_endless_line_is_a_failure_and_the_rest_is_read(
     assert [one.kind for one in found] == ["question", "long_line", "question", "bad_json", "long_line"]
     assert isinstance(found[4], Failure)
     assert ":5: a line of more than 1000 bytes" in found[4].message
+
+
+def test_a_topic_without_an_id_and_judgments_in_utf_16_name_the_fix(root: Path) -> None:
+    (root / "topics.jsonl").write_text('{"body": "Is $x$ odd?"}\n')
+    with pytest.raises(CorpusError, match=r"topics\.jsonl:1: no topic_id; every topic needs one"):
+        JsonLines(root).topics(1)
+    (root / "qrels.tsv").write_text("1 0 a1 3\n", encoding="utf-16")
+    with pytest.raises(CorpusError, match=r"qrels\.tsv: is not UTF-8: invalid start byte; save it as UTF-8"):
+        JsonLines(root).judgments(1)

@@ -133,6 +133,12 @@ def test_every_post_is_noted_while_the_formulas_of_wanted_posts_are_read() -> No
     assert noted == [("p", ["a", "ring", "x"]), ("q", ["a", "group"]), ("r", ["a", "field", "y"])]
 
 
+def test_judged_formulas_of_another_collection_are_refused() -> None:
+    posts = [Post("p", "answer", body="a ring $x$", markup="text")]
+    with pytest.raises(RetrievalError, match="no judged formula is in the collection; are the judgments of this"):
+        list(distinct_formulas(posts, Tokens("text").of_formulas, {}, wanted={"f1"}))
+
+
 def test_k1_and_b_are_settings_and_keys_stay_without_them() -> None:
     answers = [Post("1", "answer", body="ring ring ring ring"), Post("2", "answer", body="ring " + "field " * 9)]
     words = Tokens("text")

@@ -93,6 +93,22 @@ def test_only_formulas_of_the_run_are_kept() -> None:
     assert track._posts_of_formulas({"7", "99"}) == {"7": "p7"}
 
 
+def test_formulas_that_the_collection_lacks_are_counted_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = '<span class="math-container" id="f1">$x$</span>'
+    corpus = SimpleNamespace(posts=lambda: iter([Post("p", "answer", body=body)]))
+    (tmp_path / "run.tsv").write_text("".join(f"B.{topic} f{one} p 1 {one} me\n" for topic in (1, 2) for one in (1, 9)))
+    track = GivenRunSystem(cast(Corpus, corpus), tmp_path, Console())
+    track._visual_ids = {"f1": "v1"}
+    topics = [Topic(f"B.{number}", Post(f"B.{number}", "topic")) for number in (1, 2)]
+    own = settings([2], task2_path=str(tmp_path / "run.tsv"))
+    found = track.retrieve(own, Encoded(None), Indexed(None), TopicSet(2, topics, [], "full"))
+    left = Run.from_results("me", found.results, task=2).rankings
+    assert [[hit.doc_id for hit in hits] for hits in left.values()] == [["f1"], ["f1"]]
+    assert "Task 2: 1 of 2 formulas of the run are not in the collection, e.g. f9" in capsys.readouterr().err
+
+
 def test_a_run_is_scored_as_the_official_protocol_scores_its_file(tmp_path: Path) -> None:
     posts = ["x 0 1.0", "a 1 2.0", "b 2 1.5", "x 3 3.0"]  # of a repeated post, the first line counts
     formulas = ["f1 p 1 5.0", "f2 p 2 5.0", "f3 p 3 9.0", "f3 p 4 1.0"]  # of a formula, the last; ties keep their order
