@@ -125,8 +125,8 @@ def formula_examples(
                 hit,
                 f"{hit.doc_id} in post {hit.post_id}",
                 qrels[name].get(visual_ids.get(hit.doc_id, "")),
-                "",
-                latex.get(hit.doc_id, ""),
+                title="",
+                body=latex.get(hit.doc_id, ""),
             )
             for rank, hit in enumerate(hits, 1)
         ]

@@ -106,7 +106,7 @@ class Confidence:
         return float(1 / (1 + np.exp(-np.clip(standard @ np.array(self.weights) + self.bias, -500, 500))))
 
     def record(self) -> dict[str, Any]:
-        """Return the names of the evidence and all attributes as JSON."""
+        """Return the names of the evidence and all attributes, to be written as JSON."""
         return {"evidence": list(EVIDENCE), **asdict(self)}
 
 

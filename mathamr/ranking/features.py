@@ -111,7 +111,8 @@ def _tags(facts: Facts, topic: Topic, answer: str) -> float:
     return len(own & other) / max(1, len(own | other))
 
 
-def _logarithm(counts: Mapping[str, int], post: Post | None) -> float:
+def _log_count(counts: Mapping[str, int], post: Post | None) -> float:
+    """Return log(1 + count) of a post, 0 without one."""
     return 0.0 if post is None else math.log1p(counts.get(post.post_id, 0))
 
 
@@ -124,10 +125,16 @@ OF_ANSWERS: Mapping[str, Sequence[tuple[str, Callable[[Facts, Topic, str], float
     "tags": (("tags shared", _tags),),
     "length": (("length of the answer", lambda facts, topic, answer: math.log1p(facts.lengths.get(answer, 0))),),
     "question_length": (
-        ("length of the question", lambda facts, topic, own: _logarithm(facts.lengths, facts.question_of(own, topic))),
+        (
+            "length of the question",
+            lambda facts, topic, answer: _log_count(facts.lengths, facts.question_of(answer, topic)),
+        ),
     ),
     "links": (
-        ("links of the question", lambda facts, topic, own: _logarithm(facts.links, facts.question_of(own, topic))),
+        (
+            "links of the question",
+            lambda facts, topic, answer: _log_count(facts.links, facts.question_of(answer, topic)),
+        ),
     ),
 }
 """Families of features that are known of posts: names, and functions of facts, topic and answer."""

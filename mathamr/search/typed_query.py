@@ -35,7 +35,11 @@ class TypedQuery:
 
 
 def typed_post(query: str) -> Post:
-    """Return a query as a post; raise RetrievalError if it is empty, or it or one of its formulas is too long."""
+    """Return a query as a post, read as documents are.
+
+    Raises:
+        RetrievalError: an empty query, or one that is too long, or has too long a formula.
+    """
     if len(query) > MAX_CHARACTERS:
         raise RetrievalError(
             f"the query has {len(query):,} characters, but at most {MAX_CHARACTERS:,} are read; shorten it, or encode "

@@ -57,7 +57,7 @@ _POSTS_A_SHARD = {False: 10_000, True: 1_000}  # by late interaction: a text has
 
 @dataclass(frozen=True)
 class TextsToEncode:
-    """Posts or topics: ``sides`` of the encoder by id, query or document; ``read`` returns the texts of some ids."""
+    """Posts or topics: ``sides``: query or document, by id; ``read`` returns the texts of some ids."""
 
     sides: Mapping[str, Side]
     read: Callable[[Sequence[str]], list[str]]

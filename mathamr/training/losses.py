@@ -117,7 +117,8 @@ def retrieval_loss(
         all_scores = maxsim.scores(queries, documents, normalize=normalize)
         parts["maxsim"] = nce(all_scores, temperature), all_scores
     if beta < 1.0:
-        with torch.autocast(queries.vectors.device.type, enabled=False):  # R_ij of thesis Eq. 4.1
+        with torch.autocast(queries.vectors.device.type, enabled=False):
+            # R_ij of thesis Eq. 4.1, (num_queries, num_documents) float32
             document_scores = queries.document_vectors().float() @ documents.document_vectors().float().T
         parts["document"] = nce(document_scores, temperature), document_scores
     weights = {"maxsim": beta, "document": 1.0 - beta}

@@ -115,6 +115,7 @@ def written(text: str) -> str:
 
 
 def main() -> int:
+    """Rewrite or check the document; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing")
     given = parser.parse_args()

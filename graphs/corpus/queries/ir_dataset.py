@@ -52,12 +52,14 @@ class IrDataset(QueryCollection):
                 )
 
     def documents(self) -> Iterator[Post | Failure]:
-        return self._posts(self._dataset.docs_iter, "answer")
+        return self._posts(lambda: self._dataset.docs_iter(), "answer")
 
     def queries(self) -> Iterator[Post | Failure]:
         """Iterate over the queries of this data set, then over those of its sibling ``train``."""
-        for dataset in filter(None, (self._dataset, self._train)):
-            yield from self._posts(dataset.queries_iter, "topic")
+        yield from self._posts(lambda: self._dataset.queries_iter(), "topic")
+        if self._train is not None:
+            train = self._train
+            yield from self._posts(lambda: train.queries_iter(), "topic")
 
     def read_judgments(self, *, training: bool) -> list[Judgment]:
         """Return the judgments of this data set, or those of its sibling ``train``."""

@@ -131,6 +131,11 @@ def build_search_index(files: IndexedFiles, corpus: Corpus, out: Path, settings:
         return _build(files, corpus, out, settings, console)
 
 
+def _formula_ids(source: Collection, post_ids: Sequence[str], kinds: Sequence[str]) -> dict[str, list[str]]:
+    wanted = set(post_ids)
+    return {post_id: names for post_id, names in source.formula_ids(*kinds) if post_id in wanted}
+
+
 def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild, console: Console) -> str:
     trained_on = checkpoint.load(files.model).info.config_hash
     stores = [GraphStore(path, config_hash=trained_on) for path in files.tensors]
@@ -140,8 +145,7 @@ def _build(files: IndexedFiles, corpus: Corpus, out: Path, settings: IndexBuild,
         post_ids = _select(files, stores, source, settings, console)
         formula_ids: dict[str, list[str]] = {}
         if graphs.spec.formulas != "none":
-            wanted, ids = set(post_ids), source.formula_ids(*settings.kinds)
-            formula_ids = {post_id: names for post_id, names in ids if post_id in wanted}
+            formula_ids = _formula_ids(source, post_ids, settings.kinds)
         parser = str(source.meta.get("parser", ""))
     visual_ids: dict[str, str] = {}
     if files.formulas_db is not None:

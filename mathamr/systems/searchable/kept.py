@@ -39,7 +39,7 @@ Settings = TypeVar("Settings", bound=JobSettings)
 
 @dataclass(frozen=True)
 class FinishedSearch(Generic[Settings]):
-    """A finished job: what its search was made with, ``queries`` as they were searched for, and its folder."""
+    """A finished job: what its search was made with, the topics as they were searched for, and its folder."""
 
     settings: Settings
     trained: Trained

@@ -62,7 +62,11 @@ class GivenRunSettings(JobSettings):
         return 0
 
     def path_of(self, task: TestName) -> Path:
-        """Return the run file for a task or test; raise ConfigError if none, a missing or a shared one is named."""
+        """Return the run file for a task or test.
+
+        Raises:
+            ConfigError: no file is named, it is missing, or one file is named for several tests.
+        """
         path = self._named(task)
         if path is None:
             key = "task2_path=" if task == 2 else "path=" if task == 1 else f"paths.{task}"

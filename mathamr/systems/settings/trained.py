@@ -27,7 +27,7 @@ from mathamr.training.config import TrainConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig(EncoderConfig):
-    """Settings of the encoder that is trained, or ``checkpoint``, the folder of a model that was trained elsewhere."""
+    """Settings of the encoder; ``checkpoint``: folder of a model from elsewhere (None: one is trained)."""
 
     checkpoint: str | None = None
 
