@@ -23,7 +23,6 @@ import os
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -62,8 +61,7 @@ from mathamr.training.interruption import EXIT_INTERRUPTED, Interrupted
 LIST, PREPARE = "list", "prepare"
 _DEBUG = "MATHAMR_DEBUG"  # in the environment: the way from start() through Hydra to main()
 _PRINTED = 4  # measures that fit into a terminal
-_PRESENT = ".present"  # file in outputs/EXP with a shared lock of each process that will write the report
-_RECENT = 60.0  # seconds
+_DOOR = ".door.lock"  # in outputs/EXP: a shared lock of each process that waits to write the report
 
 
 @dataclass(frozen=True)
@@ -133,15 +131,13 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     elif config.job == PREPARE:
         return Ended(f"all jobs of {experiment.name} are finished", 0)
     _write_plan(jobs, folder, tasks, command)
-    with ExitStack() as present:
-        present.enter_context(locked(folder / _PRESENT, wait=True, shared=True))
-        try:
-            if missing:
-                runner.run(missing)
-        except ConfigError:
-            _write_report(jobs, folder, tasks, command, present)  # of the jobs that have run
-            raise
-        found, stands, written = _write_report(jobs, folder, tasks, command, present)
+    try:
+        if missing:
+            runner.run(missing)
+    except ConfigError:
+        _write_report(jobs, folder, tasks, command)  # of the jobs that have run
+        raise
+    found, stands, written = _write_report(jobs, folder, tasks, command)
     lines = [blocks.as_text(tables.mean_table(found.rows, _summary(found)))]
     left_out = tables.not_run(found.rows)
     lines += [
@@ -152,22 +148,25 @@ def run(composed: DictConfig, command: str, console: Console | None = None) -> E
     lines += [f"not run: {', '.join(left_out)}"] if left_out else []
     lines += taking_part.of_other_graphs(found)
     written_to = f"{folder}/results.csv, {folder}/report.md, {folder}/report.html"
-    lines.append(written_to if written else f"{written_to}: the process that ends last writes them")
+    lines.append(written_to if written else f"{written_to}: another process is writing them now")
     return Ended("\n".join(lines), sum(stands[job.condition, job.seed].startswith("failed") for job in mine))
 
 
 def _write_report(
-    jobs: Sequence[Job], folder: Path, tasks: Sequence[TestName], command: str, present: ExitStack
+    jobs: Sequence[Job], folder: Path, tasks: Sequence[TestName], command: str
 ) -> tuple[Experiment, dict[tuple[str, int], str], bool]:
-    """Write the table and the reports, unless they are recent and another process will write them at its end.
+    """Write the table and the reports, unless another process waits to do so, which has seen all results of this one.
 
-    A process leaves under the lock of the report: of those that end together, the last one finds no other and writes.
+    Elements of an array end together. Each waits at the door for the lock of the report, and leaves the door when it
+    has the lock: the last one finds nobody there, and writes.
 
     Returns:
         The results, the state of each job by condition and seed, and whether the files were written.
     """
-    with locked(folder / ".lock", wait=True):
-        present.close()
+    with ExitStack() as door, ExitStack() as report:
+        door.enter_context(locked(folder / _DOOR, wait=True, shared=True))
+        report.enter_context(locked(folder / ".lock", wait=True))
+        door.close()
         # Of two that run it with other seeds, each reports its own.
         _write_plan(jobs, folder, tasks, command)
         stands = {(job.condition, job.seed): status(job, folder) for job in jobs}
@@ -177,19 +176,13 @@ def _write_report(
             if "done" not in (row["status"], stands[place]):
                 row["status"] = stands[place]
             stands[place] = row["status"]
-        with locked(folder / _PRESENT, patience=0) as alone:
+        with locked(folder / _DOOR, patience=0) as written:
             pass
-        written = alone or not _is_recent(folder / "report.html")
         if written:
             from experiments.report import writing  # imports all parts of a report
 
             writing.write([found], folder)
     return found, stands, written
-
-
-def _is_recent(report: Path) -> bool:
-    """Return whether a report is so new that it may wait: what a killed process would have written is then little."""
-    return report.exists() and time.time() - report.stat().st_mtime < _RECENT
 
 
 def listing(jobs: Sequence[Job], folder: Path, models: Models) -> str:

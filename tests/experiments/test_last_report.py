@@ -1,6 +1,5 @@
-"""Of several processes of an experiment, the one that ends last writes the report; no report waits for a killed one."""
+"""Of processes of an experiment that end together, the last one writes the report."""
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from tests.experiments.tiny_settings import trial
 from tests.warm_process import SECONDS
 
 pytestmark = pytest.mark.usefixtures("without_plots")
+ELSEWHERE = "another process is writing them now"
 
 
 @pytest.fixture
@@ -28,27 +28,17 @@ def bm25(collection: Path, tmp_path: Path) -> Callable[[], str]:
     return lambda: run(config, "the command").table
 
 
-def test_a_report_waits_for_the_end_of_another_process_but_not_for_long(
-    bm25: Callable[[], str], tmp_path: Path
-) -> None:
-    folder = tmp_path / "demo"
-    report = folder / "report.html"
-    folder.mkdir()
-
-    def rewritten() -> bool:
-        before = report.stat().st_ino  # a file is replaced whole
+def test_a_report_is_left_to_a_process_that_waits_to_write_it(bm25: Callable[[], str], tmp_path: Path) -> None:
+    report = tmp_path / "demo" / "report.html"
+    assert ELSEWHERE not in bm25()
+    before = report.stat().st_ino  # a file is replaced whole
+    with locked(tmp_path / "demo" / ".door.lock", shared=True):
         table = bm25()
-        assert table.startswith("Condition")
-        assert ("the process that ends last writes them" in table) == (report.stat().st_ino == before)
-        return report.stat().st_ino != before
-
-    with locked(folder / ".present", shared=True):
-        bm25()
-        assert report.exists()  # if the other one is killed, there is a report
-        assert not rewritten()
-        os.utime(report, times=(report.stat().st_atime, report.stat().st_mtime - 61))
-        assert rewritten()
-    assert rewritten()
+    assert table.startswith("Condition")
+    assert ELSEWHERE in table
+    assert report.stat().st_ino == before
+    assert ELSEWHERE not in bm25()
+    assert report.stat().st_ino != before
 
 
 def test_of_processes_that_end_together_the_last_one_writes(
@@ -56,15 +46,15 @@ def test_of_processes_that_end_together_the_last_one_writes(
 ) -> None:
     bm25()
     together, written = Barrier(3), Mock(wraps=writing.write)
-    original = experiments.run._write_report
 
-    def all_at_once(*arguments: Any) -> Any:
-        together.wait(SECONDS)
-        return original(*arguments)
+    def at_the_door(path: Path, **options: Any) -> Any:
+        if path.name == ".lock":
+            together.wait(SECONDS)
+        return locked(path, **options)
 
     monkeypatch.setattr(writing, "write", written)
-    monkeypatch.setattr(experiments.run, "_write_report", all_at_once)
+    monkeypatch.setattr(experiments.run, "locked", at_the_door)
     with ThreadPoolExecutor(3) as threads:  # each opens the files of locks, as a process does
         tables = [ended.result() for ended in [threads.submit(bm25) for _ in range(3)]]
     assert written.call_count == 1
-    assert sum("the process that ends last writes them" in table for table in tables) == 2
+    assert sum(ELSEWHERE in table for table in tables) == 2

@@ -40,6 +40,5 @@ def test_a_job_that_a_signal_has_ended_is_queued_again(script: str, tmp_path: Pa
         assert (f"requeue {JOBS[script]}\n" in ended(script, tmp_path, code)) == queued, code
 
 
-@pytest.mark.parametrize("script", ["prepare", "seeds_array"])
-def test_each_processor_runs_a_parser_unless_the_command_says_otherwise(script: str, tmp_path: Path) -> None:
-    assert re.search(r"workers=3 .*workers=1 ", ended(script, tmp_path, 0, "workers=1"))  # the last one counts
+def test_each_processor_runs_a_parser_unless_the_command_says_otherwise(tmp_path: Path) -> None:
+    assert re.search(r"workers=3 .*workers=1 ", ended("prepare", tmp_path, 0, "workers=1"))  # the last one counts

@@ -54,7 +54,7 @@ def test_missing_empty_and_binary_files(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match="the file is empty"):
         read_run(write(tmp_path / "empty.tsv", "\n"), task=1)
     (tmp_path / "binary.tsv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(EvaluationError, match="cannot be read"):
+    with pytest.raises(EvaluationError, match="is not UTF-8"):
         read_run(tmp_path / "binary.tsv", task=1)
     (tmp_path / "packed.tsv.gz").write_bytes(gzip.compress(b"A.1\t255\t1\t2.5\tme\n"))
     with pytest.raises(EvaluationError, match=r"packed\.tsv\.gz: is compressed with gzip; unpack it"):

@@ -74,7 +74,7 @@ def test_a_test_searches_the_files_that_it_judges(root: Path) -> None:
     ("name", "content", "message"),
     [
         ("qrels-unseen.tsv", "t1 0 gone 2\n", "gone and 0 more are judged, but no answers of this folder"),
-        ("topics-unseen.jsonl", '{"body": "Which?"}\n', "no post_id"),
+        ("topics-unseen.jsonl", '{"body": "Which?"}\n', "no topic_id"),
         ("topics-unseen.jsonl", "{\n", "not JSON"),
     ],
 )
