@@ -178,10 +178,10 @@ def _start(task: Callable[..., Callable[[Any], Any]], arguments: tuple[object, .
     global _task, _fault
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # a terminal sends Ctrl-C to all: end without a traceback
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        _task = task(*arguments)
+        with _with_ctrl_c():
+            _task = task(*arguments)
     except Exception as error:  # noqa: BLE001 - raised again for the first item; raised here, it would only end the process
         _fault = error
 
@@ -202,4 +202,15 @@ def _run(item: Any) -> Any:
     if _fault is not None:
         raise _fault
     assert _task is not None
-    return _task(item)
+    with _with_ctrl_c():
+        return _task(item)
+
+
+@contextmanager
+def _with_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C end this worker, but not while it sends a result: the parent would wait for the rest of it."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

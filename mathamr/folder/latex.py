@@ -248,7 +248,10 @@ class _Reader:
 
     def _end_of_proof(self, start: int, blank: int, spans: Mapping[int, tuple[int, int]]) -> int:
         """Return the place of the sign that ends a proof in bold, whose first paragraph is given; 0 without one."""
-        text, bold = self._text, _BOLD.match(self._text, start)
+        text = self._text
+        if _PROOF.search(text, start, blank) is None:  # before blanks are matched, which may be all that follows
+            return 0
+        bold = _BOLD.match(text, start)
         if bold is None or _PROOF.match(bold["name"]) is None or _QED.search(text, bold.end(), blank):
             return 0
         following = _NEXT.search(text, blank, blank + MAX_PROOF)

@@ -77,15 +77,12 @@ _STATEMENT = re.compile(
     re.DOTALL,
 )
 _PROSE = re.compile(r"\s*[a-zà-öø-ÿ,;)]")  # after **Example** or **Theorem 2** in a sentence
-_ENDED = re.compile(
-    r"(?:[∎□◻■]|\\(?:black)?square|\\(?:Black)?[Bb]ox|\\qed\w*|\bQ\. ?E\. ?D\b|\bQED)\W*\Z"
-)  # of a proof
+_ENDED = re.compile(r"(?:[∎□◻■]|\\(?:black)?square|\\(?:Black)?[Bb]ox|\\qed\w*|\bQ\. ?E\. ?D\b|\bQED)\W*\Z")  # a proof
 _STOPPED = re.compile(rf"[.!?]\W*\Z|{_ENDED.pattern}")
 _CALLOUT = re.compile(  # > [!theorem] Euclid of Obsidian
     rf"\[!(?P<name>{STATEMENTS})\][+-]?[ \t]*(?P<title>[^\n]{{0,200}})(?P<text>.*)", re.DOTALL | re.IGNORECASE
 )
-# After :::, or ``` of MyST: {prf:theorem} Euclid, and {.lemma name="Zorn"} or lemma of Pandoc
-_NAMED = re.compile(
+_NAMED = re.compile(  # after :::, or ``` of MyST: {prf:theorem} Euclid; {.lemma name="Zorn"} or lemma of Pandoc
     rf"(?P<brace>\{{(?:\w+:|[^{{}}\n]{{0,200}}?\.)?)?(?P<name>{STATEMENTS})(?:-start)?(?![\w-])(?(brace)[^{{}}\n]{{0,200}}\}})",
     re.IGNORECASE,
 )
@@ -94,15 +91,14 @@ _QUARTOS = {  # of {#thm-line} and @thm-line
     "def": "definition", "exm": "example", "exr": "exercise", "sol": "solution", "rem": "remark",
 }  # fmt: skip
 _TARGETS = _QUARTOS | {"fig": "figure", "tbl": "table", "eq": "equation", "sec": "section", "lst": "listing"}
-_REFERENCE = re.compile(  # @thm-line prints "Theorem 1", and [-@thm-line] prints 1
-    rf"(?<![\w@`])(?P<open>\[-?)?@(?P<kind>{'|'.join(_TARGETS)})-[\w-]*\w(?(open)\])"
+_REFERENCE = re.compile(  # code, a formula, or @thm-line, which prints "Theorem 1", and [-@thm-line], which prints 1
+    rf"`[^`\n]*`|\$[^$\n]*\$|(?<![\w@`\\])(?P<open>\[-?)?@(?P<kind>{'|'.join(_TARGETS)})-[\w-]*\w(?(open)\](?!\())"
 )
 _QUARTO = re.compile(rf"\A\{{#({'|'.join(_QUARTOS)})-[^\s{{}}]*")  # its name is the first heading
 _UNNAMED = re.compile(rf"\{{(?!{_NO_TEXT})[^{{}}\n]{{1,200}}\}}(?![ \t]*:)")
 _MARK = re.compile("(?:# )?\x03")  # of an edge, also of one in code
 _EDGE = re.compile("\x03(?:(?P<name>[^\x03]*)\x03(?P<title>.*))?(?P<text>)", re.DOTALL)  # begins or ends a block
-# (label)= and +++ between cells of MyST
-_TARGET = re.compile(r"(?m)^(?:\([\w:. -]+\)=|\+{3}(?: \{.*\})?)[ \t]*(?:\n|\Z)")
+_TARGET = re.compile(r"(?m)^(?:\([\w:. -]+\)=|\+{3}(?: \{.*\})?)[ \t]*(?:\n|\Z)")  # (label)= and +++ of MyST
 _FIRST = re.compile(r"(?m)^(?:# |==+[ \t]*$)")  # heading of the first level
 _OPTION = re.compile(r"[ \t]*:[\w-]+:")  # of a block of MyST
 _LATEX = re.compile(  # \begin{theorem}[Euler]\label{euler}, and its end
@@ -120,12 +116,15 @@ _BLOCK_TAG = re.compile(r"(?i)(?=</?(?:br|dd|details|div|dt|h[1-6]|li|p|summary|
 _ATTRIBUTES = r"\{(?:[#.=][a-zA-Z]|[\w-]+=)[^{}\n]*\}"  # of Pandoc: {.a}, {width="3cm"}, {=html}
 _ROLES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\{[\w:+-]+\}`([^`<>]{0,500}?) ?<[^`<>\n]*>`"), r"\1"),  # {ref}`words <label>` of MyST
-    (re.compile(r"\{cite[\w:]*\}`([^`\n]*)`|\\cite[a-z]*\{([^{}\n]*)\}"), r"[\1\2]"),
-    (re.compile(r"\{eq\}`[^`\n]*`|\\eqref\{[^{}\n]*\}|\\@ref\(eq:[\w:.-]+\)"), "(⋯)"),  # bookdown has \@ref
-    (re.compile(r"\{(?:[\w:]*ref[\w:]*|doc)\}`[^`\n]*`|\\[a-zA-Z]{0,6}ref\{[^{}\n]*\}|\\@ref\([\w:.-]+\)"), "⋯"),
+    (re.compile(r"\{cite[\w:]*\}`([^`\n]*)`"), r"[\1]"),
+    (re.compile(r"\{eq\}`[^`\n]*`"), "(⋯)"),
+    (re.compile(r"\{(?:[\w:]*ref[\w:]*|doc)\}`[^`\n]*`"), "⋯"),
     (re.compile(r"(?<![^\s(\[\"'*])\{[\w:+-]+\}(?=`)"), ""),
 )
 _INLINE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"\\cite[a-z]*\{([^{}\n]*)\}"), r"[\1]"),
+    (re.compile(r"\\eqref\{[^{}\n]*\}|\\@ref\(eq:[\w:.-]+\)"), "(⋯)"),  # bookdown has \@ref
+    (re.compile(r"\\(?!h)[a-zA-Z]{0,6}ref\{[^{}\n]*\}|\\@ref\([\w:.-]+\)"), "⋯"),
     (re.compile(r"(?<![\w%])%%(?:\s[^%]{0,2000}\s|[^\s%](?:[^%]{0,2000}[^\s%\d])?)%%(?!\w)"), ""),  # %%comment%%
     (re.compile(r"\{\{[<%][^{}\n]*[>%]\}\}"), ""),  # {{< video >}}
     (  # [@euler, p. 3; @gauss]
@@ -147,8 +146,7 @@ _INLINE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
     (re.compile(r" ?\[\^[\w-]+\]:?"), ""),  # of a footnote
     (
         re.compile(
-            r"\[([^\[\]]{0,1000})\](?:\((?:[^()]|\([^()]{0,500}\)){0,2000}\)|\[[^\[\]]{0,200}\])"
-            + rf"(?:{_ATTRIBUTES})?"
+            rf"\[([^\[\]]{{0,1000}})\](?:\((?:[^()]|\([^()]{{0,500}}\)){{0,2000}}\)|\[[^\[\]]{{0,200}}\])(?:{_ATTRIBUTES})?"
         ),
         r"\1",
     ),
@@ -168,7 +166,9 @@ def read_markdown(file: str, text: str) -> list[Passage]:
     if _FIRST.search(text) is None:  # a note of Obsidian has the title of its file
         outline.heading(0, outline.name)
     if file.lower().endswith(_OF_QUARTO):  # in other files, @sec-team is a name
-        text = _REFERENCE.sub(lambda one: "⋯" if one["open"] == "[-" else _TARGETS[one["kind"]].capitalize(), text)
+        text = _REFERENCE.sub(
+            lambda r: r[0] if not r["kind"] else "⋯" if r["open"] == "[-" else _TARGETS[r["kind"]].title(), text
+        )
     read_into(outline, text, str)
     return outline.close()
 
@@ -227,9 +227,8 @@ def read_into(outline: Outline, text: str, place: Callable[[int], str]) -> None:
 def _in_bold(content: str) -> re.Match[str] | None:
     """Return the statement that a paragraph begins in bold; **Example** usage is a part of a sentence."""
     found = _STATEMENT.match(content)
-    if found and _PROSE.match(found["text"]) and not (found["stop"] or found["after"] or found["title"]):
-        return re.match(_PROOFS, found["name"]) and found
-    return found
+    in_prose = found and _PROSE.match(found["text"]) and not (found["stop"] or found["after"] or found["title"])
+    return found and (re.match(_PROOFS, found["name"]) and found if in_prose else found)
 
 
 def _end_of_proof(tokens: list[Token], start: int, formulas: list[str]) -> int:

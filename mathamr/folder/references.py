@@ -25,6 +25,7 @@ _REFERENCE = re.compile(
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)[~\s]*\Z|\}\Z")  # a kind, or another reference: \olref{lem:a}\olref{item}
 _SHOWN = re.compile("\x02[^\x03]*\x03")  # the words for a reference, which formulas have as it is
 _OUTSIDE = str.maketrans({"&": " ", "\x01": "&", "\x02": None, "\x03": None})
+_INSIDE = str.maketrans({"\x01": r"\&", "\x02": None, "\x03": None})
 _TARGETS = {
     name: kind
     for kind, names in {
@@ -33,7 +34,7 @@ _TARGETS = {
     }.items()
     for name in names.split()
 }  # fmt: skip
-_REST = re.compile(r" +(?=[.,)](?:\s|\Z))|(?:\A| )(?:\( ?\)|\[ ?\])")  # Lemma~\ref{a}, (\ref{b}) and [\cite{c}].
+_REST = re.compile(r"(?<! ) +(?=[.,)](?:\s|\Z))|(?:\A| )(?:\( ?\)|\[ ?\])")  # Lemma~\ref{a}, (\ref{b}) and [\cite{c}].
 _RESTS = re.compile(r"[&\x01\x02]| [.,)](?:[\s$]|\Z)|(?:\A|[ $])(?:\( ?\)|\[ ?\])")  # all of them, also in formulas
 
 
@@ -54,7 +55,9 @@ class References:
         if keys is not None:
             first, note = reference["first"], reference["note"]
             before, after = (first, note) if note is not None else ("", first)
-            shown = ", ".join(filter(None, (f"{before} {', '.join(keys.replace(',', ' ').split())}".strip(), after)))
+            shown = ", ".join(
+                filter(None, (f"{before} {', '.join(key.strip() for key in keys.split(','))}".strip(), after))
+            )
             if text[reference.start() - 1 : reference.start()] + text[reference.end() : reference.end() + 1] != "[]":
                 shown = f"[{shown}]"
             return f"\x02{shown}\x03" + reference[0] * (reference["cite"] == "cite")
@@ -85,6 +88,6 @@ def without_rests(text: str) -> str:
     pieces, position = list[str](), 0
     for start, end in [*formula_spans(text), (len(text), len(text))]:
         pieces.append(_REST.sub("", text[position:start].translate(_OUTSIDE)))
-        pieces.append(_SHOWN.sub("", text[start:end]).replace("\x01", r"\&"))
+        pieces.append(_SHOWN.sub("", text[start:end]).translate(_INSIDE))
         position = end
     return "".join(pieces)

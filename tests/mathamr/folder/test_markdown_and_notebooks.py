@@ -399,6 +399,10 @@ def test_an_environment_without_an_end_or_a_begin_is_no_statement(edge: str) -> 
         ("**Theorem** (Zorn). there is one.", ("Theorem (Zorn). a", "there is one.")),
         ("**Proof** by induction.", ("Proof. a", "by induction.")),
         (r"By \eqref{a}, Lemma \ref{b} and \cite{c}.", ("a", "By (⋯), Lemma ⋯ and [c].")),
+        (
+            r"Use `\ref{a}` and `\cite{b}`, \href{http://a.b}{link}.",
+            ("a", r"Use \ref{a} and \cite{b}, \href{http://a.b}{link}."),
+        ),
         ("By {numref}`a` and {eq}`b` of {cite:p}`c,d`.", ("a", "By ⋯ and (⋯) of [c,d].")),
         ("By @sec-team of [@sec-team].", ("a", "By @sec-team of [sec-team].")),
     ],
@@ -411,6 +415,8 @@ def test_references_of_quarto_are_the_printed_kinds() -> None:
     text = r"By @thm-line, [-@thm-line], [@sec-rings], @eq-x and Theorem \@ref(thm:x) of [@euler]."
     [passage] = read_markdown("a.qmd", text)
     assert passage.text == "By Theorem, ⋯, Section, Equation and Theorem ⋯ of [euler]."
+    [passage] = read_markdown("a.qmd", r"Code `x @thm-a y`, $x_{@eq-a}$, [@fig-a](u.html) and the address \@thm-a.")
+    assert passage.text == "Code x @thm-a y, $x_{@eq-a}$, Figure and the address @thm-a."
 
 
 @pytest.mark.parametrize("end", ["∎", r"$\square$", r"$$x = y \tag*{$\blacksquare$}$$", "Q.E.D.", r"\qed"])
