@@ -22,6 +22,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -269,5 +270,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def machine() -> str:
-    """Return the name of this machine for a row of the results."""
-    return f"{platform.machine()}, {os.cpu_count()} cores"
+    """Return the processor and its cores for a row of the results: types of processors round sums differently."""
+    file = Path("/proc/cpuinfo")  # of Linux; of some processors it has no name
+    name = re.search(r"^model name\s*: (.*\S)", file.read_text(encoding="utf-8"), re.M) if file.is_file() else None
+    return ", ".join([*([name[1]] if name else []), platform.machine(), f"{os.cpu_count()} cores"])

@@ -5,7 +5,7 @@ set -euo pipefail
 . "$(dirname "$0")/environment.sh"
 prepare_environment ""
 
-# Two processes share the jobs. Each has one thread, so sums are the same on every machine.
+# Two processes share the jobs. Each has one thread, so sums do not depend on the number of cores.
 export OMP_NUM_THREADS=1
 logs=$(mktemp -d)
 trap 'kill $(jobs -p) 2> /dev/null || true; rm -rf "$logs"' EXIT

@@ -2,6 +2,8 @@
 
 import fcntl
 import json
+import os
+import platform
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from experiments.job import Outcome
-from experiments.models import LOCK, Models, TrainingLog, model_of, read_log
+from experiments.models import LOCK, Models, TrainingLog, machine, model_of, read_log
 from experiments.plan import finished, status
 from experiments.tracking.logbook import measured
 from graphs.errors import TrainingError
@@ -129,3 +131,10 @@ def test_a_kill_before_the_record_of_a_model_trains_on(bench: Any) -> None:
     bench.models = Models(bench.shared, bench.said.append)
     bench.run(bench.job(condition="another"))
     assert len(bench.track.found) == 2
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only Linux lists its processors there")
+def test_the_machine_of_a_row_is_named_by_its_processor() -> None:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    assert machine() == ", ".join([*names[:1], platform.machine(), f"{os.cpu_count()} cores"])
