@@ -16,7 +16,7 @@ quick=(
     tests/mathamr/model tests/mathamr/evaluation tests/mathamr/training/test_checkpoint.py tests/mathamr/systems
     tests/mathamr/training/test_losses.py tests/mathamr/training/test_pairs.py tests/mathamr/retrieval/test_exact.py
     tests/graphs/corpus/test_arqmath.py
-    tests/experiments/test_plan.py tests/experiments/test_schema.py tests/experiments/test_job.py
+    tests/experiments/test_plan.py tests/experiments/configuration/test_schema.py tests/experiments/test_job.py
     tests/experiments/test_models.py tests/experiments/report tests/scripts/test_evaluate.py tests/scripts/test_commands.py
     graphs/corpus graphs/graph graphs/formulas experiments
     -m "not slow and not slurm and not browser and not shared and not weights"

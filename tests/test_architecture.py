@@ -163,6 +163,17 @@ def test_folders_and_modules_stay_small() -> None:
     assert long == {}, "400 lines are the limit of a module: move its second subject into a module of that name"
 
 
+def test_the_quick_checks_name_what_exists() -> None:
+    """Of a path that does not exist, pytest runs no test at all."""
+    listed = re.search(
+        r"^quick=\(\n(.*?)^\s*-m ", (ROOT / "scripts" / "test.sh").read_text(encoding="utf-8"), re.M | re.S
+    )
+    assert listed is not None
+    paths = listed[1].split()
+    assert len(paths) > 20
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
 def test_no_module_imports_what_mypy_skips() -> None:
     """What it would import so had no types."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["overrides"]
