@@ -163,10 +163,9 @@ def _write_report(
     Returns:
         The results, the state of each job by condition and seed, and whether the files were written.
     """
-    with ExitStack() as door, ExitStack() as report:
-        door.enter_context(locked(folder / _DOOR, wait=True, shared=True))
-        report.enter_context(locked(folder / ".lock", wait=True))
-        door.close()
+    with ExitStack() as report:
+        with locked(folder / _DOOR, wait=True, shared=True):
+            report.enter_context(locked(folder / ".lock", wait=True))
         # Of two that run it with other seeds, each reports its own.
         _write_plan(jobs, folder, tasks, command)
         stands = {(job.condition, job.seed): status(job, folder) for job in jobs}

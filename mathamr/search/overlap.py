@@ -91,8 +91,8 @@ def _read(
     different = list({formula.latex: formula for formula in text.formulas}.values())
     nearest = sorted(different, key=lambda one: -len({*_SIGN.findall(one.latex)}.intersection(signs)))[:most]
     ends = accumulate(len(formula.latex) for formula in nearest)
-    chosen = {formula.latex for formula, end in zip(nearest, ends, strict=True) if end <= MAX_LATEX}
-    formulas = [formula for formula in different if formula.latex in chosen]
+    compared = {formula.latex for formula, end in zip(nearest, ends, strict=True) if end <= MAX_LATEX}
+    formulas = [formula for formula in different if formula.latex in compared]
     parsed = zip(formulas, trees.of(formulas), strict=True)
     return [(formula.latex, tree) for formula, tree in parsed if tree.slt is not None]
 
@@ -114,6 +114,7 @@ def _similar(
 
 
 def _is_similar(match: Match) -> bool:
+    """Return whether half of the query's symbols match, and more than a variable or a number unless it is all."""
     kept = match.matched - len(match.changed)
     is_alone = match.symbols == 1 and not match.renaming
     return 2 * kept >= match.symbols and (kept > 1 or is_alone or any(len(name) > 1 for name in _names(match.query)))
